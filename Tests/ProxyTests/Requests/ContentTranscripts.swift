@@ -8,7 +8,7 @@ import Verification
 extension Transcript {
     /// The verdict holds if the content has its digest.
     private static let digested: [Row] =
-        routing + [on(.routed(whole: nil), .judgeHead), on(.ruled(.digested), .admit)] + opened()
+        routing + [on(.ruled(.digested), .admit)] + opened()
 
     static let uploads: [Transcript] = [
         Transcript("content goes through piece by piece", .post, ends: .whole) {
@@ -25,7 +25,7 @@ extension Transcript {
         },
         Transcript("content that is here already needs no reset", .post, ends: .whole) {
             routing
-            on(.routed(whole: nil), .admitUnjudged)
+            on(.unjudged, .connect(.first))
             on(.connected(clientSent: .whole), .sendHead(heldBytes: 0, .inOrder))
             on(.headSent, .stream)
             on(.received(100, isLast: true), takes: .send)

@@ -154,8 +154,7 @@ extension Transcript {
             ends: .nothing
         ) {
             asking
-            on(.deviceAnswered(.bits(.flagged)), .skipContent)
-            on(.contentSkipped(isWhole: true), .answer(.refused(.deviceFlagged), .none, .goesOn))
+            on(.deviceAnswered(.bits(.flagged)), .answer(.refused(.deviceFlagged), .none, .skips))
         },
         Transcript(
             "held content stays held until the device is known",
@@ -183,8 +182,7 @@ extension Transcript {
     /// Everything else holds.
     private static let asking: [Row] =
         routing + [
-            on(.routed(whole: nil), .judgeHead),
-            on(.ruled(.pass), .askDevice),
+            on(.ruled(.pass), .askDevice)
         ]
 }
 

@@ -1,22 +1,22 @@
 import HTTPWire
 import KeyStore
 import Rules
+import Testing
 import Verification
 
 @testable import Proxy
 
 /// What a transcript tells the machine.
 enum Event {
-    case headRead
-    case headMalformed(Malformed.Reason)
-    case requestCounted
-    case addressThrottled
-    case located(Destination)
-    case serviceRefused
-    case callCounted
-    case routed(whole: UInt64?)
-    case unroutable(Malformed.Reason)
-    case contentTaken(UInt64)
+    case decides
+    case declined(Reply)
+    case malformed(Malformed.Reason)
+    case asked(contentMax: UInt64)
+    case askedByRule
+    case routed
+    case took(UInt64)
+    case unjudged
+    case denied
     case ruled(Ruling, Enforcement = .enforced)
     case contentAwaited(Enforcement = .enforced)
     case committed(ConsumeDecision)
@@ -30,7 +30,6 @@ enum Event {
     case contentTimedOut
     case endJudged(Verdict?)
     case contentSent
-    case contentSkipped(isWhole: Bool)
     case connected(
         Via = .reused,
         inMemory: UInt64 = 0,
@@ -64,48 +63,53 @@ enum Event {
 /// What the machine says to an event.
 enum Reaction: Equatable {
     case does(Flow.Action)
-    case takes(Flow.Take.Place, Flow.Take.News)
+    case takes(Flow.Take, changesVerdict: Bool)
     case closesClient(Bool)
     case nothing
-
-    fileprivate init(_ take: Flow.Take) { self = .takes(take.place, take.news) }
 }
 
 extension Event {
     /// Tells the machine.
     func happen(to flow: inout Flow, _ rule: Rule) -> Reaction {
+        let before = flow.judgement.refusal
+        let take: Flow.Take
         switch self {
         case .received(let count, let isLast):
-            Reaction(flow.contentReceived(count, isLast: isLast))
-        case .holdFailed(let refusal): Reaction(flow.holdFailed(refusal))
-        case .endJudged(let fault): Reaction(flow.endJudged(fault))
-        case .clientBroke: .closesClient(flow.clientBroke())
-        case .originQueued:
-            {
-                flow.originQueued()
-                return .nothing
-            }()
-        case .tunnelBegan:
-            {
-                flow.tunnelBegan()
-                return .nothing
-            }()
-        default: .does(action(of: &flow, rule))
+            take = flow.contentReceived(count, isLast: isLast)
+        case .holdFailed(let refusal): take = flow.holdFailed(refusal)
+        case .endJudged(let fault): take = flow.endJudged(fault)
+        default: return reaction(of: &flow, rule)
         }
+        // A verdict that stops the request is counted with the answer.
+        if case .stop = take { return .takes(take, changesVerdict: false) }
+        let isChanged = flow.judgement.refusal != before
+        if isChanged { #expect(flow.verdictCount == .due) }
+        return .takes(take, changesVerdict: isChanged)
+    }
+
+    private func reaction(of flow: inout Flow, _ rule: Rule) -> Reaction {
+        switch self {
+        case .clientBroke: return .closesClient(flow.clientBroke())
+        case .originQueued: flow.originQueued()
+        case .tunnelBegan: flow.tunnelBegan()
+        case .decides: flow.decides(.forwardAuth)
+        case .askedByRule: flow.asked(by: rule)
+        case .routed: flow.routed(to: rule)
+        case .took(let count):
+            let place = Flow.place(ofWhole: count, by: rule)
+            if place != .unread { flow.took(count, as: place) }
+        default: return .does(action(of: &flow, rule))
+        }
+        return .nothing
     }
 
     private func action(of flow: inout Flow, _ rule: Rule) -> Flow.Action {
         switch self {
-        case .headRead: flow.headRead()
-        case .headMalformed(let reason): flow.headMalformed(reason)
-        case .requestCounted: flow.requestCounted()
-        case .addressThrottled: flow.addressThrottled()
-        case .located(let destination): flow.located(destination)
-        case .serviceRefused: flow.serviceRefused()
-        case .callCounted: flow.callCounted()
-        case .routed(let whole): flow.routed(to: rule, whole: whole)
-        case .unroutable(let reason): flow.unroutable(rule, reason)
-        case .contentTaken(let count): flow.contentTaken(count)
+        case .declined(let reply): flow.declined(reply)
+        case .malformed(let reason): flow.malformed(reason)
+        case .asked(let contentMax): flow.asked(contentMax: contentMax)
+        case .unjudged: flow.unjudged()
+        case .denied: flow.ruled(Ruling(.refuse(.noRule)), .enforced)
         case .ruled(let ruling, let enforcement): flow.ruled(ruling, enforcement)
         case .contentAwaited(let enforcement): flow.contentAwaited(Ruling(.pass), enforcement)
         case .committed(let decision): flow.committed(decision)
@@ -116,7 +120,6 @@ extension Event {
         case .contentMalformed(let reason): flow.contentMalformed(reason)
         case .contentTimedOut: flow.contentTimedOut()
         case .contentSent: flow.contentSent()
-        case .contentSkipped(let isWhole): flow.contentSkipped(isWhole: isWhole)
         default: originAction(of: &flow)
         }
     }

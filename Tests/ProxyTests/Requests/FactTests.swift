@@ -1,4 +1,5 @@
 import HTTPWire
+import Rules
 import Testing
 
 @testable import Proxy
@@ -64,5 +65,19 @@ import Testing
             try kind("HTTP/1.1 401 No", "WWW-Authenticate: NTLM", "Content-Length: 1")
                 == .final(.drops, .pass)
         )
+    }
+
+    private static let places: [(Rule, UInt64, Content)] = [
+        (.off, 1_024, .withHead), (.off, 1_025, .unread), (.holding, 1_024, .withHead),
+        (.holding, 1_025, .held), (.holding, 2_001, .unread), (.limited, 151, .unread),
+    ]
+
+    @Test(arguments: places)
+    func `content that came whole is judged where it is`(
+        rule: Rule,
+        count: UInt64,
+        place: Content
+    ) {
+        #expect(Flow.place(ofWhole: count, by: rule) == place)
     }
 }

@@ -5,46 +5,27 @@ import Verification
 
 @testable import Proxy
 
-// From the head to a rule or a service, and answers on the way.
+// What admission has found, and answers before a verdict.
 extension Transcript {
     static let heads: [Transcript] = [
         Transcript("a head that can't be read is the connection's last", .malformed, ends: .nothing)
         {
-            on(
-                .headMalformed(.fieldNameSyntax),
-                .answer(.malformed(.fieldNameSyntax), .none, .lingers)
-            )
+            on(.malformed(.fieldNameSyntax), .answer(.malformed(.fieldNameSyntax), .none, .lingers))
         },
         Transcript("an address over its limit is answered", .get, ends: .nothing) {
-            on(.headRead, .countRequest)
-            on(.addressThrottled, .answer(.declined(.addressThrottled), .none, .goesOn))
-        },
-        Transcript("an address over its limit loses content that is here", .post, ends: .nothing) {
-            on(.headRead, .countRequest)
-            on(.addressThrottled, .skipContent)
             on(
-                .contentSkipped(isWhole: true),
+                .declined(.declined(.addressThrottled)),
                 .answer(.declined(.addressThrottled), .none, .goesOn)
             )
         },
-        Transcript("content that is not here ends the connection", .post, ends: .nothing) {
-            on(.headRead, .countRequest)
-            on(.addressThrottled, .skipContent)
+        Transcript("an address over its limit skips its content", .post, ends: .nothing) {
             on(
-                .contentSkipped(isWhole: false),
-                .answer(.declined(.addressThrottled), .none, .lingers)
+                .declined(.declined(.addressThrottled)),
+                .answer(.declined(.addressThrottled), .none, .skips)
             )
         },
-        Transcript("a loop is answered", .get, ends: .nothing) {
-            on(.headRead, .countRequest)
-            on(.requestCounted, .locate)
-            on(.located(.loop), .answer(.loopDetected, .none, .goesOn))
-        },
         Transcript("an OPTIONS request that may go no further is answered", .post, ends: .nothing) {
-            on(.headRead, .countRequest)
-            on(.requestCounted, .locate)
-            on(.located(.lastHop), .skipContent)
-            on(.contentSkipped(isWhole: true), .answer(.lastHop, .none, .goesOn))
+            on(.declined(.lastHop), .answer(.lastHop, .none, .skips))
         },
         Transcript(
             "a path that can be read in two ways is refused",
@@ -53,16 +34,15 @@ extension Transcript {
             ends: .nothing
         ) {
             routing
-            on(.unroutable(.pathAmbiguous), .answer(.malformed(.pathAmbiguous), .none, .lingers))
+            on(.malformed(.pathAmbiguous), .answer(.malformed(.pathAmbiguous), .none, .lingers))
         },
         Transcript("a rule that denies answers without content", .get, .denying, ends: .nothing) {
             routing
-            on(.routed(whole: nil), .answer(.refused(.noRule), .none, .goesOn))
+            on(.denied, .answer(.refused(.noRule), .none, .goesOn))
         },
         Transcript("a rule that denies skips content", .post, .denying, ends: .nothing) {
             routing
-            on(.routed(whole: nil), .skipContent)
-            on(.contentSkipped(isWhole: false), .answer(.refused(.noRule), .none, .lingers))
+            on(.denied, .answer(.refused(.noRule), .none, .skips))
         },
         Transcript(
             "a rule that denies takes content that came whole",
@@ -71,8 +51,8 @@ extension Transcript {
             ends: .nothing
         ) {
             routing
-            on(.routed(whole: 100), .takeContent(.behindHead(100)))
-            on(.contentTaken(100), .answer(.refused(.noRule), .none, .goesOn))
+            on(.took(100))
+            on(.denied, .answer(.refused(.noRule), .none, .goesOn))
         },
         Transcript("a client that goes at once leaves nothing", .get, ends: .nothing) {
             on(.clientClosed, .end(.none))
@@ -81,59 +61,34 @@ extension Transcript {
 
     static let services: [Transcript] = [
         Transcript("a service without content is asked at once", .get, ends: .nothing) {
-            on(.headRead, .countRequest)
-            on(.requestCounted, .locate)
-            on(.located(.service(.free)), .serve)
-            on(.served, .answer(.service, .none, .goesOn))
-        },
-        Transcript(
-            "a charged service without content is asked behind its count",
-            .get,
-            ends: .nothing
-        ) {
-            on(.headRead, .countRequest)
-            on(.requestCounted, .locate)
-            on(.located(.service(.charged)), .countCall)
-            on(.callCounted, .serve)
+            on(.asked(contentMax: 120), .serve)
             on(.served, .answer(.service, .none, .goesOn))
         },
         Transcript(
             "a service that asks for a proof is asked once it is given",
             .get,
+            .opening,
             ends: .nothing
         ) {
-            on(.headRead, .countRequest)
-            on(.requestCounted, .locate)
-            on(.located(.service(.proven)), .countCall)
-            on(.callCounted, .judgeHead)
+            on(.askedByRule)
             on(.ruled(.pass), .serve)
             on(.served, .answer(.service, .none, .goesOn))
         },
-        Transcript("a service is not asked without its proof", .get, ends: .nothing) {
-            on(.headRead, .countRequest)
-            on(.requestCounted, .locate)
-            on(.located(.service(.provenFree)), .judgeHead)
+        Transcript("a service is not asked without its proof", .get, .opening, ends: .nothing) {
+            on(.askedByRule)
             on(.ruled(.refused), .answer(.refused(.assertionMissing), .none, .goesOn))
         },
-        Transcript("a service is asked when the proof is stored", .get, ends: .nothing) {
-            on(.headRead, .countRequest)
-            on(.requestCounted, .locate)
-            on(.located(.service(.provenFree)), .judgeHead)
+        Transcript("a service is asked when the proof is stored", .get, .opening, ends: .nothing) {
+            on(.askedByRule)
             on(.ruled(.unstored), .awaitCommit(.sample))
             on(.committed(.admitted), .serve)
             on(.served, .answer(.service, .none, .goesOn))
         },
         Transcript("a path of the gateway's without a service is answered", .post, ends: .nothing) {
-            on(.headRead, .countRequest)
-            on(.requestCounted, .locate)
-            on(.serviceRefused, .skipContent)
-            on(.contentSkipped(isWhole: true), .answer(.service, .none, .goesOn))
+            on(.declined(.service), .answer(.service, .none, .skips))
         },
         Transcript("a service's content is collected", .post, ends: .nothing) {
-            on(.headRead, .countRequest)
-            on(.requestCounted, .locate)
-            on(.located(.service(.charged)), .countCall)
-            on(.callCounted, .collect)
+            on(.asked(contentMax: 120), .collect)
             on(.received(60), takes: .collect)
             on(.contentRead(isLast: false), .none)
             on(.contentReady, .readContent)
@@ -142,37 +97,16 @@ extension Transcript {
             on(.contentTimedOut, .none)
             on(.served, .answer(.service, .none, .goesOn))
         },
-        Transcript("an address over its limit of calls is answered", .post, ends: .nothing) {
-            on(.headRead, .countRequest)
-            on(.requestCounted, .locate)
-            on(.located(.service(.charged)), .countCall)
-            on(.addressThrottled, .skipContent)
-            on(
-                .contentSkipped(isWhole: false),
-                .answer(.declined(.addressThrottled), .none, .lingers)
-            )
-        },
-        Transcript("an address over its limit of calls needs no content", .get, ends: .nothing) {
-            on(.headRead, .countRequest)
-            on(.requestCounted, .locate)
-            on(.located(.service(.charged)), .countCall)
-            on(.addressThrottled, .answer(.declined(.addressThrottled), .none, .goesOn))
-        },
         Transcript(
             "content that is too long for a service is refused unread",
             .post,
             ends: .nothing
         ) {
-            on(.headRead, .countRequest)
-            on(.requestCounted, .locate)
-            on(.located(.service(.small)), .skipContent)
-            on(.contentSkipped(isWhole: true), .answer(.declined(.contentTooLarge), .none, .goesOn))
+            on(.asked(contentMax: 50), .answer(.declined(.contentTooLarge), .none, .skips))
         },
         Transcript("chunks that grow too long for a service are refused", .chunked, ends: .nothing)
         {
-            on(.headRead, .countRequest)
-            on(.requestCounted, .locate)
-            on(.located(.service(.small)), .collect)
+            on(.asked(contentMax: 50), .collect)
             on(
                 .received(51),
                 takes: .stop(.answer(.declined(.contentTooLarge), .none, .lingers))
@@ -180,33 +114,25 @@ extension Transcript {
             on(.contentRead(isLast: true), .none)
         },
         Transcript("content for a service that breaks off is answered", .chunked, ends: .nothing) {
-            on(.headRead, .countRequest)
-            on(.requestCounted, .locate)
-            on(.located(.service(.free)), .collect)
+            on(.asked(contentMax: 120), .collect)
             on(
                 .contentMalformed(.chunkSizeSyntax),
                 .answer(.malformed(.chunkSizeSyntax), .none, .lingers)
             )
         },
         Transcript("content for a service that does not come is answered", .post, ends: .nothing) {
-            on(.headRead, .countRequest)
-            on(.requestCounted, .locate)
-            on(.located(.service(.free)), .collect)
+            on(.asked(contentMax: 120), .collect)
             on(.contentTimedOut, .answer(.contentTimeout, .none, .lingers))
         },
         Transcript("a service's answer for a client that went is late", .get, ends: .nothing) {
-            on(.headRead, .countRequest)
-            on(.requestCounted, .locate)
-            on(.located(.service(.free)), .serve)
+            on(.asked(contentMax: 120), .serve)
             on(.clientBroke, closesClient: true)
             on(.clientClosed, .end(.none))
             on(.served, .none)
             on(.storingTimedOut, .none)
         },
         Transcript("a service does not wait for ever for the store", .post, ends: .nothing) {
-            on(.headRead, .countRequest)
-            on(.requestCounted, .locate)
-            on(.located(.service(.free)), .collect)
+            on(.asked(contentMax: 120), .collect)
             on(.received(100, isLast: true), takes: .collect)
             on(.contentRead(isLast: true), .serve)
             on(.storingTimedOut, .answer(.declined(.storeUnavailable), .none, .goesOn))

@@ -9,38 +9,37 @@ extension Transcript {
     static let connects: [Transcript] = [
         Transcript("no server takes a connection", .get, ends: .nothing) {
             routing
-            on(.routed(whole: nil), .admitUnjudged)
+            on(.unjudged, .connect(.first))
             on(.connectFailed(.refused), .answer(.failed(.unreachable), .none, .goesOn))
         },
         Transcript("no server answers a connect in time", .post, ends: .nothing) {
             routing
-            on(.routed(whole: nil), .admitUnjudged)
-            on(.connectFailed(.timedOut), .skipContent)
-            on(.contentSkipped(isWhole: true), .answer(.failed(.connectTimeout), .none, .goesOn))
+            on(.unjudged, .connect(.first))
+            on(.connectFailed(.timedOut), .answer(.failed(.connectTimeout), .none, .skips))
         },
         Transcript("no server is up", .get, ends: .nothing) {
             routing
-            on(.routed(whole: nil), .admitUnjudged)
+            on(.unjudged, .connect(.first))
             on(.connectFailed(.noneUp), .answer(.failed(.noneUp), .none, .goesOn))
         },
         Transcript("no server has a place for a connection", .get, ends: .nothing) {
             routing
-            on(.routed(whole: nil), .admitUnjudged)
+            on(.unjudged, .connect(.first))
             on(.connectFailed(.queueFull), .answer(.failed(.queueFull), .none, .goesOn))
         },
         Transcript("no server has a place in time", .get, ends: .nothing) {
             routing
-            on(.routed(whole: nil), .admitUnjudged)
+            on(.unjudged, .connect(.first))
             on(.connectFailed(.queueTimeout), .answer(.failed(.queueTimeout), .none, .goesOn))
         },
         Transcript("no descriptor is left", .get, ends: .nothing) {
             routing
-            on(.routed(whole: nil), .admitUnjudged)
+            on(.unjudged, .connect(.first))
             on(.connectFailed(.shortage), .answer(.failed(.outOfDescriptors), .none, .goesOn))
         },
         Transcript("a client that goes during the connect", .get, ends: .nothing) {
             routing
-            on(.routed(whole: nil), .admitUnjudged)
+            on(.unjudged, .connect(.first))
             on(.clientBroke, closesClient: true)
             on(.clientClosed, .end(.close))
         },
@@ -172,12 +171,11 @@ extension Transcript {
             ends: .nothing
         ) {
             routing
-            on(.routed(whole: nil), .admitUnjudged)
+            on(.unjudged, .connect(.first))
             on(.connected(), .sendHead(heldBytes: 0, .byReset))
             on(.writeFailed(isUntouched: false), .readLastWords)
             on(.lastWordsRead(.nothing), .retry(.broken, .reset, .again(1)))
-            on(.connectFailed(.refused), .skipContent)
-            on(.contentSkipped(isWhole: false), .answer(.failed(.unreachable), .none, .lingers))
+            on(.connectFailed(.refused), .answer(.failed(.unreachable), .none, .skips))
         },
         Transcript("content that is gone can't be repeated", .put, ends: .cutShort(.anything)) {
             streaming()

@@ -33,8 +33,8 @@ extension Transcript {
             ends: .whole
         ) {
             routing
-            on(.routed(whole: 100), .takeContent(.behindHead(100)))
-            on(.contentTaken(100), .admitUnjudged)
+            on(.took(100))
+            on(.unjudged, .connect(.first))
             given()
             response(.drop, .close)
         },

@@ -117,11 +117,3 @@ extension Ruling {
 extension CommitTicket {
     static let sample = CommitTicket(number: 1)
 }
-
-extension ServiceDemands {
-    static let free = ServiceDemands(contentMax: 120, isCharged: false)
-    static let charged = ServiceDemands(contentMax: 120, isCharged: true)
-    static let small = ServiceDemands(contentMax: 50, isCharged: false)
-    static let proven = ServiceDemands(contentMax: 0, isCharged: true, rule: .opening)
-    static let provenFree = ServiceDemands(contentMax: 0, isCharged: false, rule: .opening)
-}

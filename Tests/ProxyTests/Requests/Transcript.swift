@@ -101,13 +101,13 @@ extension Flow {
 extension Transcript {
     static func on(_ event: Event, _ action: Flow.Action) -> Row { (event, .does(action)) }
 
-    static func on(_ event: Event, takes place: Flow.Take.Place) -> Row {
-        (event, .takes(place, .none))
+    static func on(_ event: Event, takes place: Flow.Take) -> Row {
+        (event, .takes(place, changesVerdict: false))
     }
 
     /// The verdict changes with it.
-    static func on(_ event: Event, takesAnew place: Flow.Take.Place) -> Row {
-        (event, .takes(place, .verdictChanged))
+    static func on(_ event: Event, takesAnew place: Flow.Take) -> Row {
+        (event, .takes(place, changesVerdict: true))
     }
 
     static func on(_ event: Event) -> Row { (event, .nothing) }
@@ -116,19 +116,15 @@ extension Transcript {
         (event, .closesClient(closesClient))
     }
 
-    /// From the head to the question for the rule.
-    static let routing: [Row] = [
-        on(.headRead, .countRequest),
-        on(.requestCounted, .locate),
-        on(.located(.origin), .findRule),
-    ]
+    /// The rule was found.
+    static let routing: [Row] = [on(.routed)]
 
     /// A request without content is judged by its head.
-    static let judging: [Row] = routing + [on(.routed(whole: nil), .judgeHead)]
+    static let judging: [Row] = routing
 
     /// A request without content, of a rule that asks for nothing, is with a server.
     static func sent(_ via: Via = .reused) -> [Row] {
-        routing + [on(.routed(whole: nil), .admitUnjudged)] + given(via)
+        routing + [on(.unjudged, .connect(.first))] + given(via)
     }
 
     /// A server was given all of the request with its head.
@@ -141,7 +137,7 @@ extension Transcript {
 
     /// The same, where the origin lets a request be sent once more so often.
     static func tried(_ via: Via, retriesMax: Int) -> [Row] {
-        routing + [on(.routed(whole: nil), .admitUnjudged)] + again(via, retriesMax: retriesMax)
+        routing + [on(.unjudged, .connect(.first))] + again(via, retriesMax: retriesMax)
     }
 
     /// A server was given all of the request with its head.
@@ -154,7 +150,7 @@ extension Transcript {
 
     /// Content that was not read is on its way through.
     static func streaming(_ via: Via = .reused) -> [Row] {
-        routing + [on(.routed(whole: nil), .admitUnjudged)] + opened(via)
+        routing + [on(.unjudged, .connect(.first))] + opened(via)
     }
 
     /// A server was given the head of a request whose content follows.
@@ -167,10 +163,7 @@ extension Transcript {
 
     /// The verdict waits for content.
     static func holding(_ enforcement: Enforcement = .enforced) -> [Row] {
-        routing + [
-            on(.routed(whole: nil), .judgeHead),
-            on(.contentAwaited(enforcement), .hold),
-        ]
+        routing + [on(.contentAwaited(enforcement), .hold)]
     }
 
     /// So many bytes were held and judged, in two pieces.

@@ -25,11 +25,7 @@ extension Transcript {
             ends: .nothing
         ) {
             judging
-            on(.ruled(.refused), .skipContent)
-            on(
-                .contentSkipped(isWhole: false),
-                .answer(.refused(.assertionMissing), .none, .lingers)
-            )
+            on(.ruled(.refused), .answer(.refused(.assertionMissing), .none, .skips))
         },
         Transcript("a refusal that is observed goes to the origin", .get, .observing, ends: .whole)
         {
@@ -75,7 +71,6 @@ extension Transcript {
             ends: .whole
         ) {
             routing
-            on(.routed(whole: nil), .judgeHead)
             on(.ruled(.sought), .awaitCommit(.sample))
             on(.committed(.admitted), .judgeHead)
             on(.ruled(.undecided), .awaitCommit(.sample))
@@ -90,7 +85,6 @@ extension Transcript {
             ends: .nothing
         ) {
             routing
-            on(.routed(whole: nil), .judgeHead)
             on(.ruled(.sought, .observed), .awaitCommit(.sample))
             on(.commitTimedOut, .judgeHead)
             on(.ruled(.unavailable), .answer(.refused(.storeUnavailable), .none, .goesOn))
@@ -129,8 +123,7 @@ extension Transcript {
         ) {
             judging
             on(.ruled(.unstored), .awaitCommit(.sample))
-            on(.committed(.unassured), .skipContent)
-            on(.contentSkipped(isWhole: true), .answer(.refused(.storeUnavailable), .none, .goesOn))
+            on(.committed(.unassured), .answer(.refused(.storeUnavailable), .none, .skips))
         },
         Transcript("a rule that forwards on errors forwards", .get, .forwarding, ends: .whole) {
             judging
@@ -181,16 +174,14 @@ extension Transcript {
         Transcript("content that came whole is judged with its head", .post, .holding, ends: .whole)
         {
             routing
-            on(.routed(whole: 100), .takeContent(.behindHead(100)))
-            on(.contentTaken(100), .judgeHead)
+            on(.took(100))
             on(.ruled(.pass), .admit)
             given()
             response(.drop)
         },
         Transcript("more content that came whole is held at once", .post, .holding, ends: .whole) {
             routing
-            on(.routed(whole: 1500), .takeContent(.held(1500)))
-            on(.contentTaken(1500), .judgeHead)
+            on(.took(1500))
             on(.ruled(.pass), .admit)
             on(.connected(inMemory: 1500), .sendHead(heldBytes: 1500, .inOrder))
             on(.headSent, .awaitResponse(.clear, .drop))
@@ -198,16 +189,15 @@ extension Transcript {
         },
         Transcript("content that came whole and is off goes with its head", .post, ends: .whole) {
             routing
-            on(.routed(whole: 100), .takeContent(.behindHead(100)))
-            on(.contentTaken(100), .admitUnjudged)
+            on(.took(100))
+            on(.unjudged, .connect(.first))
             given()
             response(.drop)
         },
         Transcript("content above the rule's limit is not taken", .post, .limited, ends: .nothing) {
             routing
-            on(.routed(whole: 151), .judgeHead)
-            on(.ruled(.refused), .skipContent)
-            on(.contentSkipped(isWhole: true), .answer(.refused(.assertionMissing), .none, .goesOn))
+            on(.took(151))
+            on(.ruled(.refused), .answer(.refused(.assertionMissing), .none, .skips))
         },
     ]
 

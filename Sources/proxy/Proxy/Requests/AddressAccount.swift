@@ -45,44 +45,6 @@ struct AddressAccount {
 
 // The limits of the client's address.
 extension Exchange {
-    /// Counts the request, where the address has one left.
-    func countRequest() -> Flow.Action {
-        findAddress()
-        guard let rate = settings.limits.addressRequests,
-            let wait = account.entry?.takeRequest(rate, now: record.startedAt)
-        else { return flow.requestCounted() }
-        return throttled(wait)
-    }
-
-    /// Counts a call of the gateway's own endpoints, where the address has one left.
-    func countCall() -> Flow.Action {
-        guard let rate = settings.limits.addressCalls,
-            let wait = account.entry?.takeCall(rate, now: record.startedAt)
-        else { return flow.callCounted() }
-        return throttled(wait)
-    }
-
-    private func throttled(_ wait: UInt64) -> Flow.Action {
-        proxy.tally.add(.addressRequestsRefused)
-        account.wait = wait
-        return flow.addressThrottled()
-    }
-
-    /// Finds whose limits the request counts against: those of the client's address. Behind a
-    /// trusted proxy that is the one that it names, or else its own: never nobody's, so that no
-    /// spelling lifts a limit. Only the peer of a Unix socket that is not trusted has no address.
-    private func findAddress() {
-        guard let client else { return }
-        if account.address == client.peerAddress, let entry = client.addressEntry {
-            account.holding = .ofConnection(entry)
-            return
-        }
-        guard hasAddress else { return }
-        if case .held(let entry) = proxy.hold(account.address, max: nil) {
-            account.holding = .ofRequest(entry)
-        }
-    }
-
     /// Whether the client's address is known.
     var hasAddress: Bool {
         guard let client, account.address == client.peerAddress else { return true }

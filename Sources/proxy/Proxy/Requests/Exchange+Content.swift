@@ -47,13 +47,11 @@ extension Exchange {
     /// Takes a piece; `false` when the request has taken another turn.
     private func take(_ piece: Span<UInt8>) -> Bool {
         guard let client else { return false }
-        let take = flow.contentReceived(piece.count, isLast: client.isContentComplete)
-        note(take.news)
-        return put(piece, take.place)
+        return put(piece, flow.contentReceived(piece.count, isLast: client.isContentComplete))
     }
 
-    private func put(_ piece: Span<UInt8>, _ place: Flow.Take.Place) -> Bool {
-        switch place {
+    private func put(_ piece: Span<UInt8>, _ take: Flow.Take) -> Bool {
+        switch take {
         case .collect: content.collect(piece)
         case .hold: return hold(piece)
         case .append: content.heldBody?.appendUnheld(piece)
@@ -78,9 +76,7 @@ extension Exchange {
             try held.append(piece)
         } catch {
             if case .failed(let fault) = error { record.note(problem: "spill: \(fault)") }
-            let take = flow.holdFailed(error.refusal)
-            note(take.news)
-            return put(piece, take.place)
+            return put(piece, flow.holdFailed(error.refusal))
         }
         if held.isSpilled, !wasSpilled { proxy.tally.add(.bodiesSpilled) }
         return true
@@ -108,10 +104,8 @@ enum KeptContent {
     case withHead([UInt8])
     /// It is held until it can be judged by what the head claims.
     indirect case unjudged(HeldBody, Proof)
-    /// It is held, and judged.
+    /// It was held, and goes to a server: judged, or released.
     case held(HeldBody)
-    /// What was held of it goes on unjudged.
-    case released(HeldBody)
     /// It is collected for a service.
     case collected(ServiceEntry, [UInt8])
     /// It streams, and must have the digest that the head states: so far.
@@ -122,7 +116,7 @@ enum KeptContent {
     /// Content that is held, judged or not.
     var heldBody: HeldBody? {
         switch self {
-        case .unjudged(let body, _), .held(let body), .released(let body): body
+        case .unjudged(let body, _), .held(let body): body
         case .nothing, .withHead, .collected, .hashed, .answered: nil
         }
     }
@@ -132,7 +126,7 @@ enum KeptContent {
         switch self {
         case .withHead(let bytes): bytes
         case .held(let body): body.memory
-        case .nothing, .unjudged, .released, .collected, .hashed, .answered: []
+        case .nothing, .unjudged, .collected, .hashed, .answered: []
         }
     }
 

@@ -14,7 +14,11 @@ extension Exchange {
         guard let client else { return }
         self.release(release)
         note(reply)
-        if case .lingers = fate { client.endAfterResponse() }
+        switch fate {
+        case .goesOn: break
+        case .skips: if !client.dropContent() { client.endAfterResponse() }
+        case .lingers: client.endAfterResponse()
+        }
         var response = response(to: reply)
         response.name(record.id)
         switch response.outcome.row.ending {
@@ -88,7 +92,7 @@ extension Exchange {
     private func note(_ reply: Reply) {
         switch reply {
         case .refused(let refusal):
-            countVerdict()
+            Audit(self).countVerdict()
             noteRefusal(refusal)
         case .declined(let refusal): noteRefusal(refusal)
         case .malformed(let reason):
@@ -105,7 +109,7 @@ extension Exchange {
         case .contentTimeout:
             proxy.tally.add(.clientTimeouts)
             record.note(problem: LocalFault.bodyTimeout.rawValue)
-        case .allowed: countVerdict()
+        case .allowed: Audit(self).countVerdict()
         case .loopDetected, .lastHop, .service: break
         }
     }
@@ -149,26 +153,6 @@ extension OriginFault {
 
 // What the gateway answers itself.
 extension Exchange {
-    /// Says what the service takes.
-    func locate(_ service: ServiceEntry) -> Flow.Action {
-        record.service = service.name
-        content = .collected(service, [])
-        let isCharged =
-            switch service.cost {
-            case .nothing: false
-            case .call, .verification: true
-            }
-        return flow.located(
-            .service(
-                ServiceDemands(
-                    contentMax: UInt64(settings.limits.endpointBodyMax),
-                    isCharged: isCharged,
-                    rule: service.rule
-                )
-            )
-        )
-    }
-
     /// Asks the service.
     func serve() -> Flow.Action {
         guard case .collected(let service, let collected) = content else {

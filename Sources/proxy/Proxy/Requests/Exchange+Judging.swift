@@ -28,15 +28,15 @@ extension Exchange {
         if flow.rule.asksDevice, opening.mayPass { device = DeviceVisit(head, octets) }
         noteClaimedVersion(head, octets, opening)
         switch opening {
-        case .ruled(let ruling) where ruling.awaitsKey && mayAwaitKey:
-            keySearch = .waiting(head: octets.withUnsafeBufferPointer { Array($0) })
+        case .ruled(let ruling) where flow.seeksKey(ruling):
+            keptHead = octets.withUnsafeBufferPointer { Array($0) }
             return flow.ruled(ruling, enforcement(of: ruling))
         case .ruled(var ruling):
             if ruling.awaitsKey { ruling.settleWithoutCommit() }
             count(ruling, since: before)
-            switch (flow.rule.goal, question) {
-            case (.origin, .none): writeOriginHead(head, octets, framing: flow.facts.framing)
-            case (.origin, .asked), (.origin, .refused), (.session, _): break
+            switch flow.purpose {
+            case .relay: writeOriginHead(head, octets, framing: flow.facts.framing)
+            case .decision, .service: break
             }
             if ruling.expectedDigest != nil { content = .hashed(ContentDigest()) }
             return flow.ruled(ruling, enforcement(of: ruling))
@@ -76,10 +76,7 @@ extension Exchange {
             now: UnixTime(seconds: proxy.wallSeconds),
             mayVerify: mayVerify(now: before.1)
         )
-        if ruling.awaitsKey, mayAwaitKey {
-            keySearch = .over
-            return flow.ruled(ruling, enforcement(of: ruling))
-        }
+        if flow.seeksKey(ruling) { return flow.ruled(ruling, enforcement(of: ruling)) }
         if ruling.awaitsKey { ruling.settleWithoutCommit() }
         content = .held(held)
         count(ruling, since: before)
@@ -98,12 +95,7 @@ extension Exchange {
         }
     }
 
-    /// Judges it, and counts the verdict where that changes it.
-    func judgedEnd() -> Flow.Take.Place {
-        let take = flow.endJudged(endFault)
-        note(take.news)
-        return take.place
-    }
+    func judgedEnd() -> Flow.Take { flow.endJudged(endFault) }
 
     /// What speaks against the end of streamed content: another digest than the head states, or
     /// that the key was revoked or deleted after the head was judged; `nil` for nothing.
@@ -119,14 +111,6 @@ extension Exchange {
             }
         }
         return flow.judgement.admittedKey.flatMap { proxy.judge.fault(of: $0, rule: flow.rule) }
-    }
-
-    /// A verdict that has changed is counted once it is final.
-    func note(_ news: Flow.Take.News) {
-        switch news {
-        case .none: break
-        case .verdictChanged: if record.verdictCount != .done { record.verdictCount = .due }
-        }
     }
 
     /// Waits for a commit. Then ``committed(_:)`` or ``commitTimedOut()``.
@@ -146,7 +130,7 @@ extension Exchange {
     /// Forwards, with the verdict.
     func admit() -> Flow.Action {
         // What is still to come may change the verdict.
-        if flow.isUploaded { countVerdict() } else { record.verdictCount = .due }
+        if flow.isUploaded { Audit(self).countVerdict() }
         writeVerdict()
         return forward()
     }
@@ -158,60 +142,11 @@ extension Exchange {
             // A signature was verified, and nothing was admitted.
             addFailure(now: MonotonicClock.nanoseconds)
         }
-        content = .released(held)
+        content = .held(held)
         HeadWriter.framing(flow.facts.framing, into: &originHead)
         client?.stopDeadline()
         writeVerdict()
         return forward()
-    }
-
-    /// Nothing changes the verdict any more: it is counted, if that was left to do.
-    func verdictIsFinal() {
-        if case .due = record.verdictCount { countVerdict() }
-    }
-
-    /// Counts the verdict as it stands, once for each request.
-    func countVerdict() {
-        guard record.verdictCount != .done, let (ruling, enforcement) = flow.judgement.verdict
-        else { return }
-        record.verdictCount = .done
-        // A device that repeats an old assertion has another reason.
-        if ruling.verdict == .refuse(.challengeUnknown), ruling.challengeNote != nil {
-            proxy.tally.add(.challengesForeign)
-        }
-        switch flow.rule.goal {
-        case .origin: break
-        case .session: return proxy.tally.add(.sessionsRefused)
-        }
-        if ruling.risk?.mark != nil, ruling.verdict == .pass { proxy.tally.add(.riskMarks) }
-        if ruling.proof == .session, ruling.verdict == .pass { proxy.tally.add(.sessionPasses) }
-        if ruling.sessionAbsence == .foreign { proxy.tally.add(.sessionsForeign) }
-        let isEnforced = if case .enforced = enforcement { true } else { false }
-        if !proxy.guards.areNone, isGuarded(ruling, enforcement) {
-            proxy.guards.count(flow.rule, ruling) { proxy.judge.isInstall(ruling) }
-        }
-        guard let number = ruleNumber else { return }
-        proxy.tally.addVerdict(
-            rule: number,
-            slot: VerdictSlot.index(
-                ruling.verdict,
-                isEnforced: isEnforced,
-                environment: ruling.environment
-            )
-        )
-    }
-
-    /// Whether the rule's share includes the install that the request names.
-    ///
-    /// A request that the key has not proved to have signed is refused by the client's address, so
-    /// that no stranger chooses a key outside the share. The guard asks for the app, and all its
-    /// installs may come from few addresses, all outside: so it counts by the key in any case, and
-    /// who is refused stays as it is. What that allows a stranger: rules/docs/rules.md, "Guard".
-    private func isGuarded(_ ruling: Ruling, _ enforcement: Enforcement) -> Bool {
-        if ruling.signer == ruling.keyID { return enforcement == .enforced }
-        let time = UnixTime(seconds: proxy.wallSeconds)
-        let address = account.address
-        return Enforcement(flow.rule, signer: ruling.keyID, address: address, at: time) == .enforced
     }
 
     private func enforcement(of ruling: Ruling) -> Enforcement {
@@ -246,27 +181,12 @@ extension Exchange {
     }
 }
 
-/// Whether the store was asked for a key that this gateway does not know. It is asked once for a
-/// request.
-enum KeySearch {
-    case notBegun
-    /// The head is judged anew when the store has answered. Its bytes are kept here, since the
-    /// client's buffer goes on.
-    case waiting(head: [UInt8])
-    /// The store was asked; content that is held is judged anew when it has answered.
-    case over
-}
-
 extension Exchange {
-    /// Whether the store may be asked for the key.
-    var mayAwaitKey: Bool { if case .notBegun = keySearch { true } else { false } }
-
     /// Judges a head that was kept.
     func judgeKeptHead() -> Flow.Action {
-        guard case .waiting(let octets) = keySearch, let client else {
-            preconditionFailure("Exchange: no head was kept")
-        }
-        keySearch = .over
+        guard let client else { return .none }
+        let octets = keptHead
+        keptHead = []
         let heads = proxy.askedHeads
         do throws(Malformed) {
             let limits = settings.clientLimits.head

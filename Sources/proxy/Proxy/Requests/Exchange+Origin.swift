@@ -140,7 +140,7 @@ extension Exchange {
     func sendContent(_ piece: Flow.Piece) -> Flow.Action {
         guard let origin else { return .none }
         if case .last = piece {
-            verdictIsFinal()
+            Audit(self).verdictIsFinal()
             origin.endContent()
         }
         guard note(origin.flush()) else { return writeFailed(origin) }

@@ -6,6 +6,7 @@ import HTTPWire
 import KeyStore
 import Origins
 import Rules
+import Services
 import Verification
 
 // The head for the origin.
@@ -61,6 +62,23 @@ extension Exchange {
         )
     }
 
+    /// Tells the origin the names that it does not get as they came.
+    ///
+    /// - keepsTrace: the origin gets the client's traceparent.
+    func writeIdentity(keepsTrace: Bool) {
+        if !record.carried.contains(.requestID) {
+            HeadWriter.requestID(record.id, into: &originHead)
+        }
+        guard let trace = record.trace, !record.carried.contains(.traceparent), !keepsTrace
+        else { return }
+        HeadWriter.traceParent(
+            trace,
+            span: proxy.ids.next(),
+            isSampled: settings.traces == .beginSampled,
+            into: &originHead
+        )
+    }
+
     /// Tells the origin the verdict. Every copy that the client sent was dropped.
     func writeVerdict() {
         guard let (ruling, _) = flow.judgement.verdict else { return }
@@ -104,10 +122,48 @@ extension Exchange {
 
     /// How the content goes to the origin.
     var originFraming: BodyFraming {
-        switch content {
-        case .held(let body): .length(UInt64(body.count))
-        case .nothing, .withHead, .unjudged, .released, .collected, .hashed, .answered:
-            flow.facts.framing
+        guard let body = content.heldBody, !flow.isReleased else { return flow.facts.framing }
+        return .length(UInt64(body.count))
+    }
+}
+
+// The head for another proxy, which asks before it forwards the request itself.
+extension Exchange {
+    /// Tells the proxy that it may forward the request: with what the origin is to be told, and
+    /// what the client is.
+    func allowance() -> LocalResponse {
+        writeVerdict()
+        if case .decision(.extAuthz) = flow.purpose { nameRemoved() }
+        return LocalResponse(allowing: originHead, notes: notesToClient)
+    }
+
+    /// The fields that origins get from the gateway alone, and those of a proof by session. No rule
+    /// lets a client's own pass.
+    private static let gatewayFields: [StaticString] = [
+        "App-Attest-Verdict", "App-Attest-Reason", "App-Attest-Key-Id", "App-Attest-App-Id",
+        "App-Attest-Environment", "App-Attest-Proof", "App-Attest-Risk", "App-Attest-Context",
+        "App-Attest-Device-Bits", "App-Attest-Device-Token", "App-Attest-Session",
+        "App-Attest-Sequence", "App-Attest-Signature",
+    ]
+    /// Those of a proof, which an application may read where a rule verifies nothing.
+    private static let proofFields: [StaticString] = [
+        "App-Attest-Assertion", "App-Attest-Challenge", "App-Attest-Unsupported",
+    ]
+
+    /// Envoy removes the fields that this one lists. It replaces those of the client that the
+    /// answer has too; without this field it would pass the others on.
+    private func nameRemoved() {
+        var names = Self.gatewayFields
+        if flow.rule.mode != .off { names += Self.proofFields }
+        let removed = names.map(\.description).filter { !hasLine($0) }
+        let text = removed.joined(separator: ", ")
+        HeadWriter.field("X-Envoy-Auth-Headers-To-Remove", text: text, into: &originHead)
+    }
+
+    /// Whether a field of this name was written for the origin.
+    private func hasLine(_ name: String) -> Bool {
+        originHead.split(separator: UInt8(ascii: "\n")).contains {
+            $0.starts(with: (name + ":").utf8)
         }
     }
 }

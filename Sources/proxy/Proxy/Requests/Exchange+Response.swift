@@ -125,13 +125,16 @@ extension Exchange {
         guard let client, let origin else { return }
         let tunnel = Tunnel(idleMilliseconds: settings.timeouts.tunnelIdle) { [self] carried in
             proxy.tally.add(.tunnelsClosed)
-            writeLine(requestBytes: carried.fromClient, responseBytes: carried.fromOrigin)
+            Audit(self).writeLine(
+                requestBytes: carried.fromClient,
+                responseBytes: carried.fromOrigin
+            )
         }
         guard let (stream, early) = client.upgrade(head, octets, behind: rest, to: tunnel)
         else { return }
         proxy.tally.add(.tunnels)
         flow.tunnelBegan()
-        count()
+        Audit(self).count()
         letGo()
         tunnel.begin(
             stream,

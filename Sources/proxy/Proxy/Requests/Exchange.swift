@@ -18,17 +18,16 @@ final class Exchange {
     /// The lane's when the request came, in the order of `settings.origins`: a reload may leave the
     /// lane with others.
     let pools: [OriginPool]
-    /// `nil` as soon as the request is over.
+    /// Let go of when the request has been recorded.
     private(set) var client: (any ClientStream)?
     var side = OriginSide.none
     @exclusivity(unchecked) var flow: Flow
-    /// Whether it was asked about by another proxy.
-    var question = Question.none
     /// The content that is here.
     @exclusivity(unchecked) var content = KeptContent.nothing
     /// The head for the origin; kept until the response begins, for a second attempt.
     @exclusivity(unchecked) var originHead: [UInt8]
-    var keySearch = KeySearch.notBegun
+    /// The head, while the store is asked for its key: the client's buffer goes on.
+    var keptHead: [UInt8] = []
     /// What it shows of its device, where its rule asks for that.
     var device: DeviceVisit?
     /// Whose request it is, and what its address has used of its limits.
@@ -60,7 +59,7 @@ final class Exchange {
     }
 
     /// Whether the request has not ended yet. What arrives later finds it over.
-    var isUnderWay: Bool { client != nil }
+    var isUnderWay: Bool { !flow.isOver }
 
     var lane: Lane { proxy.lane }
 
@@ -76,9 +75,6 @@ final class Exchange {
             switch action {
             case .none: return
             case .judgeHead: action = judgeKeptHead()
-            case .countRequest, .locate, .countCall, .findRule, .takeContent, .admitUnjudged:
-                preconditionFailure("Exchange: \(action) behind the head")
-
             case .collect, .stream: return readFirstContent()
             case .hold: return hold()
             case .readContent: return readContent()
@@ -86,7 +82,6 @@ final class Exchange {
             case .serve: action = serve()
             case .judgeContent: action = judgeContent()
             case .judgeEnd: action = judgeEnd()
-            case .skipContent: action = flow.contentSkipped(isWhole: client?.dropContent() ?? false)
 
             case .awaitCommit(let ticket): return awaitCommit(ticket)
             case .askDevice: action = askDevice()
@@ -119,7 +114,7 @@ final class Exchange {
 
     /// The request is over and its client's stream has been dealt with.
     func leave() {
-        writeRecord()
+        Audit(self).requestEnded()
         letGo()
     }
 
@@ -147,6 +142,10 @@ final class Exchange {
 }
 
 extension Exchange: ClientStreamOwner {
+    func begin(_ octets: Span<UInt8>, fault: Malformed.Reason?) {
+        perform(Admission(self).action(octets, fault: fault))
+    }
+
     var isUploaded: Bool { flow.isUploaded }
 
     func contentReady() { perform(flow.contentReady()) }

@@ -5,25 +5,11 @@ extension Flow {
     enum Action: Equatable, Sendable {
         case none
 
-        // The head. Performed while its bytes are there.
+        // The verdict.
 
-        /// Counts the request against the limits of its address. Then `requestCounted` or
-        /// `addressThrottled`.
-        case countRequest
-        /// Finds out who is asked. Then `located`.
-        case locate
-        /// Counts the call against the limits of its address. Then `callCounted` or
-        /// `addressThrottled`.
-        case countCall
-        /// Looks for the rule. Then `routed` or `unroutable`.
-        case findRule
-        /// Takes the content off the client's stream, where all of it is. Then `contentTaken`.
-        case takeContent(Taking)
-        /// Asks for the verdict about the head and writes the head for the origin. Then `ruled` or
-        /// `contentAwaited`.
+        /// Judges the head again, which was kept while the store was asked for its key. Then
+        /// `ruled` or `contentAwaited`.
         case judgeHead
-        /// Writes the head for the origin, without a verdict. Then as `connect`.
-        case admitUnjudged
 
         // The client's content.
 
@@ -44,8 +30,6 @@ extension Flow {
         /// Compares the content with the digest that the head states, and looks the key up again.
         /// Then `endJudged`.
         case judgeEnd
-        /// Drops the content if all of it is here. Then `contentSkipped`.
-        case skipContent
 
         // To the origin.
 
@@ -92,7 +76,7 @@ extension Flow {
 
         // Endings.
 
-        /// Answers. `ClientFate` says whether all of the request was read.
+        /// Answers. `ClientFate` says what becomes of the rest of the request.
         case answer(Reply, Release, ClientFate)
         /// The response is complete.
         case finish(Release)
@@ -100,14 +84,6 @@ extension Flow {
         case cutOff(Reply, Release)
         /// The client is gone.
         case end(Release)
-    }
-
-    /// What becomes of content that came whole with the head.
-    enum Taking: Equatable, Sendable {
-        /// It is copied behind the head for the origin, and goes out with it.
-        case behindHead(UInt64)
-        /// It is held, and judged at once.
-        case held(UInt64)
     }
 
     /// How a connection ends, also by the end of the process.
@@ -140,39 +116,29 @@ extension Flow {
     enum ClientFate: Equatable, Sendable {
         /// All of the request was read: another may follow.
         case goesOn
+        /// Content was not read. If all of it is here, it is dropped, and another request may
+        /// follow; or else as `lingers`.
+        case skips
         /// The rest of the request is read away for a bounded time, or the connection ends.
         case lingers
     }
 
     /// What becomes of a piece of content.
-    struct Take: Equatable, Sendable {
-        enum Place: Equatable, Sendable {
-            /// It is collected for a service.
-            case collect
-            /// It is held. Then maybe `holdFailed`.
-            case hold
-            /// It follows what is held and is not held itself.
-            case append
-            /// It goes to the server.
-            case send
-            /// It goes to the server and is hashed.
-            case sendHashed
-            /// It is hashed, compared with the digest that the head states, and the key is looked
-            /// up again. Then `endJudged`.
-            case judgeEnd
-            /// Nobody wants it or what follows.
-            case stop(Action)
-        }
-
-        let place: Place
-        /// Whether the verdict has changed, and is counted as it stands now.
-        let news: News
-
-        enum News: Equatable, Sendable { case none, verdictChanged }
-
-        init(_ place: Place, _ news: News = .none) {
-            self.place = place
-            self.news = news
-        }
+    enum Take: Equatable, Sendable {
+        /// It is collected for a service.
+        case collect
+        /// It is held. Then maybe `holdFailed`.
+        case hold
+        /// It follows what is held and is not held itself.
+        case append
+        /// It goes to the server.
+        case send
+        /// It goes to the server and is hashed.
+        case sendHashed
+        /// It is hashed, compared with the digest that the head states, and the key is looked up
+        /// again. Then `endJudged`.
+        case judgeEnd
+        /// Nobody wants it or what follows.
+        case stop(Action)
     }
 }

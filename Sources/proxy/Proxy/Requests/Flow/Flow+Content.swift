@@ -14,13 +14,13 @@ extension Flow {
     mutating func contentReceived(_ count: Int, isLast: Bool) -> Take {
         contentBytes &+= UInt64(count)
         switch state {
-        case .collecting(let demands):
-            guard contentBytes <= demands.contentMax else {
-                return Take(.stop(answer(.declined(.contentTooLarge))))
+        case .collecting(let contentMax):
+            guard contentBytes <= contentMax else {
+                return .stop(answer(.declined(.contentTooLarge)))
             }
-            return Take(.collect)
+            return .collect
         case .holding(let holding):
-            guard isOverLimit else { return Take(holding == .judged ? .hold : .append) }
+            guard isOverLimit else { return holding == .held ? .hold : .append }
             return holdLess(.contentTooLarge)
         case .sending(var leg):
             let take = receive(&leg, isLast)
@@ -30,9 +30,8 @@ extension Flow {
             let take = receive(&leg, isLast)
             if case .responding = state { state = .responding(leg, response) }
             return take
-        case .over: return Take(.stop(.none))  // Late: a piece before it has ended the request.
-        case .arriving, .locating, .calling, .serving, .routing, .taking, .judging,
-            .awaitingCommit, .awaitingDevice, .connecting, .skipping:
+        case .over: return .stop(.none)  // Late: a piece before it has ended the request.
+        case .serving, .judging, .awaitingCommit, .awaitingDevice, .connecting:
             impossible("contentReceived")
         }
     }
@@ -42,25 +41,25 @@ extension Flow {
         switch leg.upload {
         case .streaming(.nothing): leg.upload = .streaming(.some)
         case .streaming(.some), .streaming(.unjudged): break
-        case .abandoned: return Take(.stop(.none))  // Late: a write that failed came first.
+        case .abandoned: return .stop(.none)  // Late: a write that failed came first.
         case .replaying, .given: impossible("contentReceived")
         }
         // The last piece is sent from where it is: not before the end is judged.
-        let place: Take.Place =
+        let place: Take =
             isLast && withholdsEnd ? .judgeEnd : expectsDigest ? .sendHashed : .send
-        guard isOverLimit, !isFoundTooLarge else { return Take(place) }
+        guard isOverLimit, !isFoundTooLarge else { return place }
         guard case .observed = changeVerdict(to: .contentTooLarge) else {
-            return Take(.stop(abandon(.refused(.contentTooLarge))))
+            return .stop(abandon(.refused(.contentTooLarge)))
         }
-        return Take(place, .verdictChanged)
+        return place
     }
 
     /// A piece can't be held.
     mutating func holdFailed(_ refusal: Refusal) -> Take {
         switch state {
         case .holding: return holdLess(refusal)
-        case .arriving, .locating, .calling, .collecting, .serving, .routing, .taking, .judging,
-            .awaitingCommit, .awaitingDevice, .connecting, .sending, .responding, .skipping, .over:
+        case .collecting, .serving, .judging, .awaitingCommit, .awaitingDevice, .connecting,
+            .sending, .responding, .over:
             impossible("holdFailed")
         }
     }
@@ -76,10 +75,9 @@ extension Flow {
             return .serve
         case .holding(.released):
             let content = Content.released(isLast ? .nothing : .more)
-            let told: Told = judgement.isPass ? .pass : .anything
-            state = .connecting(Approach(content: content, attempt: .first, told: told))
+            connect(content)
             return .release
-        case .holding(.judged):
+        case .holding:
             guard isLast else { return .none }
             let content: Content = contentBytes > 0 ? .held : .withHead
             state = .judging(content)
@@ -93,8 +91,7 @@ extension Flow {
             state = .responding(leg, response)
             return action
         case .over: return .none  // Late: a piece has ended the request.
-        case .arriving, .locating, .calling, .serving, .routing, .taking, .judging,
-            .awaitingCommit, .awaitingDevice, .connecting, .skipping:
+        case .serving, .judging, .awaitingCommit, .awaitingDevice, .connecting:
             impossible("contentRead")
         }
     }
@@ -104,8 +101,7 @@ extension Flow {
         switch state {
         case .collecting, .holding, .sending, .responding: return abandon(.malformed(reason))
         case .over: return .none  // Late: a piece has ended the request.
-        case .arriving, .locating, .calling, .serving, .routing, .taking, .judging,
-            .awaitingCommit, .awaitingDevice, .connecting, .skipping:
+        case .serving, .judging, .awaitingCommit, .awaitingDevice, .connecting:
             impossible("contentMalformed")
         }
     }
@@ -119,8 +115,7 @@ extension Flow {
             // The server is what stands still; its own deadline is running.
             if case .queued = leg.output { return .awaitContent }
             return abandon(.contentTimeout)
-        case .arriving, .locating, .calling, .serving, .routing, .taking, .judging,
-            .awaitingCommit, .awaitingDevice, .connecting, .skipping, .over:
+        case .serving, .judging, .awaitingCommit, .awaitingDevice, .connecting, .over:
             return .none  // Late: nothing is awaited of the client any more.
         }
     }
@@ -133,21 +128,21 @@ extension Flow {
     mutating func endJudged(_ fault: Verdict?) -> Take {
         switch state {
         case .sending, .responding: break
-        case .arriving, .locating, .calling, .collecting, .serving, .routing, .taking, .judging,
-            .holding, .awaitingCommit, .awaitingDevice, .connecting, .skipping, .over:
+        case .collecting, .serving, .judging, .holding, .awaitingCommit, .awaitingDevice,
+            .connecting, .over:
             impossible("endJudged")
         }
         isEndJudged = true
         let refusal: Refusal
         switch fault {
-        case .none, .pass: return Take(.send)
+        case .none, .pass: return .send
         case .refuse(let found): refusal = found
         case .failure(let dependency): refusal = dependency.refusal
         }
         guard case .observed = changeVerdict(to: fault ?? .pass) else {
-            return Take(.stop(abandon(.refused(refusal))))
+            return .stop(abandon(.refused(refusal)))
         }
-        return Take(.send, .verdictChanged)
+        return .send
     }
 
     /// The last of the content was handed to the server's connection.
@@ -162,8 +157,8 @@ extension Flow {
             state = .responding(leg, response)
             return .endRequest(leg.output, .keep)
         case .over: return .none  // Late: the response has ended meanwhile.
-        case .arriving, .locating, .calling, .collecting, .serving, .routing, .taking, .judging,
-            .holding, .awaitingCommit, .awaitingDevice, .connecting, .skipping:
+        case .collecting, .serving, .judging, .holding, .awaitingCommit, .awaitingDevice,
+            .connecting:
             impossible("contentSent")
         }
     }
@@ -193,12 +188,12 @@ extension Flow {
     /// Content can't be held until it is judged: the request is refused, or what is held goes on
     /// unjudged where the client is only observed.
     private mutating func holdLess(_ refusal: Refusal) -> Take {
-        if case .holding(.released) = state { return Take(.append) }
+        if case .holding(.released) = state { return .append }
         guard case .observed = changeVerdict(to: refusal) else {
-            return Take(.stop(abandon(.refused(refusal))))
+            return .stop(abandon(.refused(refusal)))
         }
-        state = .holding(.released)
-        return Take(.append, .verdictChanged)
+        state = .holding(.released(.more))
+        return .append
     }
 
     private var isOverLimit: Bool {
@@ -248,15 +243,6 @@ enum Content: Equatable {
         case .unread, .released: false
         }
     }
-}
-
-/// How content is held.
-enum Holding: Equatable {
-    /// Until all of it can be judged.
-    case judged
-    /// No longer: it is too much, and the client is only observed. What has come goes on unjudged
-    /// after this read.
-    case released
 }
 
 /// The request's content on its way to a server.

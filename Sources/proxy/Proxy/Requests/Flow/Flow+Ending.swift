@@ -8,8 +8,8 @@ extension Flow {
         switch state {
         case .serving: return answer(.service)
         case .over: return .none  // Late: the client has gone, or the time was over.
-        case .arriving, .locating, .calling, .collecting, .routing, .taking, .judging, .holding,
-            .awaitingCommit, .awaitingDevice, .connecting, .sending, .responding, .skipping:
+        case .collecting, .judging, .holding, .awaitingCommit, .awaitingDevice, .connecting,
+            .sending, .responding:
             impossible("served")
         }
     }
@@ -19,21 +19,9 @@ extension Flow {
         switch state {
         case .serving: return answer(.declined(.storeUnavailable))
         case .over: return .none  // Late: the client has gone, or the answer came.
-        case .arriving, .locating, .calling, .collecting, .routing, .taking, .judging, .holding,
-            .awaitingCommit, .awaitingDevice, .connecting, .sending, .responding, .skipping:
+        case .collecting, .judging, .holding, .awaitingCommit, .awaitingDevice, .connecting,
+            .sending, .responding:
             impossible("storingTimedOut")
-        }
-    }
-
-    /// Content that was not read is dropped, if all of it was here.
-    mutating func contentSkipped(isWhole: Bool) -> Action {
-        switch state {
-        case .skipping(let reply):
-            state = .over(.nothing)
-            return .answer(reply, .none, isWhole ? .goesOn : .lingers)
-        case .arriving, .locating, .calling, .collecting, .serving, .routing, .taking, .judging,
-            .holding, .awaitingCommit, .awaitingDevice, .connecting, .sending, .responding, .over:
-            impossible("contentSkipped")
         }
     }
 
@@ -52,8 +40,8 @@ extension Flow {
             case .given(.all), .given(.nothing): leg.output == .clear
             case .given(.unjudged), .replaying, .streaming, .abandoned: true
             }
-        case .arriving, .locating, .calling, .collecting, .serving, .routing, .taking, .judging,
-            .holding, .awaitingCommit, .awaitingDevice, .responding, .skipping, .over:
+        case .collecting, .serving, .judging, .holding, .awaitingCommit, .awaitingDevice,
+            .responding, .over:
             true
         }
     }
@@ -68,8 +56,7 @@ extension Flow {
         case .sending(let leg), .responding(let leg, _):
             state = .over(leg.delivery)
             return .end(leg.release(.drops))
-        case .arriving, .locating, .calling, .collecting, .serving, .routing, .taking, .judging,
-            .holding, .awaitingCommit, .awaitingDevice, .skipping:
+        case .collecting, .serving, .judging, .holding, .awaitingCommit, .awaitingDevice:
             state = .over(.nothing)
             return .end(.none)
         }
@@ -81,10 +68,7 @@ extension Flow {
         let content: Content
         var release = Release.none
         switch state {
-        case .arriving, .locating, .calling, .routing:
-            content = facts.hasContent ? .unread : .withHead
-        case .taking(let taken), .judging(let taken), .awaitingCommit(let taken),
-            .awaitingDevice(let taken):
+        case .judging(let taken), .awaitingCommit(let taken), .awaitingDevice(let taken):
             content = taken
         case .connecting(let approach): content = approach.content
         case .serving: content = .withHead
@@ -93,15 +77,15 @@ extension Flow {
             guard case .given = leg.upload else { return answerLast(reply, release) }
             content = .withHead
         case .collecting, .holding: return answerLast(reply, .none)
-        case .responding, .skipping, .over: impossible("answer")
+        case .responding, .over: impossible("answer")
         }
         switch content {
         case .withHead, .held:
             state = .over(delivery)
             return .answer(reply, release, .goesOn)
         case .unread:
-            state = .skipping(reply)
-            return .skipContent
+            state = .over(delivery)
+            return .answer(reply, release, .skips)
         case .released: return answerLast(reply, release)
         }
     }
@@ -126,8 +110,8 @@ extension Flow {
     mutating func responseBegan(_ response: ResponseKind) -> Action {
         switch state {
         case .sending(let leg): return begin(response, leg)
-        case .arriving, .locating, .calling, .collecting, .serving, .routing, .taking, .judging,
-            .holding, .awaitingCommit, .awaitingDevice, .connecting, .responding, .skipping, .over:
+        case .collecting, .serving, .judging, .holding, .awaitingCommit, .awaitingDevice,
+            .connecting, .responding, .over:
             impossible("responseBegan")
         }
     }
@@ -164,8 +148,8 @@ extension Flow {
     mutating func tunnelBegan() {
         switch state {
         case .sending: state = .over(.whole)
-        case .arriving, .locating, .calling, .collecting, .serving, .routing, .taking, .judging,
-            .holding, .awaitingCommit, .awaitingDevice, .connecting, .responding, .skipping, .over:
+        case .collecting, .serving, .judging, .holding, .awaitingCommit, .awaitingDevice,
+            .connecting, .responding, .over:
             impossible("tunnelBegan")
         }
     }
@@ -177,8 +161,8 @@ extension Flow {
             state = .over(leg.delivery)
             return .finish(leg.release(response.reuse))
         case .over: return .none  // Late: the client has gone.
-        case .arriving, .locating, .calling, .collecting, .serving, .routing, .taking, .judging,
-            .holding, .awaitingCommit, .awaitingDevice, .connecting, .sending, .skipping:
+        case .collecting, .serving, .judging, .holding, .awaitingCommit, .awaitingDevice,
+            .connecting, .sending:
             impossible("responseEnded")
         }
     }
@@ -188,8 +172,8 @@ extension Flow {
         switch state {
         case .sending, .responding: return abandon(.failed(fault))
         case .over: return .none  // Late: the client has gone.
-        case .arriving, .locating, .calling, .collecting, .serving, .routing, .taking, .judging,
-            .holding, .awaitingCommit, .awaitingDevice, .connecting, .skipping:
+        case .collecting, .serving, .judging, .holding, .awaitingCommit, .awaitingDevice,
+            .connecting:
             impossible("responseMalformed")
         }
     }

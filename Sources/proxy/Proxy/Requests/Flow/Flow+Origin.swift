@@ -45,8 +45,8 @@ extension Flow {
                 )
             )
             return .sendHead(heldBytes: first, ending)
-        case .arriving, .locating, .calling, .collecting, .serving, .routing, .taking, .judging,
-            .holding, .awaitingCommit, .awaitingDevice, .sending, .responding, .skipping, .over:
+        case .collecting, .serving, .judging, .holding, .awaitingCommit, .awaitingDevice, .sending,
+            .responding, .over:
             impossible("connected")
         }
     }
@@ -67,8 +67,8 @@ extension Flow {
             case .handshake: return answer(.failed(.handshakeFailed))
             case .shortage: return answer(.failed(.outOfDescriptors))
             }
-        case .arriving, .locating, .calling, .collecting, .serving, .routing, .taking, .judging,
-            .holding, .awaitingCommit, .awaitingDevice, .sending, .responding, .skipping, .over:
+        case .collecting, .serving, .judging, .holding, .awaitingCommit, .awaitingDevice, .sending,
+            .responding, .over:
             impossible("connectFailed")
         }
     }
@@ -83,8 +83,8 @@ extension Flow {
             case .replaying(let offset, _): return replay(from: offset, leg)
             case .abandoned: impossible("headSent")
             }
-        case .arriving, .locating, .calling, .collecting, .serving, .routing, .taking, .judging,
-            .holding, .awaitingCommit, .awaitingDevice, .connecting, .responding, .skipping, .over:
+        case .collecting, .serving, .judging, .holding, .awaitingCommit, .awaitingDevice,
+            .connecting, .responding, .over:
             impossible("headSent")
         }
     }
@@ -108,8 +108,8 @@ extension Flow {
             leg.upload = .replaying(offset: next, content)
             state = .responding(leg, response)
             return replay(from: next, leg)
-        case .arriving, .locating, .calling, .collecting, .serving, .routing, .taking, .judging,
-            .holding, .awaitingCommit, .awaitingDevice, .connecting, .skipping, .over:
+        case .collecting, .serving, .judging, .holding, .awaitingCommit, .awaitingDevice,
+            .connecting, .over:
             impossible("heldSent")
         }
     }
@@ -123,8 +123,8 @@ extension Flow {
         case .responding(var leg, let response):
             leg.output = .queued
             state = .responding(leg, response)
-        case .arriving, .locating, .calling, .collecting, .serving, .routing, .taking, .judging,
-            .holding, .awaitingCommit, .awaitingDevice, .connecting, .skipping, .over:
+        case .collecting, .serving, .judging, .holding, .awaitingCommit, .awaitingDevice,
+            .connecting, .over:
             impossible("originQueued")
         }
     }
@@ -150,8 +150,8 @@ extension Flow {
             case .given: return .endRequest(.clear, .keep)
             case .abandoned: return .none
             }
-        case .arriving, .locating, .calling, .collecting, .serving, .routing, .taking, .judging,
-            .holding, .awaitingCommit, .awaitingDevice, .connecting, .skipping, .over:
+        case .collecting, .serving, .judging, .holding, .awaitingCommit, .awaitingDevice,
+            .connecting, .over:
             return .none  // Late: the connection is not the request's any more.
         }
     }
@@ -217,8 +217,8 @@ extension Flow {
             state = .responding(leg, response)
             return .readLastWords
         case .over: return .none  // Late: the response has ended meanwhile.
-        case .arriving, .locating, .calling, .collecting, .serving, .routing, .taking, .judging,
-            .holding, .awaitingCommit, .awaitingDevice, .connecting, .skipping:
+        case .collecting, .serving, .judging, .holding, .awaitingCommit, .awaitingDevice,
+            .connecting:
             impossible("writeFailed")
         }
     }
@@ -229,8 +229,8 @@ extension Flow {
         case .sending: return originBroke(heard, budget)
         // A response is under way, or has ended the request.
         case .responding, .over: return .none
-        case .arriving, .locating, .calling, .collecting, .serving, .routing, .taking, .judging,
-            .holding, .awaitingCommit, .awaitingDevice, .connecting, .skipping:
+        case .collecting, .serving, .judging, .holding, .awaitingCommit, .awaitingDevice,
+            .connecting:
             impossible("lastWordsRead")
         }
     }
@@ -249,8 +249,8 @@ extension Flow {
         // RFC 9112 §8: a short response must not look like a whole one.
         case .responding: return abandon(.failed(.closed))
         case .over: return .none  // Late.
-        case .arriving, .locating, .calling, .collecting, .serving, .routing, .taking, .judging,
-            .holding, .awaitingCommit, .awaitingDevice, .connecting, .skipping:
+        case .collecting, .serving, .judging, .holding, .awaitingCommit, .awaitingDevice,
+            .connecting:
             impossible("originBroke")
         }
     }
@@ -276,8 +276,8 @@ extension Flow {
             if case .queued = client { return .awaitOrigin }
             return abandon(.failed(.timeout))
         case .over: return .none  // Late.
-        case .arriving, .locating, .calling, .collecting, .serving, .routing, .taking, .judging,
-            .holding, .awaitingCommit, .awaitingDevice, .connecting, .skipping:
+        case .collecting, .serving, .judging, .holding, .awaitingCommit, .awaitingDevice,
+            .connecting:
             impossible("originTimedOut")
         }
     }
@@ -286,8 +286,8 @@ extension Flow {
     mutating func heldUnreadable() -> Action {
         switch state {
         case .sending, .responding: return abandon(.declined(.spillFailed))
-        case .arriving, .locating, .calling, .collecting, .serving, .routing, .taking, .judging,
-            .holding, .awaitingCommit, .awaitingDevice, .connecting, .skipping, .over:
+        case .collecting, .serving, .judging, .holding, .awaitingCommit, .awaitingDevice,
+            .connecting, .over:
             impossible("heldUnreadable")
         }
     }

@@ -11,8 +11,8 @@ extension Flow {
     mutating func ruled(_ ruling: Ruling, _ enforcement: Enforcement) -> Action {
         switch state {
         case .judging(let content): return decide(ruling, enforcement, content)
-        case .arriving, .locating, .calling, .collecting, .serving, .routing, .taking, .holding,
-            .awaitingCommit, .awaitingDevice, .connecting, .sending, .responding, .skipping, .over:
+        case .collecting, .serving, .holding, .awaitingCommit, .awaitingDevice, .connecting,
+            .sending, .responding, .over:
             impossible("ruled")
         }
     }
@@ -27,11 +27,10 @@ extension Flow {
         switch state {
         case .judging(.unread):
             judgement = .provisional(provisional, enforcement)
-            state = .holding(.judged)
+            state = .holding(.held)
             return .hold
-        case .judging, .arriving, .locating, .calling, .collecting, .serving, .routing, .taking,
-            .holding, .awaitingCommit, .awaitingDevice, .connecting, .sending, .responding,
-            .skipping, .over:
+        case .judging, .collecting, .serving, .holding, .awaitingCommit, .awaitingDevice,
+            .connecting, .sending, .responding, .over:
             impossible("contentAwaited")
         }
     }
@@ -64,9 +63,9 @@ extension Flow {
             }
             settle(&ruling)
             return decide(ruling, enforcement, content)
-        case .skipping, .over: return .none  // Late: the client has gone.
-        case .arriving, .locating, .calling, .collecting, .serving, .routing, .taking, .judging,
-            .holding, .awaitingDevice, .connecting, .sending, .responding:
+        case .over: return .none  // Late: the client has gone.
+        case .collecting, .serving, .judging, .holding, .awaitingDevice, .connecting, .sending,
+            .responding:
             impossible("a commit ended")
         }
     }
@@ -81,9 +80,9 @@ extension Flow {
             judgement = .given(ruling, enforcement)
             if let refusal = refusal(of: ruling, enforcement) { return answer(.refused(refusal)) }
             return forward(content)
-        case .skipping, .over: return .none  // Late: the client has gone.
-        case .arriving, .locating, .calling, .collecting, .serving, .routing, .taking, .judging,
-            .holding, .awaitingCommit, .connecting, .sending, .responding:
+        case .over: return .none  // Late: the client has gone.
+        case .collecting, .serving, .judging, .holding, .awaitingCommit, .connecting, .sending,
+            .responding:
             impossible("deviceAnswered")
         }
     }
@@ -97,6 +96,7 @@ extension Flow {
     ) -> Action {
         judgement = .given(ruling, enforcement)
         if case .key(let ticket) = ruling.pending {
+            hasSoughtKey = true
             state = .awaitingCommit(content)
             return .awaitCommit(ticket)
         }
@@ -122,16 +122,22 @@ extension Flow {
 
     /// Nothing is waited for any more.
     private mutating func forward(_ content: Content) -> Action {
-        switch rule.goal {
-        case .session:
+        switch purpose {
+        case .service:
             state = .serving
             return .serve
-        case .origin:
-            if case .decision = purpose { return answer(.allowed) }
-            let told: Told = judgement.isPass ? .pass : .anything
-            state = .connecting(Approach(content: content, attempt: .first, told: told))
+        case .decision: return answer(.allowed)
+        case .relay:
+            connect(content)
             return .admit
         }
+    }
+
+    /// Looks for a server. The verdict is counted once it is final: content may change it.
+    mutating func connect(_ content: Content) {
+        if verdictCount == .none { verdictCount = .due }
+        let told: Told = judgement.isPass ? .pass : .anything
+        state = .connecting(Approach(content: content, attempt: .first, told: told))
     }
 
     /// The content changes the verdict, or makes it before all of it was judged.
@@ -148,6 +154,7 @@ extension Flow {
         case .provisional(var ruling, let enforcement), .given(var ruling, let enforcement):
             ruling.verdict = verdict
             judgement = .given(ruling, enforcement)
+            if enforcement == .observed, verdictCount == .none { verdictCount = .due }
             return enforcement
         }
     }

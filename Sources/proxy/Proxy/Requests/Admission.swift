@@ -1,0 +1,284 @@
+import ClientStreams
+import HTTPWire
+import Lanes
+import Rules
+import Services
+import Telemetry
+import Verification
+
+/// What comes before a request's first wait, while the bytes of its head are there: from top to
+/// bottom it is named, counted, located, and its rule is looked for.
+///
+///     named      by a trusted proxy, or by the gateway
+///     found      whose address it is
+///     counted    against the address's limit of requests: 429
+///     located    a loop: 508. The last hop of OPTIONS: 204. A service: its limit of calls, its
+///                content. An origin: goes on
+///     routed     the rule of all interpretations of its path: 400 where they differ
+///     taken      content that came whole with the head
+///
+/// Nothing waits here, so it is a function and no machine. ``Flow`` begins with the verdict.
+struct Admission {
+    private let exchange: Exchange
+
+    init(_ exchange: Exchange) { self.exchange = exchange }
+
+    private var proxy: ProxyLane { exchange.proxy }
+    private var settings: ProxySettings { exchange.settings }
+
+    /// Admits the request whose head was read, or the one that it asks about.
+    ///
+    /// - Returns: what follows: the verdict's action, a service, an origin, or an answer.
+    func action(_ octets: Span<UInt8>, fault: Malformed.Reason?) -> Flow.Action {
+        proxy.tally.add(.requests)
+        if exchange.record.spoken == .http2 { proxy.tally.add(.http2Requests) }
+        if let fault { return exchange.flow.malformed(fault) }
+        guard let form = exchange.client?.decides else {
+            return admit(proxy.heads.request, octets)
+        }
+        return admitAsked(form, octets)
+    }
+
+    /// The admission itself.
+    ///
+    /// - unclear: why a proxy's question gets no decision; `nil` for a request like any other.
+    private func admit(
+        _ head: borrowing RequestHead,
+        _ octets: Span<UInt8>,
+        unclear: LocalOutcome? = nil
+    ) -> Flow.Action {
+        identify(head, octets)
+        if settings.logsAccess {
+            exchange.record.asked = RequestRecord.Asked(head, octets)
+            if settings.logRule.form == .combined {
+                exchange.record.asked.addCaller(head, octets)
+            }
+        }
+        if !settings.trustedProxies.isEmpty { findClient(head, octets) }
+        findAddress()
+        if let rate = settings.limits.addressRequests,
+            let wait = exchange.account.entry?.takeRequest(rate, now: exchange.record.startedAt)
+        {
+            return throttled(wait)
+        }
+        if let unclear {
+            return answered(by: LocalResponse(unclear), named: "decision")
+        }
+        if case .decision = exchange.flow.purpose { return route(head, octets) }
+        switch proxy.services.find(head, octets) {
+        case .none: return route(head, octets)
+        case .loop: return exchange.flow.declined(.loopDetected)
+        case .lastHop: return exchange.flow.declined(.lastHop)
+        case .service(let service):
+            if head.fields.acceptsOpenMetrics(octets) { exchange.record.format = .openMetrics }
+            return call(service, head, octets)
+        case .refused(let response, let name): return answered(by: response, named: name)
+        }
+    }
+
+    /// A path or method of the gateway's own to which no service answers.
+    private func answered(by response: LocalResponse, named name: String) -> Flow.Action {
+        exchange.record.service = name
+        exchange.content = .answered(response)
+        return exchange.flow.declined(.service)
+    }
+
+    // MARK: Names and address
+
+    /// Takes the names that a trusted proxy gives. What anybody else gives is deleted, so that no
+    /// client chooses a line of the log or joins the trace of another one.
+    private func identify(_ head: borrowing RequestHead, _ octets: Span<UInt8>) {
+        if exchange.client?.peerIsTrusted == true {
+            if let id = head.fields.requestID(octets) {
+                exchange.record.id = id
+                exchange.record.carried.insert(FieldKindSet(.requestID))
+            }
+            if let trace = head.fields.traceID(octets) {
+                exchange.record.trace = trace
+                // The gateway records no spans: the origin's parent is the one that the proxy names
+                // (W3C Trace Context §2.3).
+                exchange.record.carried.formUnion(.trace)
+            }
+        }
+        guard exchange.record.trace == nil else { return }
+        switch settings.traces {
+        case .carry: break
+        case .begin, .beginSampled:
+            let isNamed = exchange.record.carried.contains(.requestID)
+            exchange.record.trace = isNamed ? proxy.ids.next() : exchange.record.id
+        }
+    }
+
+    /// Who the client is, where trusted proxies say so.
+    private func findClient(_ head: borrowing RequestHead, _ octets: Span<UInt8>) {
+        guard let client = exchange.client else { return }
+        let settings = settings
+        proxy.address.read(
+            head.fields,
+            octets,
+            source: settings.addressSource,
+            peer: client.peerAddress,
+            isTrusted: { settings.isTrusted($0) }
+        )
+        exchange.account.address = proxy.address.client
+    }
+
+    /// Finds whose limits the request counts against: those of the client's address. Behind a
+    /// trusted proxy that is the one that it names, or else its own, so that no spelling lifts a
+    /// limit. Only the peer of a Unix socket that is not trusted has no address.
+    private func findAddress() {
+        guard let client = exchange.client else { return }
+        let address = exchange.account.address
+        if address == client.peerAddress, let entry = client.addressEntry {
+            exchange.account.holding = .ofConnection(entry)
+            return
+        }
+        guard exchange.hasAddress else { return }
+        if case .held(let entry) = proxy.hold(address, max: nil) {
+            exchange.account.holding = .ofRequest(entry)
+        }
+    }
+
+    private func throttled(_ wait: UInt64) -> Flow.Action {
+        proxy.tally.add(.addressRequestsRefused)
+        exchange.account.wait = wait
+        return exchange.flow.declined(.declined(.addressThrottled))
+    }
+
+    // MARK: A service
+
+    /// Counts the call where it costs one; then the service's rule, its content, or its answer.
+    private func call(
+        _ service: ServiceEntry,
+        _ head: borrowing RequestHead,
+        _ octets: Span<UInt8>
+    ) -> Flow.Action {
+        exchange.record.service = service.name
+        exchange.content = .collected(service, [])
+        switch service.cost {
+        case .nothing: break
+        case .call, .verification:
+            if let rate = settings.limits.addressCalls,
+                let wait = exchange.account.entry?.takeCall(rate, now: exchange.record.startedAt)
+            {
+                return throttled(wait)
+            }
+        }
+        guard let rule = service.rule else {
+            return exchange.flow.asked(contentMax: UInt64(settings.limits.endpointBodyMax))
+        }
+        exchange.flow.asked(by: rule)
+        return judge(head, octets)
+    }
+
+    // MARK: A rule
+
+    /// Looks for the rule.
+    private func route(_ head: borrowing RequestHead, _ octets: Span<UInt8>) -> Flow.Action {
+        switch settings.rules.destination(of: head, octets, view: &proxy.view) {
+        case .rule(let rule):
+            keepAsked(head, octets, rule)
+            exchange.flow.routed(to: rule)
+            takeContent(rule)
+            return judge(head, octets)
+        case .unroutable(let rule, let reason):
+            keepAsked(head, octets, rule)
+            exchange.flow.routed(to: rule)
+            return exchange.flow.malformed(reason)
+        }
+    }
+
+    /// Copies what is asked where no log did, and a refusal may be asked about.
+    private func keepAsked(_ head: borrowing RequestHead, _ octets: Span<UInt8>, _ rule: Rule) {
+        guard !settings.logsAccess, rule.mode != .off else { return }
+        exchange.record.asked = RequestRecord.Asked(head, octets)
+    }
+
+    /// Takes content that came whole with the head off the client's stream.
+    private func takeContent(_ rule: Rule) {
+        guard exchange.flow.facts.hasContent,
+            case .length(let length) = exchange.flow.facts.framing,
+            let client = exchange.client, client.hasWholeContent
+        else { return }
+        let place = Flow.place(ofWhole: length, by: rule)
+        guard place != .unread else { return }
+        guard let bytes = client.takeWholeContent(max: length) else {
+            preconditionFailure("Admission: content that is here can't be taken")
+        }
+        if place == .held {
+            exchange.content = .held(HeldBody(exchange.heldBounds, whole: bytes))
+        } else {
+            // It is not counted as held: the head isn't either, and may be larger.
+            exchange.content = .withHead(bytes)
+        }
+        proxy.tally.add(.uploadBytes, length)
+        exchange.flow.took(length, as: place)
+    }
+
+    /// Judges, forwards or denies, as the rule's mode says.
+    private func judge(_ head: borrowing RequestHead, _ octets: Span<UInt8>) -> Flow.Action {
+        switch exchange.flow.rule.mode {
+        case .off:
+            let action = exchange.flow.unjudged()
+            guard case .connect = action else { return action }
+            exchange.writeOriginHead(head, octets, framing: exchange.flow.facts.framing)
+            return exchange.forward()
+        case .deny: return exchange.flow.ruled(Ruling(.refuse(.noRule)), .enforced)
+        case .observe, .enforce: return exchange.judgeHead(head, octets)
+        }
+    }
+}
+
+// A request that another proxy asks about, before it forwards that request itself.
+//
+// The head of that request is written again where it is not the question's own, and read by the
+// parser that reads all heads. From there on it is a request like any other: the same rule in all
+// interpretations of its path, the same checks, the same verdict. Only its end differs. Where it
+// would go to an origin, the answer says that the proxy may forward it.
+extension Admission {
+    /// Finds the request that is asked about, and goes on with its head.
+    ///
+    /// Checked in this order: that the asker may ask, that the question has no content, that
+    /// nothing in it makes the application execute what is not asked about, that it names one
+    /// request, and that this request's head is well-formed. Where one fails, the question's own
+    /// head goes into the log.
+    private func admitAsked(_ form: DecisionForm, _ octets: Span<UInt8>) -> Flow.Action {
+        proxy.tally.add(.decisions)
+        if let fault = faultOfQuestion(proxy.heads.request, octets) {
+            return admit(proxy.heads.request, octets, unclear: .fault(fault))
+        }
+        guard form.isWritten else {
+            exchange.flow.decides(form)
+            return admit(proxy.heads.request, octets)
+        }
+        var asked = proxy.takeHead()
+        defer { proxy.giveBack(head: &asked) }
+        guard form.write(proxy.heads.request, octets, into: &asked) else {
+            return admit(proxy.heads.request, octets, unclear: .fault(.questionUnclear))
+        }
+        let heads = proxy.askedHeads
+        do throws(Malformed) {
+            let isSecure = exchange.client?.isSecure ?? false
+            let limits = settings.clientLimits.head
+            try heads.request.read(asked.span, isSecure: isSecure, limits: limits)
+        } catch {
+            proxy.tally.add(.malformedRequests)
+            return admit(proxy.heads.request, octets, unclear: .malformed(error.reason))
+        }
+        exchange.flow.decides(form)
+        return admit(heads.request, asked.span)
+    }
+
+    private func faultOfQuestion(
+        _ question: borrowing RequestHead,
+        _ octets: Span<UInt8>
+    ) -> LocalFault? {
+        guard exchange.client?.peerIsTrusted == true else { return .askerUntrusted }
+        guard !exchange.flow.facts.hasContent else { return .contentRefused }
+        // What the other proxy would forward beside the request that is asked about, and the
+        // gateway would have deleted.
+        if question.fields.asksForeignProtocol(octets) { return .protocolRefused }
+        let guarded = settings.rules.guardedFields
+        return question.fields.hasTwin(octets, guarding: guarded) ? .fieldDisguised : nil
+    }
+}

@@ -1,0 +1,428 @@
+import AppAttest
+import ClientStreams
+import HTTPWire
+import KeyStore
+import Lanes
+import Origins
+import Rules
+import Services
+import Sessions
+import TLSSession
+import Telemetry
+import Verification
+
+/// The one observer of a request's end: it counts the verdict and the request, for metrics, reports
+/// and guards, remembers a refusal for `portcullis why`, and writes the line of the log.
+struct Audit {
+    private let exchange: Exchange
+
+    init(_ exchange: Exchange) { self.exchange = exchange }
+
+    private var proxy: ProxyLane { exchange.proxy }
+    private var settings: ProxySettings { exchange.settings }
+    private var lane: Lane { exchange.proxy.lane }
+
+    /// Counts the request and writes its line.
+    func requestEnded() {
+        count()
+        remember()
+        writeLine(
+            requestBytes: exchange.client?.contentCount ?? 0,
+            responseBytes: exchange.record.responseBytes
+        )
+    }
+
+    /// Counts the request.
+    func count() {
+        verdictIsFinal()
+        let nanoseconds = MonotonicClock.nanoseconds &- exchange.record.startedAt
+        countForReports(nanoseconds: nanoseconds)
+        let name = exchange.record.trace ?? exchange.record.id
+        let exemplar = Exemplar(
+            exchange.record.trace == nil ? .requestID : .traceID,
+            name.bytes,
+            count: name.count,
+            value: nanoseconds,
+            at: lane.wallMilliseconds
+        )
+        let rule = exchange.record.service == nil ? ruleNumber : nil
+        proxy.tally.addRequest(exemplar, rule: rule, status: exchange.record.status)
+        if case .cutShort(let told) = exchange.flow.delivery, let number = ruleNumber {
+            let isPassed = if case .pass = told { true } else { false }
+            proxy.tally.addCutShort(rule: number, isPassed: isPassed)
+        }
+    }
+
+    /// The number by which its rule is counted today; `nil` where a reload has removed the rule.
+    var ruleNumber: Int? {
+        // As a rule there was no reload, and then numbers have not changed.
+        guard settings !== proxy.settings else { return exchange.flow.rule.index }
+        return proxy.settings.rules.rules.first { $0.id == exchange.flow.rule.id }?.index
+    }
+
+    /// Writes the line of the log. That of a tunnel comes when it ends, with the bytes that passed.
+    func writeLine(requestBytes: UInt64, responseBytes: UInt64) {
+        guard settings.logsAccess else { return }
+        let rule = settings.logRule
+        let isSampled = !rule.isWhole && isFine
+        guard !isSampled || proxy.logSampler.takes(share: rule.admittedShare) else { return }
+        guard let leftOut = linesLeftOut(rule) else {
+            return proxy.tally.add(.refusalLinesLeftOut)
+        }
+        switch rule.form {
+        case .json: writeJSON(requestBytes, responseBytes, isSampled: isSampled, leftOut)
+        case .combined:
+            proxy.log.write(
+                CombinedLine(
+                    client: exchange.account.address.text,
+                    at: lane.wallMilliseconds,
+                    spoken: exchange.record.spoken,
+                    method: exchange.record.asked.method,
+                    path: exchange.record.asked.path,
+                    status: exchange.record.status,
+                    bytes: responseBytes,
+                    referer: exchange.record.asked.referer,
+                    agent: exchange.record.asked.agent
+                )
+            )
+        }
+    }
+
+    /// Whether nothing speaks against the request, enforced or not, and nothing went wrong.
+    private var isFine: Bool {
+        guard exchange.record.problem.isEmpty, exchange.record.status < 500 else { return false }
+        if case .cutShort = exchange.flow.delivery { return false }
+        return exchange.flow.judgement.verdict.map { $0.ruling.verdict == .pass } ?? true
+    }
+
+    /// How many refusals of the address had no line before this one; `nil` when this one has none
+    /// either.
+    private func linesLeftOut(_ rule: AccessLogRule) -> UInt64? {
+        guard let rate = rule.refusals, isRefusal else { return 0 }
+        let hash = proxy.addresses.hash(of: exchange.account.address)
+        return proxy.refusalLines.next(hash, rate, now: MonotonicClock.nanoseconds)
+    }
+
+    /// Whether the request was refused or would be, or was answered as the client's fault without
+    /// an origin.
+    private var isRefusal: Bool {
+        guard exchange.record.status < 500 else { return false }
+        if case .refuse? = exchange.flow.judgement.verdict?.ruling.verdict { return true }
+        return exchange.record.status >= 400 && exchange.record.servedBy == nil
+    }
+
+    private func writeJSON(
+        _ requestBytes: UInt64,
+        _ responseBytes: UInt64,
+        isSampled: Bool,
+        _ leftOut: UInt64
+    ) {
+        let duration = MonotonicClock.nanoseconds &- exchange.record.startedAt
+        proxy.log.begin()
+        proxy.log.time(lane.wallMilliseconds, as: settings.logRule.time)
+        proxy.log.member("request_id", exchange.record.id)
+        if let trace = exchange.record.trace { proxy.log.member("trace_id", trace) }
+        proxy.log.member("client", exchange.account.address.text)
+        if let certificate = exchange.client?.certificate {
+            proxy.log.member("client_certificate", certificate.logName)
+        }
+        proxy.log.member("protocol", exchange.record.spoken.rawValue)
+        proxy.log.member("method", octets: exchange.record.asked.method)
+        proxy.log.member("host", octets: exchange.record.asked.host)
+        proxy.log.member("path", octets: exchange.record.asked.path)
+        proxy.log.member("status", exchange.record.status)
+        if let service = exchange.record.service {
+            proxy.log.member("endpoint", service)
+        } else {
+            proxy.log.member("rule", exchange.flow.rule.id)
+            proxy.log.member("mode", exchange.flow.rule.mode.rawValue)
+        }
+        if case .decision(let form) = exchange.flow.purpose {
+            proxy.log.member("decides", form.rawValue)
+        }
+        recordVerdict()
+        switch exchange.record.deviceUpdate {
+        case .none: break
+        case .asked, .ignored:
+            proxy.log.member("device_update", exchange.record.deviceUpdate.rawValue)
+        }
+        if case .cutShort = exchange.flow.delivery { proxy.log.member("content", "cut-short") }
+        if !exchange.record.problem.isEmpty { proxy.log.member("problem", exchange.record.problem) }
+        proxy.log.member("duration_us", duration / 1000)
+        proxy.log.member("request_bytes", requestBytes)
+        proxy.log.member("response_bytes", responseBytes)
+        if let servedBy = exchange.record.servedBy {
+            proxy.log.member("origin", servedBy.server.settings.name)
+            proxy.log.member("reused", servedBy.isReused)
+        } else if let last = exchange.record.lastTried {
+            proxy.log.member("origin", last.settings.name)
+        }
+        if exchange.record.queued > 0 {
+            proxy.log.member("queued_us", exchange.record.queued / 1000)
+        }
+        if let reason = exchange.record.originTLS {
+            proxy.log.member("origin_tls", reason.rawValue)
+        }
+        if leftOut > 0 { proxy.log.member("left_out", leftOut) }
+        if isSampled { proxy.log.member("sample_ppm", settings.logRule.admittedShare) }
+        proxy.log.end()
+    }
+
+    private func recordVerdict() {
+        guard let (ruling, enforcement) = exchange.flow.judgement.verdict else { return }
+        proxy.log.member("verdict", ruling.verdict.word)
+        let reason = ruling.verdict.reason
+        if !reason.isEmpty { proxy.log.member("reason", reason) }
+        if ruling.verdict == .refuse(.challengeUnknown), let note = ruling.challengeNote {
+            proxy.log.member("challenge", note.rawValue)
+        }
+        let isEnforced = if case .enforced = enforcement { true } else { false }
+        proxy.log.member("enforced", isEnforced)
+        if let risk = ruling.risk {
+            if let metric = risk.metric { proxy.log.member("risk", metric) }
+            if let mark = risk.mark { proxy.log.member("mark", mark.rawValue) }
+        }
+        if let proof = ruling.proof { proxy.log.member("proof", proof.rawValue) }
+        if let absence = ruling.sessionAbsence { proxy.log.member("session", absence.rawValue) }
+        if let bits = ruling.deviceBits { proxy.log.member("device_bits", bits.text) }
+        if let keyID = ruling.keyID { proxy.log.member("key", keyID.logName) }
+        if !ruling.appID.isEmpty, let environment = ruling.environment {
+            proxy.log.member("app", ruling.appID)
+            proxy.log.member("environment", environment.rawValue)
+        }
+        if let version = ruling.appVersion ?? exchange.record.claimedVersion {
+            proxy.log.member("app_version", version.text)
+            let source = ruling.appVersion == nil ? "claimed" : "signed"
+            proxy.log.member("app_version_source", source)
+        }
+    }
+}
+
+// What is remembered of a refusal, for `portcullis why`.
+extension Audit {
+    /// Remembers why the request was refused, or would have been where its rule enforces.
+    func remember() {
+        switch exchange.record.outcome {
+        case .refused, .notEnrolled, .malformed:
+            guard let outcome = exchange.record.outcome else { return }
+            remember(outcome, exchange.record.status > 0 ? .answered : .cutOff)
+        // Failures of origins and of HTTP are in the log.
+        case .failed, .fault, .done: break
+        case nil:
+            guard exchange.flow.rule.mode != .off,
+                let verdict = exchange.flow.judgement.verdict?.ruling.verdict
+            else { return }
+            switch verdict {
+            case .pass, .refuse(.preflight): break
+            case .refuse(let refusal): remember(.refused(refusal), .forwarded)
+            case .failure(let dependency): remember(.refused(dependency.refusal), .forwarded)
+            }
+        }
+    }
+
+    private func remember(_ outcome: LocalOutcome, _ fate: RefusalNote.Fate) {
+        let asked = exchange.record.asked
+        let finding = exchange.flow.judgement.verdict.map { ruling, enforcement in
+            RefusalNote.Finding(ruling, isEnforced: enforcement == .enforced)
+        }
+        proxy.refusals.add(
+            RefusalNote(
+                at: lane.wallMilliseconds,
+                id: exchange.record.id,
+                trace: exchange.record.trace,
+                client: exchange.account.address,
+                asked: .init(method: asked.method, host: asked.host, path: asked.path),
+                outcome: outcome,
+                fate: fate,
+                status: exchange.record.status,
+                place: exchange.record.service.map { .endpoint($0) }
+                    ?? .rule(exchange.flow.rule.id, exchange.flow.rule.mode),
+                finding: finding
+            )
+        )
+    }
+}
+
+// What reports count of a request.
+extension Audit {
+    /// Counts the request with the verdict that it has at its end: content may have changed it.
+    func countForReports(nanoseconds: UInt64) {
+        guard exchange.record.service == nil else { return }
+        proxy.report.add(reported, nanoseconds: nanoseconds, of: exchange.flow.rule)
+    }
+
+    private var reported: ReportedRequest? {
+        // The mode first: a judgement is large to copy.
+        guard exchange.flow.rule.mode != .off,
+            let (ruling, enforcement) = exchange.flow.judgement.verdict
+        else { return nil }
+        let fate: ReportedRequest.Fate
+        switch Decision(enforcing: exchange.flow.rule, ruling) {
+        case .forward: fate = .forwarded
+        case .refuse:
+            let address = exchange.account.address
+            fate = .refused(
+                Enforcement.bucket(exchange.flow.rule, signer: ruling.signer, address: address)
+            )
+        }
+        let isRefused =
+            switch (fate, enforcement) {
+            case (.refused, .enforced): true
+            case (.refused, .observed), (.forwarded, _): false
+            }
+        return ReportedRequest(
+            ruling,
+            claimed: exchange.record.claimedVersion,
+            address: exchange.account.address,
+            fate: fate,
+            isRefused: isRefused
+        )
+    }
+}
+
+// The verdict, which is counted once for a request.
+extension Audit {
+    /// Nothing changes the verdict any more: it is counted, if that was left to do.
+    func verdictIsFinal() {
+        if case .due = exchange.flow.verdictCount { countVerdict() }
+    }
+
+    /// Counts the verdict as it stands, once for each request.
+    func countVerdict() {
+        guard exchange.flow.countsVerdict(),
+            let (ruling, enforcement) = exchange.flow.judgement.verdict
+        else { return }
+        // A device that repeats an old assertion has another reason.
+        if ruling.verdict == .refuse(.challengeUnknown), ruling.challengeNote != nil {
+            proxy.tally.add(.challengesForeign)
+        }
+        switch exchange.flow.rule.goal {
+        case .origin: break
+        case .session: return proxy.tally.add(.sessionsRefused)
+        }
+        if ruling.risk?.mark != nil, ruling.verdict == .pass { proxy.tally.add(.riskMarks) }
+        if ruling.proof == .session, ruling.verdict == .pass { proxy.tally.add(.sessionPasses) }
+        if ruling.sessionAbsence == .foreign { proxy.tally.add(.sessionsForeign) }
+        let isEnforced = if case .enforced = enforcement { true } else { false }
+        if !proxy.guards.areNone, isGuarded(ruling, enforcement) {
+            proxy.guards.count(exchange.flow.rule, ruling) { proxy.judge.isInstall(ruling) }
+        }
+        guard let number = ruleNumber else { return }
+        proxy.tally.addVerdict(
+            rule: number,
+            slot: VerdictSlot.index(
+                ruling.verdict,
+                isEnforced: isEnforced,
+                environment: ruling.environment
+            )
+        )
+    }
+
+    /// Whether the rule's share includes the install that the request names.
+    ///
+    /// A request that the key has not proved to have signed is refused by the client's address, so
+    /// that no stranger chooses a key outside the share. The guard asks for the app, and all its
+    /// installs may come from few addresses, all outside: so it counts by the key in any case, and
+    /// who is refused stays as it is. What that allows a stranger is in rules/docs/rules.md, "Guard".
+    private func isGuarded(_ ruling: Ruling, _ enforcement: Enforcement) -> Bool {
+        if ruling.signer == ruling.keyID { return enforcement == .enforced }
+        let time = UnixTime(seconds: proxy.wallSeconds)
+        let address = exchange.account.address
+        return Enforcement(exchange.flow.rule, signer: ruling.keyID, address: address, at: time)
+            == .enforced
+    }
+}
+
+/// What is remembered of a request for the log and the metrics.
+struct RequestRecord {
+    /// Monotonic nanoseconds.
+    let startedAt: UInt64
+    let spoken: ClientProtocol
+    /// Of a trusted proxy, or our own.
+    var id: RequestID
+    /// The trace that the request belongs to, where it is known.
+    var trace: RequestID?
+    /// Which of the fields that name the request go to the origin as they came.
+    var carried = FieldKindSet()
+    /// When a server took the request; of the last attempt.
+    var sentAt: UInt64 = 0
+    /// Nanoseconds for which it waited for a place at a server.
+    var queued: UInt64 = 0
+    var servedBy: (server: OriginServer, isReused: Bool)?
+    /// When the head of a response must have come, over all tries: milliseconds of the lane's
+    /// clock; 0 before the first try.
+    var respondBy: UInt64 = 0
+    /// The server that was tried last, where none was reached.
+    var lastTried: OriginServer?
+    /// Why the TLS handshake with that server failed, where it did.
+    var originTLS: TLSFailure.Reason?
+    /// Why the gateway has answered in place of the origin.
+    var outcome: LocalOutcome?
+    /// What was asked, where the log or `why` may say it.
+    var asked = Asked()
+    /// The service that was asked, as the log names it; also for a path that no service has.
+    var service: String?
+    /// The build that the client claims, where a device might not have signed it.
+    var claimedVersion: AppVersion?
+    /// What became of the origin's App-Attest-Device-Bits.
+    var deviceUpdate = DeviceUpdateNote.none
+    /// The metrics that it asks for.
+    var format = Exposition.Format.prometheus
+    /// 0 while nothing was answered.
+    var status = 0
+    /// Bytes of content in the response.
+    var responseBytes: UInt64 = 0
+    /// Why the request went wrong; empty where it did not.
+    private(set) var problem = ""
+
+    init(_ id: RequestID, startedAt: UInt64, spoken: ClientProtocol) {
+        self.id = id
+        self.startedAt = startedAt
+        self.spoken = spoken
+    }
+
+    /// The first problem is the cause of all others.
+    mutating func note(problem: String) {
+        if self.problem.isEmpty { self.problem = problem }
+    }
+
+    /// What becomes of bits that an origin would have Apple keep. The raw value is the log's word.
+    enum DeviceUpdateNote: String {
+        /// It says nothing of them.
+        case none
+        case asked
+        /// It can't be read, or Apple was not asked about the request's device.
+        case ignored
+    }
+
+    /// Copies of what a head asks, for when its bytes are gone.
+    struct Asked {
+        var method: [UInt8] = []
+        var host: [UInt8] = []
+        var path: [UInt8] = []
+        /// For the combined format alone.
+        var referer: [UInt8] = []
+        var agent: [UInt8] = []
+
+        init() {}
+
+        init(_ head: borrowing RequestHead, _ octets: Span<UInt8>) {
+            func copy(_ range: Range<Int>) -> [UInt8] {
+                octets.extracting(range).withUnsafeBufferPointer { Array($0) }
+            }
+            method = copy(head.methodRange)
+            host = copy(head.authority)
+            path = copy(head.path)
+        }
+
+        /// Copies what the combined format has besides.
+        mutating func addCaller(_ head: borrowing RequestHead, _ octets: Span<UInt8>) {
+            func copy(_ name: StaticString) -> [UInt8] {
+                guard let value = head.fields.value(of: name, octets) else { return [] }
+                return octets.extracting(value).withUnsafeBufferPointer { Array($0) }
+            }
+            referer = copy("referer")
+            agent = copy("user-agent")
+        }
+    }
+}
