@@ -262,3 +262,23 @@ struct RefusalLines {
         return leftOut
     }
 }
+
+/// The access log of one lane: its lines, which requests have one, and where they go.
+struct LogLines {
+    var log = AccessLog()
+    var sampler = LogSampler()
+    var refusals = RefusalLines()
+    var write: ProxyLane.LogSink
+    /// Called with how many refusals have left no line.
+    var refusalsLeftOut: ((UInt64) -> Void)?
+
+    init(write: @escaping ProxyLane.LogSink) { self.write = write }
+
+    /// Hands over the lines that were gathered.
+    mutating func pass() {
+        if refusals.leftOut > 0 { refusalsLeftOut?(refusals.take()) }
+        guard !log.isEmpty || log.dropped > 0 else { return }
+        let (lines, dropped) = log.take()
+        write(lines, dropped)
+    }
+}

@@ -49,28 +49,30 @@ extension ProxyLane: ClientHost {
             tally.add(.addressConnectionsRefused)
             return false
         }
-        placeCount += 1
+        connections.placeCount += 1
         return true
     }
 
     package func keepPlace(of entry: AddressEntry?) {
         _ = entry?.holdAgain(max: nil)
-        placeCount += 1
+        connections.placeCount += 1
     }
 
     package func giveBackPlace(of entry: AddressEntry?) {
         entry?.release(now: MonotonicClock.nanoseconds)
-        placeCount -= 1
+        connections.placeCount -= 1
     }
 
     package func countUnsent(_ change: Int) {
         held.countUnsent(change)
-        unsentBytes += change
+        connections.unsentBytes += change
         let max = held.share(of: settings.limits.http2.unsentTotalMax)
         // Once a millisecond at most, since all connections are looked at.
-        guard change > 0, unsentBytes > max, droppedAt != lane.now else { return }
-        droppedAt = lane.now
-        clients.values.max { $0.waitingBytes < $1.waitingBytes }?.dropWaiting()
+        guard change > 0, connections.unsentBytes > max, connections.droppedAt != lane.now else {
+            return
+        }
+        connections.droppedAt = lane.now
+        connections.clients.values.max { $0.waitingBytes < $1.waitingBytes }?.dropWaiting()
     }
 
     func provenance(of peer: IPAddress, isSecure: Bool) -> ProvenanceWriter {
@@ -106,21 +108,21 @@ extension ProxyLane: ClientHost {
         case .exceeded(let excess, let address):
             tally.add(.http2Excesses)
             guard settings.logsAccess, settings.logRule.form == .json else { return }
-            log.begin()
-            log.time(lane.wallMilliseconds, as: settings.logRule.time)
-            log.member("client", address.text)
-            log.member("protocol", ClientProtocol.http2.rawValue)
-            log.member("problem", excess.rawValue)
-            log.end()
+            lines.log.begin()
+            lines.log.time(lane.wallMilliseconds, as: settings.logRule.time)
+            lines.log.member("client", address.text)
+            lines.log.member("protocol", ClientProtocol.http2.rawValue)
+            lines.log.member("problem", excess.rawValue)
+            lines.log.end()
         }
     }
 
     package func clientTLSFailed(_ failure: TLSFailure, _ address: IPAddress) {
         tally.add(.tlsFailures)
         guard failure.reason == .certificateMissing || failure.isAboutCertificate,
-            let count = certificatePace.count(now: MonotonicClock.nanoseconds)
+            let count = connections.certificatePace.count(now: MonotonicClock.nanoseconds)
         else { return }
-        certificateRefused?(failure.reason, address, count)
+        connections.certificateRefused?(failure.reason, address, count)
     }
 }
 

@@ -22,7 +22,7 @@ extension ProxyLane {
 
     /// Lets the alarm ring when a request that waits from now on has waited too long, or earlier.
     private func watch(since now: UInt64) {
-        switch commitWatch {
+        switch commitQueue.alarm {
         case .on: break
         case .off(let alarm): setAlarm(alarm, since: now)
         case .none:
@@ -44,7 +44,7 @@ extension ProxyLane {
     }
 
     private func alarmRang(_ alarm: Alarm) {
-        commitWatch = .off(alarm)
+        commitQueue.alarm = .off(alarm)
         let now = MonotonicClock.nanoseconds
         // The time may be longer than the machine is up, after a reload.
         let latest = now > commitNanoseconds ? now - commitNanoseconds : 0
@@ -58,14 +58,14 @@ extension ProxyLane {
 
     /// The time to wait may have changed.
     func commitTimeChanged() {
-        guard case .on(let alarm) = commitWatch else { return }
-        commitWatch = .off(alarm)
+        guard case .on(let alarm) = commitQueue.alarm else { return }
+        commitQueue.alarm = .off(alarm)
         if let since = commitQueue.since { setAlarm(alarm, since: since) }
     }
 
     /// It is not moved when the commit ends: a request that is answered in time costs nothing here.
     private func setAlarm(_ alarm: Alarm, since moment: UInt64) {
-        commitWatch = .on(alarm)
+        commitQueue.alarm = .on(alarm)
         alarm.set(nanoseconds: moment &+ commitNanoseconds)
     }
 
@@ -92,6 +92,7 @@ struct CommitQueue {
         let since: UInt64
     }
 
+    var alarm = CommitWatch.none
     private var waiting: Deque<Waiting> = []
     private var storing: Deque<Storing> = []
 

@@ -32,7 +32,7 @@ extension ProxyLane {
             tally.add(.connectionsRefused)
             return Connection.discard(descriptor)
         }
-        proxied.add(connection)
+        connections.proxied.add(connection)
         let limits = settings.clientLimits
         let time = isDraining ? limits.drainIdleTime : limits.handshakeTime
         connection.setDeadline(milliseconds: time)
@@ -43,7 +43,7 @@ extension ProxyLane {
         _ outcome: ProxiedConnection.Outcome,
         _ entrance: Entrance
     ) {
-        proxied.remove(connection)
+        connections.proxied.remove(connection)
         switch outcome {
         case .named(let descriptor, .unnamed): accept(descriptor, connection.peer, entrance)
         case .named(let descriptor, .client(let address, let port)):
@@ -56,19 +56,19 @@ extension ProxyLane {
     }
 
     private func tell(_ reason: ProxiedFault.Reason, _ peer: SocketAddress) {
-        guard let count = proxied.count(now: MonotonicClock.nanoseconds) else { return }
-        proxiedFailed?(ProxiedFault(reason, peer, count: count))
+        guard let count = connections.proxied.count(now: MonotonicClock.nanoseconds) else { return }
+        connections.proxiedFailed?(ProxiedFault(reason, peer, count: count))
     }
 
     /// The gateway ends: a header that is on its way is awaited a little longer.
     func drainProxied() {
-        for connection in proxied.connections.values {
+        for connection in connections.proxied.connections.values {
             connection.setDeadline(milliseconds: settings.clientLimits.drainIdleTime)
         }
     }
 
     func abortProxied() {
-        for connection in Array(proxied.connections.values) { connection.end(.unused) }
+        for connection in Array(connections.proxied.connections.values) { connection.end(.unused) }
     }
 }
 

@@ -25,11 +25,9 @@ package final class ProxyLane {
     package var settingsNumber: UInt32 { reloadCount }
     private var reloadCount: UInt32 = 0
     @exclusivity(unchecked) var tally: Tally
-    /// What reports count.
-    @exclusivity(unchecked) var report: ReportCounts
+    /// What reports, guards of rules and `portcullis why` learn of requests.
+    @exclusivity(unchecked) var seen: Seen
     var judge: Judge
-    /// What the guards of rules are told.
-    var guards: GuardCounts
     /// What is answered without an origin.
     private(set) var services: ServiceTable
     private let issuer: ChallengeIssuer
@@ -41,51 +39,17 @@ package final class ProxyLane {
     private var watch: OriginWatch?
     /// Requests that wait for a commit, in the order of their tickets.
     var commitQueue = CommitQueue()
-    var commitWatch = CommitWatch.none
-    var log = AccessLog()
-    var logSampler = LogSampler()
-    var refusalLines = RefusalLines()
-    private var writeLog: LogSink
+    /// The access log: its lines, and which requests have one.
+    var lines: LogLines
 
-    /// The refusals that were last. A reload keeps them.
-    package internal(set) var refusals = RefusalMemory()
     /// Makes the names of requests.
     @exclusivity(unchecked) var ids: RequestIDSource
 
-    // Scratch, used by one event at a time.
-    package let heads = HeadScratch()
-    package let headMemory = HeadMemory()
-    /// Where heads are read that others ask about.
-    let askedHeads = HeadScratch()
-    @exclusivity(unchecked) var address = ClientAddress()
-    @exclusivity(unchecked) var view = TargetView()
-
-    /// Client connections that are open.
-    private(set) var clientCount = 0
-    /// HTTP/2 requests that count as connections.
-    var placeCount = 0
-    /// Bytes of responses that wait for HTTP/2 clients.
-    var unsentBytes = 0
-    /// When one of those clients' connections was last told to drop what waits.
-    var droppedAt: UInt64 = 0
+    /// Memory that one event at a time uses.
+    @exclusivity(unchecked) var scratch = Scratch()
+    var connections = OpenConnections()
     /// The gateway ends: connections close after their request.
-    package var isDraining: Bool { hasBegunToEnd }
-    private var hasBegunToEnd = false
-    private var emptied: (() -> Void)?
-    /// Connections whose PROXY header is still to come.
-    var proxied = ProxiedSet()
-    /// Told, not too often, of connections without a PROXY header that counts.
-    package var proxiedFailed: ((ProxiedFault) -> Void)?
-    /// A client's certificate was refused or missing; how many were since the last one told.
-    package var certificateRefused: ((TLSFailure.Reason, IPAddress, Int) -> Void)?
-    var certificatePace = ProxiedFault.Pace()
-    /// So many refusals have left no line.
-    package var refusalsLeftOut: ((UInt64) -> Void)?
-    private(set) var clients: [ObjectIdentifier: any ClientConnection] = [:]
-    private var dateSecond: Int64 = -1
-    private var dateOctets: [UInt8] = []
-    /// Empty arrays for the heads that go to origins: their memory is used again.
-    @exclusivity(unchecked) private var spareHeads: [[UInt8]] = []
+    private var ending = Ending.no
 
     /// `writeLog` is called on the lane's queue.
     package init(
@@ -108,10 +72,9 @@ package final class ProxyLane {
         self.addresses = addresses
         self.held = held
         held.addLane()
-        self.writeLog = writeLog
+        lines = LogLines(write: writeLog)
         ids = RequestIDSource(key: (RandomOctets.word(), RandomOctets.word()))
-        report = ReportCounts(settings.rules)
-        guards = GuardCounts(settings.rules)
+        seen = Seen(settings.rules)
         tally = Tally(ruleCount: settings.rules.rules.count, verdictSlots: VerdictSlot.count)
         pools = []
         pools = settings.origins.map { OriginPool($0, on: lane, host: self) }
@@ -128,15 +91,15 @@ package final class ProxyLane {
         writeLog: @escaping LogSink
     ) {
         // Lines that were gathered before the reload go where they were meant to go.
-        passLog()
-        self.writeLog = writeLog
+        lines.pass()
+        lines.write = writeLog
         let before = Dictionary(
             uniqueKeysWithValues: self.settings.rules.rules.map { ($0.id, $0.index) }
         )
         tally.renumber(settings.rules.rules.map { before[$0.id] })
-        report.serve(settings.rules)
+        seen.reports.serve(settings.rules)
         self.settings = settings
-        guards = GuardCounts(settings.rules)
+        seen.guards = GuardCounts(settings.rules)
         reloadCount &+= 1
         self.judge = judge
         self.services = services
@@ -157,14 +120,14 @@ package final class ProxyLane {
         services: ServiceTable
     ) {
         self.settings = settings
-        guards = GuardCounts(settings.rules)
+        seen.guards = GuardCounts(settings.rules)
         reloadCount &+= 1
         self.judge = judge
         self.services = services
     }
 
     /// Hands over what was seen at rules with a guard, and begins anew.
-    package func takeGuardCounts() -> [GuardCounts.Entry] { guards.take() }
+    package func takeGuardCounts() -> [GuardCounts.Entry] { seen.guards.take() }
 
     /// Looks after the origins' servers for all lanes, once the lane was started.
     package func watchOrigins(_ tell: @escaping @Sendable (OriginWatch.Notice) -> Void) {
@@ -255,16 +218,15 @@ package final class ProxyLane {
             entry?.release(now: MonotonicClock.nanoseconds)
             return Connection.discard(descriptor)
         }
-        clientCount += 1
-        clients[ObjectIdentifier(client)] = client
+        connections.clients[ObjectIdentifier(client)] = client
         client.begin()
     }
 
     /// Whether one more connection may be there, or one more request beside another one.
-    var hasPlace: Bool { connectionCount + placeCount < settings.limits.connectionsMax }
+    var hasPlace: Bool { connectionCount + connections.placeCount < settings.limits.connectionsMax }
 
     /// Connections of clients, and those that are about to be.
-    var connectionCount: Int { clientCount + proxied.connections.count }
+    var connectionCount: Int { connections.clients.count + connections.proxied.connections.count }
 
     /// The listener has stopped accepting for a while.
     package func acceptPaused() { tally.add(.acceptPauses) }
@@ -276,7 +238,7 @@ package final class ProxyLane {
     }
 
     /// Hands over what was counted for reports, and begins anew.
-    package func takeReport() -> [ReportCounts.Entry] { report.take() }
+    package func takeReport() -> [ReportCounts.Entry] { seen.reports.take() }
 
     /// The peer's address, where it is the client's. Behind a trusted proxy the address that counts
     /// is told with each request; the peer of a Unix socket has none.
@@ -301,53 +263,45 @@ package final class ProxyLane {
         _ connection: any ClientConnection,
         by successor: any ClientConnection
     ) {
-        clients[ObjectIdentifier(connection)] = nil
-        clients[ObjectIdentifier(successor)] = successor
+        connections.clients[ObjectIdentifier(connection)] = nil
+        connections.clients[ObjectIdentifier(successor)] = successor
     }
 
     package func connectionClosed(_ connection: any ClientConnection) {
         connection.addressEntry?.release(now: MonotonicClock.nanoseconds)
-        clientCount -= 1
-        clients[ObjectIdentifier(connection)] = nil
+        connections.clients[ObjectIdentifier(connection)] = nil
         tally.add(.connectionsClosed)
     }
 
     /// Begins to end: every response tells its client that the connection ends, and idle clients
     /// have ``Timeouts/drainIdle`` to send a request that is on its way.
     package func drain() {
-        hasBegunToEnd = true
+        if case .no = ending { ending = .begun(nil) }
         for pool in pools { pool.closeIdle() }
-        for client in Array(clients.values) { client.drain() }
+        for client in Array(connections.clients.values) { client.drain() }
         drainProxied()
     }
 
     /// Calls once, at the end of a turn after which no client is left. No more are accepted.
-    package func whenEmptied(_ emptied: @escaping () -> Void) { self.emptied = emptied }
+    package func whenEmptied(_ emptied: @escaping () -> Void) { ending = .begun(emptied) }
 
     /// Ends what has not ended by itself.
     package func abort() {
-        for client in Array(clients.values) { client.abort() }
+        for client in Array(connections.clients.values) { client.abort() }
         abortProxied()
     }
 
+    package var isDraining: Bool { if case .no = ending { false } else { true } }
+
     // MARK: Scratch
 
+    package var heads: HeadScratch { scratch.heads }
+    package var headMemory: HeadMemory { scratch.headMemory }
+
     /// An empty array for a head that goes to an origin; give it back with ``giveBack(head:)``.
-    func takeHead() -> [UInt8] { spareHeads.popLast() ?? [] }
+    func takeHead() -> [UInt8] { scratch.takeHead() }
 
-    /// The most heads that are kept, and the most memory of one.
-    private static let spareHeadsMax = 256
-    private static let spareHeadBytesMax = 32 << 10
-
-    /// Taken out of the caller's variable, as by ``Lane/giveBack(_:)``.
-    func giveBack(head: inout [UInt8]) {
-        var taken: [UInt8] = []
-        swap(&taken, &head)
-        guard taken.capacity <= Self.spareHeadBytesMax, spareHeads.count < Self.spareHeadsMax
-        else { return }
-        taken.removeAll(keepingCapacity: true)
-        spareHeads.append(taken)
-    }
+    func giveBack(head: inout [UInt8]) { scratch.giveBack(head: &head) }
 
     /// A fresh challenge for an assertion, as text.
     func challenge() -> String {
@@ -358,44 +312,132 @@ package final class ProxyLane {
     var wallSeconds: Int64 { lane.wallMilliseconds / 1000 }
 
     /// Now as an IMF-fixdate.
-    package var date: [UInt8] {
-        let second = wallSeconds
-        if second != dateSecond {
-            dateSecond = second
-            dateOctets = HTTPDate.octets(unixSeconds: second)
-        }
-        return dateOctets
-    }
-
-    private func passLog() {
-        if refusalLines.leftOut > 0 { refusalsLeftOut?(refusalLines.take()) }
-        guard !log.isEmpty || log.dropped > 0 else { return }
-        let (lines, dropped) = log.take()
-        writeLog(lines, dropped)
-    }
+    package var date: [UInt8] { scratch.date(at: wallSeconds) }
 
     private func turnEnded() {
         keys.kick()
-        passLog()
+        lines.pass()
         let turn = lane.turn
         tally.add(.laneTurn, nanoseconds: MonotonicClock.nanoseconds &- turn.beganAt)
         if turn.polls > 0 {
             tally.add(.lanePolls, UInt64(turn.polls))
             tally.add(.laneTurnEvents, size: turn.events)
         }
-        if connectionCount == 0, let emptied { end(emptied) }
+        if case .begun(let emptied?) = ending, connectionCount == 0 { end(emptied) }
     }
 
     /// No client is left, and the last lines of the log are out.
     private func end(_ emptied: () -> Void) {
-        self.emptied = nil
+        ending = .begun(nil)
         // Both hold this one.
         lane.turnEnded = nil
-        commitWatch.end()
+        commitQueue.alarm.end()
         watch?.end()
         for pool in pools { pool.retire(to: nil) }
         // Requests that have ended, and hold this one too.
         commitQueue = CommitQueue()
         emptied()
     }
+}
+
+/// Whether the lane ends.
+private enum Ending {
+    case no
+    /// Connections close after their request. Called once no client is left, where somebody waits.
+    case begun((() -> Void)?)
+}
+
+extension ProxyLane {
+    /// Connections that are open, and what is told of those that were refused.
+    struct OpenConnections {
+        var clients: [ObjectIdentifier: any ClientConnection] = [:]
+        /// HTTP/2 requests that count as connections.
+        var placeCount = 0
+        /// Bytes of responses that wait for HTTP/2 clients.
+        var unsentBytes = 0
+        /// When one of those clients' connections was last told to drop what waits.
+        var droppedAt: UInt64 = 0
+        /// Connections whose PROXY header is still to come.
+        var proxied = ProxiedSet()
+        var certificatePace = ProxiedFault.Pace()
+        /// Called, not too often, for connections without a PROXY header that counts.
+        var proxiedFailed: ((ProxiedFault) -> Void)?
+        /// A client's certificate was refused or missing; how many were since the last one told.
+        var certificateRefused: ((TLSFailure.Reason, IPAddress, Int) -> Void)?
+    }
+
+    /// What is learnt of requests that have ended.
+    struct Seen {
+        var reports: ReportCounts
+        var guards: GuardCounts
+        /// The refusals that were last. A reload keeps them.
+        var refusals = RefusalMemory()
+
+        init(_ rules: RuleSet) {
+            reports = ReportCounts(rules)
+            guards = GuardCounts(rules)
+        }
+    }
+
+    /// Memory that one event at a time uses, so that no request allocates it.
+    struct Scratch {
+        let heads = HeadScratch()
+        let headMemory = HeadMemory()
+        /// Where heads are read that others ask about.
+        let askedHeads = HeadScratch()
+        var address = ClientAddress()
+        var view = TargetView()
+        private var dateSecond: Int64 = -1
+        private var dateOctets: [UInt8] = []
+        /// Empty arrays for the heads that go to origins: their memory is used again.
+        private var spareHeads: [[UInt8]] = []
+
+        /// The most heads that are kept, and the most memory of one.
+        private static let spareHeadsMax = 256
+        private static let spareHeadBytesMax = 32 << 10
+
+        init() {}
+
+        mutating func takeHead() -> [UInt8] { spareHeads.popLast() ?? [] }
+
+        /// Taken out of the caller's variable, as by ``Lane/giveBack(_:)``.
+        mutating func giveBack(head: inout [UInt8]) {
+            var taken: [UInt8] = []
+            swap(&taken, &head)
+            guard taken.capacity <= Self.spareHeadBytesMax, spareHeads.count < Self.spareHeadsMax
+            else { return }
+            taken.removeAll(keepingCapacity: true)
+            spareHeads.append(taken)
+        }
+
+        /// A second of the wall clock as an IMF-fixdate.
+        mutating func date(at second: Int64) -> [UInt8] {
+            if second != dateSecond {
+                dateSecond = second
+                dateOctets = HTTPDate.octets(unixSeconds: second)
+            }
+            return dateOctets
+        }
+    }
+
+    /// Called, not too often, for connections without a PROXY header that counts.
+    package var proxiedFailed: ((ProxiedFault) -> Void)? {
+        get { connections.proxiedFailed }
+        set { connections.proxiedFailed = newValue }
+    }
+
+    /// A client's certificate was refused or missing; how many were since the last one told.
+    package var certificateRefused: ((TLSFailure.Reason, IPAddress, Int) -> Void)? {
+        get { connections.certificateRefused }
+        set { connections.certificateRefused = newValue }
+    }
+
+    /// How many refusals have left no line.
+    package var refusalsLeftOut: ((UInt64) -> Void)? {
+        get { lines.refusalsLeftOut }
+        set { lines.refusalsLeftOut = newValue }
+    }
+
+    /// The refusals that were last.
+    package var refusals: RefusalMemory { seen.refusals }
 }

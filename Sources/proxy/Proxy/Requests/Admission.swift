@@ -113,14 +113,14 @@ struct Admission {
     private func findClient(_ head: borrowing RequestHead, _ octets: Span<UInt8>) {
         guard let client = exchange.client else { return }
         let settings = settings
-        proxy.address.read(
+        proxy.scratch.address.read(
             head.fields,
             octets,
             source: settings.addressSource,
             peer: client.peerAddress,
             isTrusted: { settings.isTrusted($0) }
         )
-        exchange.account.address = proxy.address.client
+        exchange.account.address = proxy.scratch.address.client
     }
 
     /// Finds whose limits the request counts against: those of the client's address. Behind a
@@ -175,7 +175,7 @@ struct Admission {
 
     /// Looks for the rule.
     private func route(_ head: borrowing RequestHead, _ octets: Span<UInt8>) -> Flow.Action {
-        switch settings.rules.destination(of: head, octets, view: &proxy.view) {
+        switch settings.rules.destination(of: head, octets, view: &proxy.scratch.view) {
         case .rule(let rule):
             keepAsked(head, octets, rule)
             exchange.flow.routed(to: rule)
@@ -256,7 +256,7 @@ extension Admission {
         guard form.write(proxy.heads.request, octets, into: &asked) else {
             return admit(proxy.heads.request, octets, unclear: .fault(.questionUnclear))
         }
-        let heads = proxy.askedHeads
+        let heads = proxy.scratch.askedHeads
         do throws(Malformed) {
             let isSecure = exchange.client?.isSecure ?? false
             let limits = settings.clientLimits.head

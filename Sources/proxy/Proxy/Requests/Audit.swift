@@ -65,14 +65,14 @@ struct Audit {
         guard settings.logsAccess else { return }
         let rule = settings.logRule
         let isSampled = !rule.isWhole && isFine
-        guard !isSampled || proxy.logSampler.takes(share: rule.admittedShare) else { return }
+        guard !isSampled || proxy.lines.sampler.takes(share: rule.admittedShare) else { return }
         guard let leftOut = linesLeftOut(rule) else {
             return proxy.tally.add(.refusalLinesLeftOut)
         }
         switch rule.form {
         case .json: writeJSON(requestBytes, responseBytes, isSampled: isSampled, leftOut)
         case .combined:
-            proxy.log.write(
+            proxy.lines.log.write(
                 CombinedLine(
                     client: exchange.account.address.text,
                     at: lane.wallMilliseconds,
@@ -100,7 +100,7 @@ struct Audit {
     private func linesLeftOut(_ rule: AccessLogRule) -> UInt64? {
         guard let rate = rule.refusals, isRefusal else { return 0 }
         let hash = proxy.addresses.hash(of: exchange.account.address)
-        return proxy.refusalLines.next(hash, rate, now: MonotonicClock.nanoseconds)
+        return proxy.lines.refusals.next(hash, rate, now: MonotonicClock.nanoseconds)
     }
 
     /// Whether the request was refused or would be, or was answered as the client's fault without
@@ -118,82 +118,88 @@ struct Audit {
         _ leftOut: UInt64
     ) {
         let duration = MonotonicClock.nanoseconds &- exchange.record.startedAt
-        proxy.log.begin()
-        proxy.log.time(lane.wallMilliseconds, as: settings.logRule.time)
-        proxy.log.member("request_id", exchange.record.id)
-        if let trace = exchange.record.trace { proxy.log.member("trace_id", trace) }
-        proxy.log.member("client", exchange.account.address.text)
+        proxy.lines.log.begin()
+        proxy.lines.log.time(lane.wallMilliseconds, as: settings.logRule.time)
+        proxy.lines.log.member("request_id", exchange.record.id)
+        if let trace = exchange.record.trace { proxy.lines.log.member("trace_id", trace) }
+        proxy.lines.log.member("client", exchange.account.address.text)
         if let certificate = exchange.client?.certificate {
-            proxy.log.member("client_certificate", certificate.logName)
+            proxy.lines.log.member("client_certificate", certificate.logName)
         }
-        proxy.log.member("protocol", exchange.record.spoken.rawValue)
-        proxy.log.member("method", octets: exchange.record.asked.method)
-        proxy.log.member("host", octets: exchange.record.asked.host)
-        proxy.log.member("path", octets: exchange.record.asked.path)
-        proxy.log.member("status", exchange.record.status)
+        proxy.lines.log.member("protocol", exchange.record.spoken.rawValue)
+        proxy.lines.log.member("method", octets: exchange.record.asked.method)
+        proxy.lines.log.member("host", octets: exchange.record.asked.host)
+        proxy.lines.log.member("path", octets: exchange.record.asked.path)
+        proxy.lines.log.member("status", exchange.record.status)
         if let service = exchange.record.service {
-            proxy.log.member("endpoint", service)
+            proxy.lines.log.member("endpoint", service)
         } else {
-            proxy.log.member("rule", exchange.flow.rule.id)
-            proxy.log.member("mode", exchange.flow.rule.mode.rawValue)
+            proxy.lines.log.member("rule", exchange.flow.rule.id)
+            proxy.lines.log.member("mode", exchange.flow.rule.mode.rawValue)
         }
         if case .decision(let form) = exchange.flow.purpose {
-            proxy.log.member("decides", form.rawValue)
+            proxy.lines.log.member("decides", form.rawValue)
         }
         recordVerdict()
         switch exchange.record.deviceUpdate {
         case .none: break
         case .asked, .ignored:
-            proxy.log.member("device_update", exchange.record.deviceUpdate.rawValue)
+            proxy.lines.log.member("device_update", exchange.record.deviceUpdate.rawValue)
         }
-        if case .cutShort = exchange.flow.delivery { proxy.log.member("content", "cut-short") }
-        if !exchange.record.problem.isEmpty { proxy.log.member("problem", exchange.record.problem) }
-        proxy.log.member("duration_us", duration / 1000)
-        proxy.log.member("request_bytes", requestBytes)
-        proxy.log.member("response_bytes", responseBytes)
+        if case .cutShort = exchange.flow.delivery {
+            proxy.lines.log.member("content", "cut-short")
+        }
+        if !exchange.record.problem.isEmpty {
+            proxy.lines.log.member("problem", exchange.record.problem)
+        }
+        proxy.lines.log.member("duration_us", duration / 1000)
+        proxy.lines.log.member("request_bytes", requestBytes)
+        proxy.lines.log.member("response_bytes", responseBytes)
         if let servedBy = exchange.record.servedBy {
-            proxy.log.member("origin", servedBy.server.settings.name)
-            proxy.log.member("reused", servedBy.isReused)
+            proxy.lines.log.member("origin", servedBy.server.settings.name)
+            proxy.lines.log.member("reused", servedBy.isReused)
         } else if let last = exchange.record.lastTried {
-            proxy.log.member("origin", last.settings.name)
+            proxy.lines.log.member("origin", last.settings.name)
         }
         if exchange.record.queued > 0 {
-            proxy.log.member("queued_us", exchange.record.queued / 1000)
+            proxy.lines.log.member("queued_us", exchange.record.queued / 1000)
         }
         if let reason = exchange.record.originTLS {
-            proxy.log.member("origin_tls", reason.rawValue)
+            proxy.lines.log.member("origin_tls", reason.rawValue)
         }
-        if leftOut > 0 { proxy.log.member("left_out", leftOut) }
-        if isSampled { proxy.log.member("sample_ppm", settings.logRule.admittedShare) }
-        proxy.log.end()
+        if leftOut > 0 { proxy.lines.log.member("left_out", leftOut) }
+        if isSampled { proxy.lines.log.member("sample_ppm", settings.logRule.admittedShare) }
+        proxy.lines.log.end()
     }
 
     private func recordVerdict() {
         guard let (ruling, enforcement) = exchange.flow.judgement.verdict else { return }
-        proxy.log.member("verdict", ruling.verdict.word)
+        proxy.lines.log.member("verdict", ruling.verdict.word)
         let reason = ruling.verdict.reason
-        if !reason.isEmpty { proxy.log.member("reason", reason) }
+        if !reason.isEmpty { proxy.lines.log.member("reason", reason) }
         if ruling.verdict == .refuse(.challengeUnknown), let note = ruling.challengeNote {
-            proxy.log.member("challenge", note.rawValue)
+            proxy.lines.log.member("challenge", note.rawValue)
         }
         let isEnforced = if case .enforced = enforcement { true } else { false }
-        proxy.log.member("enforced", isEnforced)
+        proxy.lines.log.member("enforced", isEnforced)
         if let risk = ruling.risk {
-            if let metric = risk.metric { proxy.log.member("risk", metric) }
-            if let mark = risk.mark { proxy.log.member("mark", mark.rawValue) }
+            if let metric = risk.metric { proxy.lines.log.member("risk", metric) }
+            if let mark = risk.mark { proxy.lines.log.member("mark", mark.rawValue) }
         }
-        if let proof = ruling.proof { proxy.log.member("proof", proof.rawValue) }
-        if let absence = ruling.sessionAbsence { proxy.log.member("session", absence.rawValue) }
-        if let bits = ruling.deviceBits { proxy.log.member("device_bits", bits.text) }
-        if let keyID = ruling.keyID { proxy.log.member("key", keyID.logName) }
+        if let proof = ruling.proof { proxy.lines.log.member("proof", proof.rawValue) }
+        if let absence = ruling.sessionAbsence {
+            proxy.lines.log.member("session", absence.rawValue)
+        }
+        if let bits = ruling.deviceBits { proxy.lines.log.member("device_bits", bits.text) }
+        if let keyID = ruling.keyID { proxy.lines.log.member("key", keyID.logName) }
         if !ruling.appID.isEmpty, let environment = ruling.environment {
-            proxy.log.member("app", ruling.appID)
-            proxy.log.member("environment", environment.rawValue)
+            proxy.lines.log.member("app", ruling.appID)
+            proxy.lines.log.member("environment", environment.rawValue)
         }
         if let version = ruling.appVersion ?? exchange.record.claimedVersion {
-            proxy.log.member("app_version", version.text)
+            proxy.lines.log.member("app_version", version.text)
             let source = ruling.appVersion == nil ? "claimed" : "signed"
-            proxy.log.member("app_version_source", source)
+            proxy.lines.log.member("app_version_source", source)
         }
     }
 }
@@ -225,7 +231,7 @@ extension Audit {
         let finding = exchange.flow.judgement.verdict.map { ruling, enforcement in
             RefusalNote.Finding(ruling, isEnforced: enforcement == .enforced)
         }
-        proxy.refusals.add(
+        proxy.seen.refusals.add(
             RefusalNote(
                 at: lane.wallMilliseconds,
                 id: exchange.record.id,
@@ -248,7 +254,7 @@ extension Audit {
     /// Counts the request with the verdict that it has at its end: content may have changed it.
     func countForReports(nanoseconds: UInt64) {
         guard exchange.record.service == nil else { return }
-        proxy.report.add(reported, nanoseconds: nanoseconds, of: exchange.flow.rule)
+        proxy.seen.reports.add(reported, nanoseconds: nanoseconds, of: exchange.flow.rule)
     }
 
     private var reported: ReportedRequest? {
@@ -304,8 +310,8 @@ extension Audit {
         if ruling.proof == .session, ruling.verdict == .pass { proxy.tally.add(.sessionPasses) }
         if ruling.sessionAbsence == .foreign { proxy.tally.add(.sessionsForeign) }
         let isEnforced = if case .enforced = enforcement { true } else { false }
-        if !proxy.guards.areNone, isGuarded(ruling, enforcement) {
-            proxy.guards.count(exchange.flow.rule, ruling) { proxy.judge.isInstall(ruling) }
+        if !proxy.seen.guards.areNone, isGuarded(ruling, enforcement) {
+            proxy.seen.guards.count(exchange.flow.rule, ruling) { proxy.judge.isInstall(ruling) }
         }
         guard let number = ruleNumber else { return }
         proxy.tally.addVerdict(

@@ -187,7 +187,7 @@ extension Exchange {
         guard let client else { return .none }
         let octets = keptHead
         keptHead = []
-        let heads = proxy.askedHeads
+        let heads = proxy.scratch.askedHeads
         do throws(Malformed) {
             let limits = settings.clientLimits.head
             try heads.request.read(octets.span, isSecure: client.isSecure, limits: limits)

@@ -56,7 +56,7 @@ extension Exchange {
         client.writeProvenance(
             head,
             octets,
-            proxy.address,
+            proxy.scratch.address,
             keepsHost: isProxy && kept.keepsHost && head.fields.contains(.xForwardedHost),
             into: &originHead
         )
