@@ -22,14 +22,7 @@ extension Flow {
         case .holding(let holding):
             guard isOverLimit else { return holding == .held ? .hold : .append }
             return holdLess(.contentTooLarge)
-        case .sending(var leg):
-            let take = receive(&leg, isLast)
-            if case .sending = state { state = .sending(leg) }
-            return take
-        case .responding(var leg, let response):
-            let take = receive(&leg, isLast)
-            if case .responding = state { state = .responding(leg, response) }
-            return take
+        case .sending, .responding: return receive(isLast)
         case .over: return .stop(.none)  // Late: a piece before it has ended the request.
         case .serving, .judging, .awaitingCommit, .awaitingDevice, .connecting:
             impossible("contentReceived")
@@ -37,31 +30,36 @@ extension Flow {
     }
 
     /// A piece of content for the server.
-    private mutating func receive(_ leg: inout Leg, _ isLast: Bool) -> Take {
-        switch leg.upload {
-        case .streaming(.nothing): leg.upload = .streaming(.some)
-        case .streaming(.some), .streaming(.unjudged): break
-        case .abandoned: return .stop(.none)  // Late: a write that failed came first.
-        case .replaying, .given: impossible("contentReceived")
-        }
+    private mutating func receive(_ isLast: Bool) -> Take {
+        // Late: a write that failed came first.
+        guard hasBegunStream() else { return .stop(.none) }
         // The last piece is sent from where it is: not before the end is judged.
-        let place: Take =
-            isLast && withholdsEnd ? .judgeEnd : expectsDigest ? .sendHashed : .send
-        guard isOverLimit, !isFoundTooLarge else { return place }
+        let take: Take = isLast && withholdsEnd ? .judgeEnd : expectsDigest ? .sendHashed : .send
+        guard isOverLimit, !isFoundTooLarge else { return take }
         guard case .observed = changeVerdict(to: .contentTooLarge) else {
             return .stop(abandon(.refused(.contentTooLarge)))
         }
-        return place
+        return take
+    }
+
+    /// Notes that content which streams has begun to go; `false` where the server takes no more.
+    private mutating func hasBegunStream() -> Bool {
+        guard var leg else { impossible("content streams without a server") }
+        switch leg.upload {
+        case .streaming(.nothing):
+            leg.upload = .streaming(.some)
+            keep(leg)
+        case .streaming(.some), .streaming(.unjudged): break
+        case .abandoned: return false
+        case .replaying, .given: impossible("content streams that is here")
+        }
+        return true
     }
 
     /// A piece can't be held.
     mutating func holdFailed(_ refusal: Refusal) -> Take {
-        switch state {
-        case .holding: return holdLess(refusal)
-        case .collecting, .serving, .judging, .awaitingCommit, .awaitingDevice, .connecting,
-            .sending, .responding, .over:
-            impossible("holdFailed")
-        }
+        guard case .holding = state else { impossible("holdFailed") }
+        return holdLess(refusal)
     }
 
     /// All that was read has been taken.
@@ -82,14 +80,7 @@ extension Flow {
             let content: Content = contentBytes > 0 ? .held : .withHead
             state = .judging(content)
             return .judgeContent
-        case .sending(var leg):
-            let action = pass(&leg, isLast)
-            state = .sending(leg)
-            return action
-        case .responding(var leg, let response):
-            let action = pass(&leg, isLast)
-            state = .responding(leg, response)
-            return action
+        case .sending, .responding: return pass(isLast)
         case .over: return .none  // Late: a piece has ended the request.
         case .serving, .judging, .awaitingCommit, .awaitingDevice, .connecting:
             impossible("contentRead")
@@ -98,26 +89,18 @@ extension Flow {
 
     /// The content's framing is broken.
     mutating func contentMalformed(_ reason: Malformed.Reason) -> Action {
-        switch state {
-        case .collecting, .holding, .sending, .responding: return abandon(.malformed(reason))
-        case .over: return .none  // Late: a piece has ended the request.
-        case .serving, .judging, .awaitingCommit, .awaitingDevice, .connecting:
-            impossible("contentMalformed")
-        }
+        if isOver { return .none }  // Late: a piece has ended the request.
+        guard leg != nil || takesContent else { impossible("contentMalformed") }
+        return abandon(.malformed(reason))
     }
 
     /// The client did not send content in time, or too little.
     mutating func contentTimedOut() -> Action {
-        switch state {
-        case .collecting, .holding: return abandon(.contentTimeout)
-        case .sending(let leg), .responding(let leg, _):
-            guard case .streaming = leg.upload else { return .none }  // Late.
-            // The server is what stands still; its own deadline is running.
-            if case .queued = leg.output { return .awaitContent }
-            return abandon(.contentTimeout)
-        case .serving, .judging, .awaitingCommit, .awaitingDevice, .connecting, .over:
-            return .none  // Late: nothing is awaited of the client any more.
-        }
+        // Late: nothing is awaited of the client any more.
+        guard awaitsContent else { return .none }
+        // The server is what stands still; its own deadline is running.
+        if case .queued? = leg?.output { return .awaitContent }
+        return abandon(.contentTimeout)
     }
 
     /// The content was compared with the digest that the head states, and the key that has signed
@@ -126,12 +109,7 @@ extension Flow {
     /// - fault: what the verdict becomes; `nil` where it stays.
     /// - Returns: what becomes of them: they are sent, or dropped.
     mutating func endJudged(_ fault: Verdict?) -> Take {
-        switch state {
-        case .sending, .responding: break
-        case .collecting, .serving, .judging, .holding, .awaitingCommit, .awaitingDevice,
-            .connecting, .over:
-            impossible("endJudged")
-        }
+        guard leg != nil else { impossible("endJudged") }
         isEndJudged = true
         let refusal: Refusal
         switch fault {
@@ -147,20 +125,11 @@ extension Flow {
 
     /// The last of the content was handed to the server's connection.
     mutating func contentSent() -> Action {
-        switch state {
-        case .sending(var leg):
-            leg.upload = .given(Self.remains(of: leg.upload))
-            state = .sending(leg)
-            return .awaitResponse(leg.output, .keep)
-        case .responding(var leg, let response):
-            leg.upload = .given(Self.remains(of: leg.upload))
-            state = .responding(leg, response)
-            return .endRequest(leg.output, .keep)
-        case .over: return .none  // Late: the response has ended meanwhile.
-        case .collecting, .serving, .judging, .holding, .awaitingCommit, .awaitingDevice,
-            .connecting:
-            impossible("contentSent")
-        }
+        if isOver { return .none }  // Late: the response has ended meanwhile.
+        guard var leg else { impossible("contentSent") }
+        leg.upload = .given(Self.remains(of: leg.upload))
+        keep(leg)
+        return isOut(leg.output, .keep)
     }
 
     private static func remains(of upload: Upload) -> Upload.Remains {
@@ -174,13 +143,9 @@ extension Flow {
     }
 
     /// Passes on what was read; the last of it only when the end is judged.
-    private mutating func pass(_ leg: inout Leg, _ isLast: Bool) -> Action {
-        switch leg.upload {
-        case .streaming(.nothing): leg.upload = .streaming(.some)
-        case .streaming(.some), .streaming(.unjudged): break
-        case .abandoned: return .none  // Late: the write that failed came first.
-        case .replaying, .given: impossible("contentRead")
-        }
+    private mutating func pass(_ isLast: Bool) -> Action {
+        // Late: the write that failed came first.
+        guard hasBegunStream() else { return .none }
         guard isLast else { return .sendContent(.more) }
         return withholdsEnd ? .judgeEnd : .sendContent(.last)
     }

@@ -5,24 +5,16 @@ import Verification
 extension Flow {
     /// The service has its answer.
     mutating func served() -> Action {
-        switch state {
-        case .serving: return answer(.service)
-        case .over: return .none  // Late: the client has gone, or the time was over.
-        case .collecting, .judging, .holding, .awaitingCommit, .awaitingDevice, .connecting,
-            .sending, .responding:
-            impossible("served")
-        }
+        if isOver { return .none }  // Late: the client has gone, or the time was over.
+        guard case .serving = state else { impossible("served") }
+        return answer(.service)
     }
 
     /// What the service stores is not stored in time.
     mutating func storingTimedOut() -> Action {
-        switch state {
-        case .serving: return answer(.declined(.storeUnavailable))
-        case .over: return .none  // Late: the client has gone, or the answer came.
-        case .collecting, .judging, .holding, .awaitingCommit, .awaitingDevice, .connecting,
-            .sending, .responding:
-            impossible("storingTimedOut")
-        }
+        if isOver { return .none }  // Late: the client has gone, or the answer came.
+        guard case .serving = state else { impossible("storingTimedOut") }
+        return answer(.declined(.storeUnavailable))
     }
 
     /// The client is gone in both directions, and nobody has read that.
@@ -108,12 +100,8 @@ extension Flow {
 extension Flow {
     /// The head of the response has come. Interim responses are passed on before it.
     mutating func responseBegan(_ response: ResponseKind) -> Action {
-        switch state {
-        case .sending(let leg): return begin(response, leg)
-        case .collecting, .serving, .judging, .holding, .awaitingCommit, .awaitingDevice,
-            .connecting, .responding, .over:
-            impossible("responseBegan")
-        }
+        guard case .sending(let leg) = state else { impossible("responseBegan") }
+        return begin(response, leg)
     }
 
     private mutating func begin(_ response: ResponseKind, _ leg: Leg) -> Action {
@@ -146,36 +134,23 @@ extension Flow {
 
     /// Both connections belong to a tunnel, which outlives the request.
     mutating func tunnelBegan() {
-        switch state {
-        case .sending: state = .over(.whole)
-        case .collecting, .serving, .judging, .holding, .awaitingCommit, .awaitingDevice,
-            .connecting, .responding, .over:
-            impossible("tunnelBegan")
-        }
+        guard case .sending = state else { impossible("tunnelBegan") }
+        state = .over(.whole)
     }
 
     /// The response is complete; an unfinished request is not waited for.
     mutating func responseEnded() -> Action {
-        switch state {
-        case .responding(let leg, let response):
-            state = .over(leg.delivery)
-            return .finish(leg.release(response.reuse))
-        case .over: return .none  // Late: the client has gone.
-        case .collecting, .serving, .judging, .holding, .awaitingCommit, .awaitingDevice,
-            .connecting, .sending:
-            impossible("responseEnded")
-        }
+        if isOver { return .none }  // Late: the client has gone.
+        guard case .responding(let leg, let response) = state else { impossible("responseEnded") }
+        state = .over(leg.delivery)
+        return .finish(leg.release(response.reuse))
     }
 
     /// What came is no response, or not its rest.
     mutating func responseMalformed(_ fault: OriginFault) -> Action {
-        switch state {
-        case .sending, .responding: return abandon(.failed(fault))
-        case .over: return .none  // Late: the client has gone.
-        case .collecting, .serving, .judging, .holding, .awaitingCommit, .awaitingDevice,
-            .connecting:
-            impossible("responseMalformed")
-        }
+        if isOver { return .none }  // Late: the client has gone.
+        guard leg != nil else { impossible("responseMalformed") }
+        return abandon(.failed(fault))
     }
 }
 

@@ -13,42 +13,37 @@ extension Flow {
         clientSent: Arrival,
         retriesMax: Int
     ) -> Action {
-        switch state {
-        case .connecting(let approach):
-            let content = approach.content
-            let upload: Upload
-            var ending = ConnectionEnd.byReset
-            var first: UInt64 = 0
-            switch content {
-            case .withHead:
-                upload = .given(.all(content))
-                ending = .inOrder
-            case .unread:
-                upload = .streaming(.nothing)
-                if case .whole = clientSent { ending = .inOrder }
-            case .held:
-                first = min(inMemory, contentBytes)
-                upload = .replaying(offset: first, content)
-                if first == contentBytes { ending = .inOrder }
-            case .released:
-                // Chunks are framed one by one, and behind the head.
-                if case .length = facts.framing { first = min(inMemory, contentBytes) }
-                upload = .replaying(offset: first, content)
-            }
-            state = .sending(
-                Leg(
-                    upload: upload,
-                    via: via,
-                    attempt: approach.attempt,
-                    retriesMax: retriesMax,
-                    told: approach.told
-                )
-            )
-            return .sendHead(heldBytes: first, ending)
-        case .collecting, .serving, .judging, .holding, .awaitingCommit, .awaitingDevice, .sending,
-            .responding, .over:
-            impossible("connected")
+        guard case .connecting(let approach) = state else { impossible("connected") }
+        let content = approach.content
+        let upload: Upload
+        var ending = ConnectionEnd.byReset
+        var first: UInt64 = 0
+        switch content {
+        case .withHead:
+            upload = .given(.all(content))
+            ending = .inOrder
+        case .unread:
+            upload = .streaming(.nothing)
+            if case .whole = clientSent { ending = .inOrder }
+        case .held:
+            first = min(inMemory, contentBytes)
+            upload = .replaying(offset: first, content)
+            if first == contentBytes { ending = .inOrder }
+        case .released:
+            // Chunks are framed one by one, and behind the head.
+            if case .length = facts.framing { first = min(inMemory, contentBytes) }
+            upload = .replaying(offset: first, content)
         }
+        state = .sending(
+            Leg(
+                upload: upload,
+                via: via,
+                attempt: approach.attempt,
+                retriesMax: retriesMax,
+                told: approach.told
+            )
+        )
+        return .sendHead(heldBytes: first, ending)
     }
 
     /// How much of the content is with the client's stream already, as far as its length is known.
@@ -56,104 +51,64 @@ extension Flow {
 
     /// No server took a connection.
     mutating func connectFailed(_ fault: ConnectFault) -> Action {
-        switch state {
-        case .connecting:
-            switch fault {
-            case .refused: return answer(.failed(.unreachable))
-            case .timedOut: return answer(.failed(.connectTimeout))
-            case .noneUp: return answer(.failed(.noneUp))
-            case .queueFull: return answer(.failed(.queueFull))
-            case .queueTimeout: return answer(.failed(.queueTimeout))
-            case .handshake: return answer(.failed(.handshakeFailed))
-            case .shortage: return answer(.failed(.outOfDescriptors))
-            }
-        case .collecting, .serving, .judging, .holding, .awaitingCommit, .awaitingDevice, .sending,
-            .responding, .over:
-            impossible("connectFailed")
+        guard case .connecting = state else { impossible("connectFailed") }
+        switch fault {
+        case .refused: return answer(.failed(.unreachable))
+        case .timedOut: return answer(.failed(.connectTimeout))
+        case .noneUp: return answer(.failed(.noneUp))
+        case .queueFull: return answer(.failed(.queueFull))
+        case .queueTimeout: return answer(.failed(.queueTimeout))
+        case .handshake: return answer(.failed(.handshakeFailed))
+        case .shortage: return answer(.failed(.outOfDescriptors))
         }
     }
 
     /// The head was handed to the server's connection.
     mutating func headSent() -> Action {
-        switch state {
-        case .sending(let leg):
-            switch leg.upload {
-            case .given: return .awaitResponse(leg.output, .keep)
-            case .streaming: return .stream
-            case .replaying(let offset, _): return replay(from: offset, leg)
-            case .abandoned: impossible("headSent")
-            }
-        case .collecting, .serving, .judging, .holding, .awaitingCommit, .awaitingDevice,
-            .connecting, .responding, .over:
-            impossible("headSent")
+        guard case .sending(let leg) = state else { impossible("headSent") }
+        switch leg.upload {
+        case .given: return .awaitResponse(leg.output, .keep)
+        case .streaming: return .stream
+        case .replaying(let offset, _): return replay(from: offset, leg)
+        case .abandoned: impossible("headSent")
         }
     }
 
     /// A piece of content that is held was handed to the server's connection.
     mutating func heldSent(_ count: Int) -> Action {
-        switch state {
-        case .sending(var leg):
-            guard case .replaying(let offset, let content) = leg.upload else {
-                impossible("heldSent")
-            }
-            let next = offset &+ UInt64(count)
-            leg.upload = .replaying(offset: next, content)
-            state = .sending(leg)
-            return replay(from: next, leg)
-        case .responding(var leg, let response):
-            guard case .replaying(let offset, let content) = leg.upload else {
-                impossible("heldSent")
-            }
-            let next = offset &+ UInt64(count)
-            leg.upload = .replaying(offset: next, content)
-            state = .responding(leg, response)
-            return replay(from: next, leg)
-        case .collecting, .serving, .judging, .holding, .awaitingCommit, .awaitingDevice,
-            .connecting, .over:
+        guard var leg, case .replaying(let offset, let content) = leg.upload else {
             impossible("heldSent")
         }
+        let next = offset &+ UInt64(count)
+        leg.upload = .replaying(offset: next, content)
+        keep(leg)
+        return replay(from: next, leg)
     }
 
     /// The server has not taken all that was handed over. `originDrained` follows when it has.
     mutating func originQueued() {
-        switch state {
-        case .sending(var leg):
-            leg.output = .queued
-            state = .sending(leg)
-        case .responding(var leg, let response):
-            leg.output = .queued
-            state = .responding(leg, response)
-        case .collecting, .serving, .judging, .holding, .awaitingCommit, .awaitingDevice,
-            .connecting, .over:
-            impossible("originQueued")
-        }
+        guard var leg else { impossible("originQueued") }
+        leg.output = .queued
+        keep(leg)
     }
 
     /// The server has taken all that was handed over.
     mutating func originDrained() -> Action {
-        switch state {
-        case .sending(var leg):
-            leg.output = .clear
-            state = .sending(leg)
-            switch leg.upload {
-            case .streaming: return .readContent
-            case .replaying(let offset, _): return replay(from: offset, leg)
-            case .given: return .awaitResponse(.clear, .keep)
-            case .abandoned: return .none
-            }
-        case .responding(var leg, let response):
-            leg.output = .clear
-            state = .responding(leg, response)
-            switch leg.upload {
-            case .streaming: return .readContent
-            case .replaying(let offset, _): return replay(from: offset, leg)
-            case .given: return .endRequest(.clear, .keep)
-            case .abandoned: return .none
-            }
-        case .collecting, .serving, .judging, .holding, .awaitingCommit, .awaitingDevice,
-            .connecting, .over:
-            return .none  // Late: the connection is not the request's any more.
+        // Late: the connection is not the request's any more.
+        guard var leg else { return .none }
+        leg.output = .clear
+        keep(leg)
+        switch leg.upload {
+        case .streaming: return .readContent
+        case .replaying(let offset, _): return replay(from: offset, leg)
+        case .given: return isOut(.clear, .keep)
+        case .abandoned: return .none
         }
+    }
+
+    /// The server's connection was given all of the request.
+    func isOut(_ output: Output, _ held: HeldContent) -> Action {
+        hasResponse ? .endRequest(output, held) : .awaitResponse(output, held)
     }
 
     /// Sends the next of what is held, when the server takes it.
@@ -173,16 +128,8 @@ extension Flow {
             leg.upload = .given(isKept ? .all(content) : .nothing)
             keep(leg)
             let held: HeldContent = isKept ? .keep : .drop
-            return hasResponse ? .endRequest(leg.output, held) : .awaitResponse(leg.output, held)
+            return isOut(leg.output, held)
         case .streaming, .given, .abandoned: impossible("replay")
-        }
-    }
-
-    private mutating func keep(_ leg: Leg) {
-        if case .responding(_, let response) = state {
-            state = .responding(leg, response)
-        } else {
-            state = .sending(leg)
         }
     }
 }
@@ -203,56 +150,37 @@ extension Flow {
     ///
     /// - isUntouched: whether the server has taken no byte of the request.
     mutating func writeFailed(isUntouched: Bool) -> Action {
-        switch state {
-        case .sending(var leg):
-            if isUntouched, isReused(leg), hasAll(leg) {
-                // Not one byte of the request was taken: any method may be sent again.
-                return retry(leg, .unsent)
-            }
-            if case .streaming(let trace) = leg.upload { leg.upload = .abandoned(trace) }
-            state = .sending(leg)
-            return .readLastWords
-        case .responding(var leg, let response):
-            if case .streaming(let trace) = leg.upload { leg.upload = .abandoned(trace) }
-            state = .responding(leg, response)
-            return .readLastWords
-        case .over: return .none  // Late: the response has ended meanwhile.
-        case .collecting, .serving, .judging, .holding, .awaitingCommit, .awaitingDevice,
-            .connecting:
-            impossible("writeFailed")
+        if isOver { return .none }  // Late: the response has ended meanwhile.
+        guard var leg else { impossible("writeFailed") }
+        if !hasResponse, isUntouched, isReused(leg), hasAll(leg) {
+            // Not one byte of the request was taken: any method may be sent again.
+            return retry(leg, .unsent)
         }
+        if case .streaming(let trace) = leg.upload { leg.upload = .abandoned(trace) }
+        keep(leg)
+        return .readLastWords
     }
 
     /// What the server said before its connection broke was read.
     mutating func lastWordsRead(_ heard: Heard, _ budget: RetryBudget) -> Action {
-        switch state {
-        case .sending: return originBroke(heard, budget)
         // A response is under way, or has ended the request.
-        case .responding, .over: return .none
-        case .collecting, .serving, .judging, .holding, .awaitingCommit, .awaitingDevice,
-            .connecting:
-            impossible("lastWordsRead")
-        }
+        if isOver || hasResponse { return .none }
+        return originBroke(heard, budget)
     }
 
     /// The connection to the server has ended or broken before its response was complete.
     mutating func originBroke(_ heard: Heard, _ budget: RetryBudget) -> Action {
-        switch state {
-        case .sending(let leg):
-            // The request may be sent once more if that does no harm and all of it is still here
-            // (RFC 9112 §9.3.1, RFC 9110 §9.2.2); the verdict stays as it is. An idle connection
-            // may be closed by the origin in the moment it is taken: that one is always allowed.
-            guard case .nothing = heard, mayRepeat(leg), isReused(leg) || budget == .left else {
-                return abandon(.failed(.closed))
-            }
-            return retry(leg, .broken)
+        if isOver { return .none }  // Late.
         // RFC 9112 §8: a short response must not look like a whole one.
-        case .responding: return abandon(.failed(.closed))
-        case .over: return .none  // Late.
-        case .collecting, .serving, .judging, .holding, .awaitingCommit, .awaitingDevice,
-            .connecting:
-            impossible("originBroke")
+        if hasResponse { return abandon(.failed(.closed)) }
+        guard let leg else { impossible("originBroke") }
+        // The request may be sent once more if that does no harm and all of it is still here
+        // (RFC 9112 §9.3.1, RFC 9110 §9.2.2); the verdict stays as it is. An idle connection may be
+        // closed by the origin in the moment it is taken: that one is always allowed.
+        guard case .nothing = heard, mayRepeat(leg), isReused(leg) || budget == .left else {
+            return abandon(.failed(.closed))
         }
+        return retry(leg, .broken)
     }
 
     /// The time of the connection to the server has passed.
@@ -264,32 +192,24 @@ extension Flow {
         _ heard: Heard,
         _ budget: RetryBudget
     ) -> Action {
-        switch state {
-        case .sending(let leg):
-            // Every retry costs the client as long again, so the reused connection is no excuse.
-            guard case .nothing = heard, budget == .left, mayRepeat(leg),
-                leg.attempt.number < leg.retriesMax
-            else { return abandon(.failed(.timeout)) }
-            return retry(leg, .timedOut)
-        case .responding:
+        if isOver { return .none }  // Late.
+        guard let leg else { impossible("originTimedOut") }
+        if hasResponse {
             // The client is what stands still; its own deadline is running.
             if case .queued = client { return .awaitOrigin }
             return abandon(.failed(.timeout))
-        case .over: return .none  // Late.
-        case .collecting, .serving, .judging, .holding, .awaitingCommit, .awaitingDevice,
-            .connecting:
-            impossible("originTimedOut")
         }
+        // Every retry costs the client as long again, so the reused connection is no excuse.
+        guard case .nothing = heard, budget == .left, mayRepeat(leg),
+            leg.attempt.number < leg.retriesMax
+        else { return abandon(.failed(.timeout)) }
+        return retry(leg, .timedOut)
     }
 
     /// Content that is held can't be read.
     mutating func heldUnreadable() -> Action {
-        switch state {
-        case .sending, .responding: return abandon(.declined(.spillFailed))
-        case .collecting, .serving, .judging, .holding, .awaitingCommit, .awaitingDevice,
-            .connecting, .over:
-            impossible("heldUnreadable")
-        }
+        guard leg != nil else { impossible("heldUnreadable") }
+        return abandon(.declined(.spillFailed))
     }
 
     private func isReused(_ leg: Leg) -> Bool {

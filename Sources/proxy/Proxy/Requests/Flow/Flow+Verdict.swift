@@ -9,12 +9,8 @@ import Verification
 extension Flow {
     /// The verdict is known: of the head, or of content that was held.
     mutating func ruled(_ ruling: Ruling, _ enforcement: Enforcement) -> Action {
-        switch state {
-        case .judging(let content): return decide(ruling, enforcement, content)
-        case .collecting, .serving, .holding, .awaitingCommit, .awaitingDevice, .connecting,
-            .sending, .responding, .over:
-            impossible("ruled")
-        }
+        guard case .judging(let content) = state else { impossible("ruled") }
+        return decide(ruling, enforcement, content)
     }
 
     /// Nothing in the head speaks against the request, and the verdict needs its content.
@@ -24,15 +20,10 @@ extension Flow {
         _ provisional: Ruling,
         _ enforcement: Enforcement
     ) -> Action {
-        switch state {
-        case .judging(.unread):
-            judgement = .provisional(provisional, enforcement)
-            state = .holding(.held)
-            return .hold
-        case .judging, .collecting, .serving, .holding, .awaitingCommit, .awaitingDevice,
-            .connecting, .sending, .responding, .over:
-            impossible("contentAwaited")
-        }
+        guard case .judging(.unread) = state else { impossible("contentAwaited") }
+        judgement = .provisional(provisional, enforcement)
+        state = .holding(.held)
+        return .hold
     }
 
     /// The commit that the request waited for has ended.
@@ -56,35 +47,24 @@ extension Flow {
     }
 
     private mutating func commitEnded(_ settle: (inout Ruling) -> Void) -> Action {
-        switch state {
-        case .awaitingCommit(let content):
-            guard case .given(var ruling, let enforcement) = judgement else {
-                impossible("a commit ended without a verdict")
-            }
-            settle(&ruling)
-            return decide(ruling, enforcement, content)
-        case .over: return .none  // Late: the client has gone.
-        case .collecting, .serving, .judging, .holding, .awaitingDevice, .connecting, .sending,
-            .responding:
-            impossible("a commit ended")
-        }
+        if isOver { return .none }  // Late: the client has gone.
+        guard case .awaitingCommit(let content) = state,
+            case .given(var ruling, let enforcement) = judgement
+        else { impossible("a commit ended") }
+        settle(&ruling)
+        return decide(ruling, enforcement, content)
     }
 
     /// It is known what Apple says of the device, or that it says nothing.
     mutating func deviceAnswered(_ finding: DeviceFinding) -> Action {
-        switch state {
-        case .awaitingDevice(let content):
-            guard case .given(var ruling, let enforcement) = judgement, let device = rule.device
-            else { impossible("a device was asked about without a verdict") }
-            ruling.settle(finding, device)
-            judgement = .given(ruling, enforcement)
-            if let refusal = refusal(of: ruling, enforcement) { return answer(.refused(refusal)) }
-            return forward(content)
-        case .over: return .none  // Late: the client has gone.
-        case .collecting, .serving, .judging, .holding, .awaitingCommit, .connecting, .sending,
-            .responding:
-            impossible("deviceAnswered")
-        }
+        if isOver { return .none }  // Late: the client has gone.
+        guard case .awaitingDevice(let content) = state,
+            case .given(var ruling, let enforcement) = judgement, let device = rule.device
+        else { impossible("deviceAnswered") }
+        ruling.settle(finding, device)
+        judgement = .given(ruling, enforcement)
+        if let refusal = refusal(of: ruling, enforcement) { return answer(.refused(refusal)) }
+        return forward(content)
     }
 
     /// Mode × rollout × verdict. What is refused by it waits for nothing; the device is asked about

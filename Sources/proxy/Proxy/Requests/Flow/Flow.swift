@@ -188,23 +188,17 @@ extension Flow {
 
     /// Whether content is to be read from the client now.
     var takesContent: Bool {
-        switch state {
-        case .collecting, .holding: true
-        case .sending(let leg), .responding(let leg, _): leg.takesContent
-        case .serving, .judging, .awaitingCommit, .awaitingDevice, .connecting, .over:
-            false
-        }
+        if case .collecting = state { return true }
+        if case .holding = state { return true }
+        return leg?.takesContent ?? false
     }
 
     /// Whether the client is to send content, now or when the server takes it.
     var awaitsContent: Bool {
-        switch state {
-        case .collecting, .holding: true
-        case .sending(let leg), .responding(let leg, _):
-            if case .streaming = leg.upload { true } else { false }
-        case .serving, .judging, .awaitingCommit, .awaitingDevice, .connecting, .over:
-            false
-        }
+        if case .collecting = state { return true }
+        if case .holding = state { return true }
+        if case .streaming? = leg?.upload { return true }
+        return false
     }
 
     /// Whether the trailers of the response are the client's.
@@ -255,16 +249,31 @@ extension Flow {
 
     /// What an origin was given, as far as it is known now.
     var delivery: Delivery {
+        if case .over(let delivery) = state { return delivery }
+        return leg?.delivery ?? .nothing
+    }
+
+    /// The request on its way to a server, also while its response comes; `nil` where there is
+    /// none.
+    var leg: Leg? {
         switch state {
-        case .sending(let leg), .responding(let leg, _): leg.delivery
-        case .over(let delivery): delivery
-        case .collecting, .serving, .judging, .holding, .awaitingCommit, .awaitingDevice,
-            .connecting:
-            .nothing
+        case .sending(let leg), .responding(let leg, _): leg
+        case .judging, .collecting, .holding, .serving, .awaitingCommit, .awaitingDevice,
+            .connecting, .over:
+            nil
         }
     }
 
-    /// Whose fault it is that an event came in a state that does not have it: ours.
+    /// Keeps what has changed of it.
+    mutating func keep(_ leg: Leg) {
+        if case .responding(_, let response) = state {
+            state = .responding(leg, response)
+        } else {
+            state = .sending(leg)
+        }
+    }
+
+    /// Traps: the event is a bug of the driver.
     func impossible(_ event: StaticString) -> Never {
         preconditionFailure("Flow: \(event) while \(state)")
     }
