@@ -222,9 +222,9 @@ package enum CounterRule: Hashable, Sendable {
     /// Of a rule that says nothing: the widest window.
     ///
     /// A narrower one would cost the store the same, and refuse honest requests sooner. What
-    /// `strict` has beyond a window: a request that was held back on its way, or refused for another
-    /// reason than its counter, is worthless once a later one was admitted. In a window it is good
-    /// until 64 later ones were, or until its challenge ends, and still once.
+    /// `strict` has beyond a window: a request that was held back on its way, or refused for
+    /// another reason than its counter, is worthless once a later one was admitted. In a window it
+    /// is good until 64 later ones were, or until its challenge ends, and still once.
     package static let standard = CounterRule.window(windowRange.upperBound)
 }
 
