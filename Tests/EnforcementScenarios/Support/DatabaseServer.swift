@@ -25,17 +25,33 @@ final class DatabaseServer {
         return "\(all)/\(newest)/bin"
     }()
 
-    /// Makes a database, and starts its server.
-    ///
-    /// - network: where it takes connections of TCP, besides its socket.
-    convenience init(in network: NetworkNamespace? = nil) throws {
-        try self.init(in: network) { programs, folder in
+    /// An empty database, which each server gets a copy of. A copy takes a tenth of the time that
+    /// PostgreSQL takes to make one.
+    private static let template: Result<String, any Error> = Result {
+        let folder = try makeFolder()
+        atexit { DatabaseServer.removeTemplate() }
+        let programs = try requirePrograms()
+        try run(
             """
             \(programs)/initdb --no-sync --auth=trust --username=portcullis --encoding=UTF8 \
                 --pgdata=\(folder)/data \
                 && echo host all all 10.0.0.0/8 trust >> \(folder)/data/pg_hba.conf
             """
-        }
+        )
+        return folder
+    }
+
+    private static func removeTemplate() {
+        guard case .success(let folder) = template else { return }
+        try? FileManager.default.removeItem(atPath: folder)
+    }
+
+    /// Copies an empty database, and starts its server.
+    ///
+    /// - network: where it takes connections of TCP, besides its socket.
+    convenience init(in network: NetworkNamespace? = nil) throws {
+        let template = try Self.template.get()
+        try self.init(in: network) { _, folder in "cp -a \(template)/data \(folder)/data" }
     }
 
     /// Makes a standby of a server.
@@ -103,23 +119,31 @@ final class DatabaseServer {
         _ command: (_ programs: String, _ folder: String) -> String
     ) throws {
         self.network = network
-        guard let programs = Self.programs else {
-            throw ChildProcess.Failure(description: "no PostgreSQL")
-        }
-        self.programs = programs
+        programs = try Self.requirePrograms()
+        folder = try Self.makeFolder()
+        try Self.run(command(programs, folder))
+        try start()
+    }
+
+    private static func requirePrograms() throws -> String {
+        guard let programs else { throw ChildProcess.Failure(description: "no PostgreSQL") }
+        return programs
+    }
+
+    private static func makeFolder() throws -> String {
         var path = Array("/tmp/portcullis-fleet-XXXXXX".utf8CString)
         guard mkdtemp(&path) != nil else { throw ChildProcess.Failure(description: "no folder") }
-        folder = String(decoding: path.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
         if getuid() == 0, let user = getpwnam("postgres") {
-            chown(folder, user.pointee.pw_uid, user.pointee.pw_gid)
-            chmod(folder, 0o755)
+            chown(path, user.pointee.pw_uid, user.pointee.pw_gid)
+            chmod(path, 0o755)
         }
-        let made = try ChildProcess.run(
-            "/bin/sh",
-            ["-c", "\(Self.asOther) \(command(programs, folder))"]
-        )
+        return String(decoding: path.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    }
+
+    /// Runs what makes the data.
+    private static func run(_ command: String) throws {
+        let made = try ChildProcess.run("/bin/sh", ["-c", "\(asOther) \(command)"])
         guard made.status == 0 else { throw ChildProcess.Failure(description: "data: \(made)") }
-        try start()
     }
 
     deinit { end() }
