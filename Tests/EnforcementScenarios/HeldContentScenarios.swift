@@ -3,6 +3,7 @@ import Foundation
 import LoopbackKit
 import RequestBinding
 import SoftwareAuthenticator
+import TestSupport
 import Testing
 
 extension Scenarios {
@@ -30,11 +31,13 @@ extension Scenarios {
 
         private func start(
             _ scenario: Scenario,
-            more: String,
+            more: String = "",
+            lanes: Int = 2,
             within outer: [String] = []
         ) throws -> Bench {
             let origin = try scenario.origin()
-            try scenario.configure(origin, rules: Self.rules, more: more)
+            let address = "127.0.0.1:\(origin.port)"
+            try scenario.configure(origin: address, rules: Self.rules, more: more, lanes: lanes)
             let key = try scenario.imported()[0]
             let gateway = try scenario.serve(within: outer)
             return Bench(
@@ -96,6 +99,62 @@ extension Scenarios {
         /// Wherever the content goes: memory may bound it too.
         private static let small =
             "limits: { held_memory: 1MiB, held_disk: 1MiB, address_held: 8MiB }"
+
+        /// Writes to files without a name wait while a file is there: a disk that stands still.
+        private static let stalledDisk = """
+            #define _GNU_SOURCE
+            #include <stdlib.h>
+            #include <sys/stat.h>
+            #include <sys/syscall.h>
+            #include <unistd.h>
+            ssize_t pwrite64(int file, const void *bytes, size_t count, off_t offset) {
+                struct stat status;
+                if (fstat(file, &status) == 0 && status.st_nlink == 0)
+                    while (access(getenv("STALLED_WHILE"), F_OK) == 0) usleep(1000);
+                return syscall(SYS_pwrite64, file, bytes, count, offset);
+            }
+            ssize_t pwrite(int file, const void *bytes, size_t count, off_t offset) {
+                return pwrite64(file, bytes, count, offset);
+            }
+
+            """
+
+        @Test func `a disk that stands still stops no client but those whose content is there`()
+            throws
+        {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            try scenario.write("disk.c", Self.stalledDisk)
+            let library = scenario.path("disk.so")
+            let compiler = try ChildProcess.run(
+                "/usr/bin/env",
+                ["clang", "-shared", "-fPIC", "-o", library, scenario.path("disk.c")]
+            )
+            try #require(compiler.status == 0, "\(compiler.complained)")
+            let stalled = scenario.path("stalled")
+            var bench = try start(
+                scenario,
+                lanes: 1,
+                within: ["/usr/bin/env", "LD_PRELOAD=\(library)", "STALLED_WHILE=\(stalled)"]
+            )
+            #expect(try good(&bench).status == 200)
+
+            try scenario.write("stalled", "")
+            // Its content is larger than what the rule holds in memory.
+            let upload = try worthless(&bench, count: 900_000)
+            defer { upload.close() }
+            try bench.gateway.waitUntil("refused", bench.admin) { $0["verdicts_total"] >= 2 }
+            let line = try bench.gateway.line(about: "/held", after: 1)
+            #expect(line["status"] as? Int == 503)
+            #expect(line["reason"] as? String == "spill-failed")
+            // From now on it costs not even the wait for one call.
+            #expect(try good(&bench).status == 503)
+            let small = try good(&bench, count: 1_000)
+            #expect(small.status == 200)
+
+            try FileManager.default.removeItem(atPath: stalled)
+            #expect(try eventually(within: 60) { try good(&bench).status == 200 })
+        }
 
         @Test func `sixty clients with a worthless assertion fill no disk`() throws {
             let scenario = try Scenario()

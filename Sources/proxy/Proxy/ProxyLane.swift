@@ -34,6 +34,8 @@ package final class ProxyLane {
     let keys: KeyTable
     let addresses: AddressTable
     let held: HeldLedger
+    /// Makes the calls on files of held content.
+    let files = FileThread()
     @exclusivity(unchecked) private(set) var pools: [OriginPool]
     /// Looks after the origins' servers for all lanes; `nil` on the lanes that don't.
     private var watch: OriginWatch?

@@ -92,7 +92,8 @@ extension Exchange {
             limits: settings.limits,
             entry: account.entry,
             memoryMax: memory.rawValue,
-            folder: settings.spillFolder
+            folder: settings.spillFolder,
+            files: proxy.files
         )
     }
 }

@@ -1,6 +1,5 @@
 import AppAttest
 import Cryptography
-import Glibc
 import Lanes
 import RequestBinding
 import Synchronization
@@ -43,11 +42,13 @@ final class HeldBody {
         let memoryMax: Int
         /// Where the file is made.
         let folder: String
+        /// Makes all calls on it.
+        let files: FileThread
     }
 
     /// What is in memory: the first bytes.
     private(set) var memory: [UInt8] = []
-    private var file: Int32 = -1
+    private var file: UnnamedFile?
     /// Bytes in the file, which follow those in memory.
     private var fileCount = 0
     /// Bytes behind those in the file: the last pieces of content that is held no longer, and has
@@ -68,7 +69,7 @@ final class HeldBody {
     /// How many bytes are held.
     var count: Int { memory.count + fileCount + tail.count }
     /// Whether some of it is in a file.
-    var isSpilled: Bool { file >= 0 }
+    var isSpilled: Bool { file != nil }
 
     init(_ bounds: Bounds, key id: KeyID) {
         self.bounds = bounds
@@ -99,8 +100,8 @@ final class HeldBody {
         (memoryTaken, addressTaken, keyTaken, fileCount) = (0, 0, 0, 0)
         memory = []
         tail = []
-        if file >= 0 { _ = Glibc.close(file) }
-        file = -1
+        if let file { bounds.files.close(file) }
+        file = nil
     }
 
     /// SHA-256 of all that was appended.
@@ -148,7 +149,7 @@ final class HeldBody {
     /// doubling steps, and a step is counted whole.
     private func takesMemory(for more: Int) -> Bool {
         let needed = memory.count + more
-        guard file < 0, needed <= bounds.memoryMax else { return false }
+        guard file == nil, needed <= bounds.memoryMax else { return false }
         guard needed > memoryTaken else { return true }
         let wanted = min(max(needed, memoryTaken * 2), bounds.memoryMax)
         guard
@@ -176,16 +177,16 @@ final class HeldBody {
     }
 
     private func spill(_ octets: Span<UInt8>) throws(SocketError) {
-        if file < 0 { file = try UnnamedFile.open(in: bounds.folder) }
-        var written = 0
-        while written < octets.count {
-            let rest = octets.extracting(droppingFirst: written)
-            let done = rest.withUnsafeBytes {
-                pwrite(file, $0.baseAddress, $0.count, off_t(fileCount + written))
-            }
-            guard done > 0 || (done < 0 && errno == EINTR) else { throw SocketError("pwrite") }
-            written += max(done, 0)
+        let file: UnnamedFile
+        if let made = self.file {
+            file = made
+        } else {
+            file = try bounds.files.open(in: bounds.folder)
+            self.file = file
         }
+        // The pointer lives for the call, and the copy is made inside it.
+        let copy = octets.withUnsafeBufferPointer { Array($0) }
+        try bounds.files.write(copy, to: file, at: fileCount)
     }
 
     // MARK: Reading
@@ -222,15 +223,8 @@ final class HeldBody {
             buffer.append(contentsOf: tail[rest..<min(tail.count, rest + max)])
             return
         }
-        var failure: SocketError?
-        let wanted = min(max, fileCount - start)
-        buffer = [UInt8](unsafeUninitializedCapacity: wanted) { target, filled in
-            // The target holds `wanted` bytes, and pread writes no more than it is given.
-            let done = pread(file, target.baseAddress, wanted, off_t(start))
-            if done <= 0 { failure = SocketError("pread") }
-            filled = Swift.max(done, 0)
-        }
-        if let failure { throw failure }
+        guard let file else { return }
+        buffer = try bounds.files.read(min(max, fileCount - start), of: file, at: start)
     }
 }
 

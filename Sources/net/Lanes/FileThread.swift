@@ -1,0 +1,193 @@
+import CLinux
+import Dispatch
+import Glibc
+import Synchronization
+
+/// The thread that makes, writes, reads and closes files without a name for an event loop.
+///
+/// A file call can't be polled. On a disk that is slow or stands still it would stop all clients of
+/// the event loop. Its caller therefore waits here, and for a bounded time: ``patience`` for one
+/// call, and for all slow calls together what ``FileBudget`` has. A call that is late fails with
+/// ETIME, and so does every other one, at once, until it has ended and the budget has recovered.
+package final class FileThread: Sendable {
+    /// How long a caller waits for one call: 2 s.
+    package static let patience: UInt64 = 2_000_000_000
+
+    private struct State {
+        var budget = FileBudget()
+        /// Calls that were given up and have not ended: one at the most.
+        var late = 0
+    }
+
+    /// What became of one call.
+    private final class Call<Value: Sendable>: Sendable {
+        enum State: Sendable {
+            case running
+            case ended(Result<Value, SocketError>)
+            /// Its caller has given up.
+            case late
+        }
+
+        let state = Mutex(State.running)
+        let done = DispatchSemaphore(value: 0)
+    }
+
+    private let queue = DispatchQueue(label: "portcullis.files")
+    private let state = Mutex(State())
+    private let patience: UInt64
+
+    /// - patience: nanoseconds; another one in tests.
+    package init(patience: UInt64 = FileThread.patience) { self.patience = patience }
+
+    /// Opens a file for reading and writing, for the owner alone.
+    ///
+    /// - Throws: `SocketError` of open: no such folder, no room, a file system without O_TMPFILE.
+    package func open(in folder: String) throws(SocketError) -> UnnamedFile {
+        try perform("open(O_TMPFILE) in \(folder)") { call -> Result<UnnamedFile, SocketError> in
+            let descriptor = clinux_open_unnamed(folder)
+            return descriptor >= 0
+                ? .success(UnnamedFile(descriptor: descriptor)) : .failure(SocketError(call))
+        } undo: { file in
+            _ = Glibc.close(file.descriptor)
+        }
+    }
+
+    /// Writes all bytes at an offset.
+    package func write(
+        _ octets: [UInt8],
+        to file: UnnamedFile,
+        at offset: Int
+    ) throws(SocketError) {
+        try perform("pwrite") { call -> Result<Void, SocketError> in
+            var written = 0
+            while written < octets.count {
+                let done = octets.withUnsafeBytes { bytes in
+                    let rest = UnsafeRawBufferPointer(rebasing: bytes[written...])
+                    return pwrite(
+                        file.descriptor,
+                        rest.baseAddress,
+                        rest.count,
+                        off_t(offset + written)
+                    )
+                }
+                guard done > 0 || (done < 0 && errno == EINTR) else {
+                    return .failure(SocketError(call))
+                }
+                written += max(done, 0)
+            }
+            return .success(())
+        }
+    }
+
+    /// Reads at most so many bytes from an offset where there are some.
+    package func read(
+        _ count: Int,
+        of file: UnnamedFile,
+        at offset: Int
+    ) throws(SocketError) -> [UInt8] {
+        try perform("pread") { call -> Result<[UInt8], SocketError> in
+            var failure: SocketError?
+            let octets = [UInt8](unsafeUninitializedCapacity: count) { target, filled in
+                // The target holds `count` bytes, and pread writes no more than it is given.
+                let done = pread(file.descriptor, target.baseAddress, count, off_t(offset))
+                if done <= 0 { failure = SocketError(call) }
+                filled = max(done, 0)
+            }
+            return failure.map { .failure($0) } ?? .success(octets)
+        }
+    }
+
+    /// Closes a file once the calls before it have ended. Waits for nothing.
+    package func close(_ file: UnnamedFile) {
+        queue.async { [self] in
+            let start = MonotonicClock.nanoseconds
+            // Its bytes are freed here, which takes a while where they are many.
+            _ = Glibc.close(file.descriptor)
+            note(since: start)
+        }
+    }
+
+    /// Has the thread make a call, and waits for it. Internal for tests.
+    ///
+    /// - call: its name, for the error.
+    /// - undo: for what a call has made that came too late.
+    func perform<Value: Sendable>(
+        _ name: String,
+        _ work: @escaping @Sendable (_ name: String) -> Result<Value, SocketError>,
+        undo: @escaping @Sendable (Value) -> Void = { _ in }
+    ) throws(SocketError) -> Value {
+        let isTaken = state.withLock { state in
+            state.late == 0 && state.budget.isLeft(at: MonotonicClock.nanoseconds)
+        }
+        guard isTaken else { throw SocketError(name, code: ETIME) }
+        let call = Call<Value>()
+        queue.async { [self] in
+            let start = MonotonicClock.nanoseconds
+            let result = work(name)
+            note(since: start)
+            let isLate = call.state.withLock { state in
+                if case .late = state { return true }
+                state = .ended(result)
+                return false
+            }
+            call.done.signal()
+            guard isLate else { return }
+            if case .success(let value) = result { undo(value) }
+            state.withLock { $0.late -= 1 }
+        }
+        _ = call.done.wait(timeout: .now() + .nanoseconds(Int(patience)))
+        let found: Result<Value, SocketError>? = call.state.withLock { state in
+            if case .ended(let result) = state { return result }
+            state = .late
+            // Counted before the call can end, which takes the lock that is held here.
+            self.state.withLock { $0.late += 1 }
+            return nil
+        }
+        guard let found else { throw SocketError(name, code: ETIME) }
+        return try found.get()
+    }
+
+    private func note(since start: UInt64) {
+        let now = MonotonicClock.nanoseconds
+        state.withLock { $0.budget.spend(now &- start, at: now) }
+    }
+}
+
+/// A file without a name: nothing of it outlives its descriptor. ``FileThread`` makes it.
+package struct UnnamedFile: Sendable {
+    fileprivate let descriptor: Int32
+}
+
+/// How long an event loop may wait for slow file calls: 1 s at once, and a tenth of the time.
+struct FileBudget: Sendable {
+    /// Shorter calls are not counted: other clients wait no longer for them than for a verification
+    /// or two.
+    static let slow: UInt64 = 20_000_000
+    /// What may be spent at once.
+    static let max: UInt64 = 1_000_000_000
+    /// A tenth of the time comes back.
+    private static let recovery: UInt64 = 10
+
+    private var spent: UInt64 = 0
+    private var since: UInt64 = 0
+
+    /// A call took so many nanoseconds.
+    mutating func spend(_ duration: UInt64, at now: UInt64) {
+        recover(now)
+        guard duration >= Self.slow else { return }
+        // A call that hangs for an hour is forgiven as soon as one that was given up: it cost no
+        // more.
+        spent = Swift.min(spent + duration, 2 * Self.max)
+    }
+
+    /// Whether some is left.
+    mutating func isLeft(at now: UInt64) -> Bool {
+        recover(now)
+        return spent < Self.max
+    }
+
+    private mutating func recover(_ now: UInt64) {
+        spent -= Swift.min(spent, (now &- since) / Self.recovery)
+        since = now
+    }
+}
