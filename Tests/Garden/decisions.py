@@ -5,7 +5,8 @@ usage: decisions.py PORTCULLIS
 
 Each proxy runs its example of deploy/decisions, with other addresses and nothing else changed, in
 front of applications that can be led around it: hypercorn and Apache take over a connection by
-Upgrade: h2c, PHP takes other names of a field for that field. What ran must be what was signed.
+Upgrade: h2c, PHP takes other names of a field for that field, and all of them take other spellings
+of a path for that path. What ran must be what was signed.
 
 Exit status: 0 when all held, 1 when something is WRONG or does not start, 2 when no proxy is there.
 """
@@ -22,7 +23,9 @@ import h2.connection
 import h2.exceptions
 
 import judge
+from attacks.attack import NotApplicable
 from attacks.fields import MARKS
+from attacks.spelling import METHODS, PATHS, SCRIPTS, script, unsigned
 from backends import BACKENDS
 from backends.apache import MODULES, ModWSGI
 from backends.backend import find
@@ -53,6 +56,14 @@ RULES = f"""\
   - {{ id: profile, match: {{ method: [GET], path: /profile }}, {SIGN} }}
   - {{ id: item, match: {{ method: [DELETE], path: /item }}, {SIGN} }}
   - {{ id: orders, match: {{ path: /v1/orders }}, {SIGN}, preflight: forward }}
+  - {{ id: upload, match: {{ method: [POST], path: /upload }}, {SIGN} }}
+  - {{ id: place, match: {{ path: /place_order }}, {SIGN} }}
+  - {{ id: script, match: {{ path: /api/pay.php }}, {SIGN} }}
+  - {{ id: folder, match: {{ path: /api/ }}, {SIGN} }}
+  - {{ id: private, match: {{ path: /files/private/** }}, {SIGN}, allow_encoded: [slash] }}
+  - {{ id: files, match: {{ path: /files/** }}, origin: garden, mode: observe,
+      sign: [method, target, challenge], allow_encoded: [slash] }}
+  - {{ id: hosted, match: {{ path: /hosted }}, mode: deny }}
   - {{ id: others, match: {{ path: "/**" }}, origin: garden, mode: observe,
       sign: [method, target, challenge] }}
 """
@@ -318,6 +329,10 @@ def rows():
         yield f"Connection: {options}", nominated(options)
     for name in OVERRIDES:
         yield name, override(name)
+    for method, path in [*METHODS, *PATHS]:
+        yield f"{method} {path!r}", unsigned(method, path)
+    for path in SCRIPTS:
+        yield f"POST {path!r}", script(path)
 
 
 def examine(proxy, backend, program, folder, devices):
@@ -329,6 +344,8 @@ def examine(proxy, backend, program, folder, devices):
             token = stand.token()
             try:
                 fault = run(stand, token)
+            except NotApplicable:
+                continue
             except (OSError, RuntimeError) as error:
                 fault = f"the attack itself failed: {error}"
             found.append((name, token, [fault] if fault else []))

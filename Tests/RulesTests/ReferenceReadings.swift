@@ -40,10 +40,14 @@ enum ReferenceReadings {
         }
         if reading.contains(.dropsScript), reading.contains(.cutsPathInfo) { return false }
         if reading.contains(.dropsFormat),
-            !reading.isDisjoint(with: [.cutsPathInfo, .dropsIndex, .dropsScript])
+            !reading.isDisjoint(with: [.cutsPathInfo, .dropsIndex])
         {
             return false
         }
+        let semicolon: PathReading = [
+            .endsAtSemicolon, .foldsCase, .mergesSlashes, .dropsTrailingSlash, .keepsEscapes,
+        ]
+        if reading.contains(.endsAtSemicolon), !reading.isSubset(of: semicolon) { return false }
         let beside: PathReading = [
             .foldsPunctuation, .dropsIndex, .mergesSlashes, .dropsTrailingSlash,
             .removesNetworkPath, .splitsAtEncodedSlash,
@@ -113,7 +117,11 @@ enum ReferenceReadings {
         if reading.contains(.dropsScript) {
             let scripts = texts.indices.dropLast().filter { isScript(texts[$0]) }
             if !scripts.isEmpty {
-                paths = scripts.map { Array(texts[..<$0] + texts[($0 + 1)...]) }
+                paths = scripts.flatMap { script -> [[String]] in
+                    let without = Array(texts[..<script] + texts[(script + 1)...])
+                    // A request may be meant for a front controller in a folder.
+                    return rest == nil ? [without, Array(texts[(script + 1)...])] : [without]
+                }
             }
         }
         paths = paths.map { $0 == [""] ? [] : $0 }
@@ -143,6 +151,7 @@ enum ReferenceReadings {
         var tokens: [Token] = []
         var rest = Array(path.utf8.dropFirst())[...]
         while let octet = rest.popFirst() {
+            if octet == UInt8(ascii: ";"), reading.contains(.endsAtSemicolon) { break }
             if octet == UInt8(ascii: "%"), !reading.contains(.keepsEscapes) {
                 let digits = String(decoding: rest.prefix(2), as: UTF8.self)
                 rest = rest.dropFirst(2)

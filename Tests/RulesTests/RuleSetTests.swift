@@ -182,7 +182,7 @@ import Testing
             let origins = (0...count).map { _ in
                 Bool.random(using: &random)
                     ? .all.subtracting(.ofRouters)
-                    : PathReading(rawValue: UInt16.random(in: 0..<32768, using: &random))
+                    : PathReading(rawValue: .random(in: 0 ... .max, using: &random))
             }
             let set = try ruleSet(matches, origins: origins, enforcing: 2)
             let patterns = matches.map { ReferencePattern($0.path.text) }

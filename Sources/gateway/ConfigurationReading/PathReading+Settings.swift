@@ -25,8 +25,8 @@ extension PathReading {
         Setting(
             key: "parameters",
             word: "kept",
-            steps: [.removesParameters, .removesEncodedParameters],
-            text: "remove ; parameters"
+            steps: [.removesParameters, .removesEncodedParameters, .endsAtSemicolon],
+            text: "remove ; parameters, or all from ; on"
         ),
         Setting(
             key: "path_info",

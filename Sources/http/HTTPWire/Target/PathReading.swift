@@ -52,11 +52,17 @@ package struct PathReading: OptionSet, Hashable, Sendable {
     /// is `/pay/` and, by a redirect or not, `/pay`. See ``IndexName``.
     package static let dropsIndex = PathReading(rawValue: 8192)
     /// A script's name is a front controller, which routes what follows it: `/index.php/v1/orders`
-    /// is `/v1/orders` in Symfony, Laravel, CodeIgniter, WordPress.
+    /// is `/v1/orders` in Symfony, Laravel, CodeIgniter, WordPress. A folder before it belongs to
+    /// the paths that it routes, or to the script: `/public/index.php/v1/orders` is
+    /// `/public/v1/orders` or `/v1/orders`.
     package static let dropsScript = PathReading(rawValue: 16384)
 
+    /// The path ends at the first `;`, and what follows is the query: Fastify until version 4
+    /// (`useSemicolonDelimiter`), so `/pay;/x` is `/pay`.
+    package static let endsAtSemicolon = PathReading(rawValue: 32768)
+
     /// All of them.
-    package static let all = PathReading(rawValue: 32767)
+    package static let all = PathReading(rawValue: 65535)
     /// Those that a pattern can be changed by.
     package static let ofPatterns: PathReading = [
         .foldsCase, .cutsPathInfo, .dropsTrailingSlash, .removesParameters, .keepsEscapes,
@@ -72,7 +78,7 @@ package struct PathReading: OptionSet, Hashable, Sendable {
     /// Those that change where segments begin and end, and what bytes they have.
     package static let spelling: PathReading = [
         .splitsAtEncodedSlash, .splitsAtEncodedBackslash, .splitsAtBackslash, .keepsEscapes,
-        .removesParameters, .removesEncodedParameters,
+        .removesParameters, .removesEncodedParameters, .endsAtSemicolon,
     ]
     /// Those that leave out segments: network path, slashes in a row, slashes at the end.
     package static let arranging: PathReading = [
@@ -106,6 +112,7 @@ package struct PathReading: OptionSet, Hashable, Sendable {
         if contains(.dropsScript), contains(.cutsPathInfo) { return false }
         if contains(.dropsFormat), !isDisjoint(with: Self.notFormat) { return false }
         if contains(.foldsPunctuation), !isSubset(of: Self.ofPunctuation) { return false }
+        if contains(.endsAtSemicolon), !isSubset(of: Self.ofSemicolon) { return false }
         return contains(.removesParameters) || !contains(.removesEncodedParameters)
     }
 
@@ -113,7 +120,10 @@ package struct PathReading: OptionSet, Hashable, Sendable {
         .removesEncodedParameters, .splitsAtEncodedSlash, .splitsAtEncodedBackslash,
         .foldsPunctuation, .dropsFormat, .dropsIndex, .dropsScript,
     ]
-    private static let notFormat: PathReading = [.cutsPathInfo, .dropsIndex, .dropsScript]
+    private static let notFormat: PathReading = [.cutsPathInfo, .dropsIndex]
+    private static let ofSemicolon: PathReading = [
+        .endsAtSemicolon, .foldsCase, .mergesSlashes, .dropsTrailingSlash, .keepsEscapes,
+    ]
     private static let ofPunctuation: PathReading = [
         .foldsPunctuation, .dropsIndex, .mergesSlashes, .dropsTrailingSlash, .removesNetworkPath,
         .splitsAtEncodedSlash,

@@ -15,8 +15,11 @@ struct RoutedPath: Sendable {
     /// The end of each segment in ``octets``.
     private(set) var ends: [UInt32] = []
 
-    /// Makes a variant of a path: one for each script that may be the front controller, and two for
-    /// each way to end, by a format or without an index.
+    /// Makes a variant of a path: two for each script that may be the front controller, without its
+    /// name and without all up to it, and two for each way to end, by a format or without an index.
+    ///
+    /// A pattern keeps what is before the script: as `/orders`, a rule for `/blog/index.php/orders`
+    /// would dispute the path of another application.
     ///
     /// `reading`: of ``PathReading/routing``; the rest has no effect, but for slashes at the end.
     /// `rest`: `nil` for a path, and for a pattern whether more segments may follow.
@@ -29,13 +32,18 @@ struct RoutedPath: Sendable {
     ) -> Variant {
         let endings = reading.isDisjoint(with: [.dropsIndex, .dropsFormat]) ? 1 : 2
         var done: PathReading = []
-        var script = -1
+        var left = 0..<0
         if reading.contains(.dropsScript) {
-            script = Self.script(variant / endings, source, sourceEnds)
-            if script >= 0 { done.insert(.dropsScript) }
+            let script = Self.script(variant / endings / 2, source, sourceEnds)
+            if script >= 0 {
+                let dropsFolder = variant / endings % 2 == 1
+                if dropsFolder, script == 0 || rest != nil { return .repeated }
+                left = (dropsFolder ? 0 : script)..<script + 1
+                done.insert(.dropsScript)
+            }
         }
-        if script < 0, variant >= endings { return .end }
-        copy(source, sourceEnds, without: script)
+        if left.isEmpty, variant >= endings { return .end }
+        copy(source, sourceEnds, without: left)
         if rest != true, reading.contains(.dropsIndex), dropIndex(reading, variant % 2 == 1) {
             done.insert(.dropsIndex)
         } else if rest != true, reading.contains(.dropsFormat),
@@ -69,14 +77,18 @@ struct RoutedPath: Sendable {
         return -1
     }
 
-    private mutating func copy(_ source: Span<UInt8>, _ sourceEnds: Span<UInt32>, without: Int) {
+    private mutating func copy(
+        _ source: Span<UInt8>,
+        _ sourceEnds: Span<UInt32>,
+        without left: Range<Int>
+    ) {
         octets.removeAll(keepingCapacity: true)
         ends.removeAll(keepingCapacity: true)
         var start = 0
         for index in 0..<sourceEnds.count {
             let end = Int(sourceEnds[index])
             defer { start = end }
-            guard index != without else { continue }
+            guard !left.contains(index) else { continue }
             octets.append(source, start..<end)
             ends.append(UInt32(truncatingIfNeeded: octets.count))
         }

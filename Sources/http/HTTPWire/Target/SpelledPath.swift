@@ -30,6 +30,7 @@ struct SpelledPath: Sendable {
                 index += 2
             }
             index += 1
+            if octet == UInt8(ascii: ";"), !isEncoded, reading.contains(.endsAtSemicolon) { break }
             // A server that removes parameters before it decodes has no encoded separator within
             // one.
             let isHidden =

@@ -44,7 +44,9 @@ extension TargetView {
         if findings.contains(.encodedBackslash) { steps.insert(.splitsAtEncodedBackslash) }
         let isSplit = !steps.isEmpty
         if findings.contains(.backslash) { steps.insert(.splitsAtBackslash) }
-        if findings.contains(.pathParameter) { steps.insert(.removesParameters) }
+        if findings.contains(.pathParameter) {
+            steps.formUnion([.removesParameters, .endsAtSemicolon])
+        }
         if findings.contains(.encodedParameter) || findings.contains(.pathParameter) && isSplit {
             steps.formUnion([.removesParameters, .removesEncodedParameters])
         }

@@ -12,6 +12,8 @@ $routes = [
 ];
 $path = parse_url($_SERVER['REQUEST_URI'], PHP_URL_PATH) ?: '/';
 if (str_starts_with($path, '/index.php/')) $path = substr($path, strlen('/index.php'));
+// An optional format, as API Platform's routes have: /v1/orders{._format}.
+$path = preg_replace('#^(/v1/orders)\.[a-z]+$#', '$1', $path);
 [$handler, $methods] = $routes[$path] ?? ['none', null];
 if (str_starts_with($path, '/files/')) {
     $rest = ltrim(preg_replace('#/+#', '/', rawurldecode(substr($path, 7))), '/');
