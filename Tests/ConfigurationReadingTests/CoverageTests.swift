@@ -9,7 +9,7 @@ import Testing
             """
             listen: [{ address: "127.0.0.1:0" }]
             store: { sqlite: p.db }
-            apps: [{ id: T.a, environments: [production] }]
+            apps: [{ id: TEAM123456.a, environments: [production] }]
             \(rest)
             """
         )
@@ -44,6 +44,46 @@ import Testing
                 "p.yaml: ok, 2 warnings",
             ]
         )
+    }
+
+    @Test func `spellings that an origin is said not to read are a way past the rule`() {
+        let lines = coverage(
+            """
+            origins: { shop: { servers: ["s:80"], paths: { script_prefix: none, format: kept } } }
+            default: { origin: shop, mode: off }
+            rules:
+              - { id: a, match: { method: POST, path: /v1/orders }, mode: enforce }
+              - { id: b, match: { path: /b/** }, mode: enforce }
+            """
+        )
+        let use =
+            "use enforce or deny, or any for script_prefix, format under the origin's paths "
+            + "unless it surely does not read them so"
+        #expect(
+            lines.contains(
+                "    p.yaml:5: warning: default.mode: found off for /index.php/v1/orders, "
+                    + "/v1/orders.json, which some servers take for /v1/orders; \(use)"
+            )
+        )
+        #expect(
+            lines.contains(
+                "    p.yaml:5: warning: default.mode: found off for /index.php/b, /b.json, which "
+                    + "some servers take for /b/**; \(use)"
+            )
+        )
+    }
+
+    @Test func `with all readings no spelling of a path is a way past its rule`() {
+        let lines = coverage(
+            """
+            origins: { shop: { servers: ["s:80"] } }
+            default: { origin: shop, mode: off }
+            rules:
+              - { id: a, match: { path: /v1/place_order }, mode: enforce }
+              - { id: b, match: { path: /api/pay.php }, mode: enforce }
+            """
+        )
+        #expect(!lines.contains { $0.contains("some servers") })
     }
 
     @Test(arguments: ["{ mode: deny }", "{ origin: media, mode: off }"])

@@ -30,6 +30,7 @@ struct Coverage {
         for rule in configuration.rules.rules where rule.mode == .enforce {
             var entry = Entry(rule: rule, ways: Self.ownWays(rule, configuration))
             probe.find(&entry)
+            probe.findSpellings(&entry)
             if !entry.ways.isEmpty || entry.isCut { entries.append(entry) }
         }
     }

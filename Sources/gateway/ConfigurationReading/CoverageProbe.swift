@@ -176,6 +176,75 @@ struct CoverageProbe {
         }
     }
 
+    /// Adds the rules that forward other spellings of the rule's path: the configuration says that
+    /// its origin does not take them for this path.
+    func findSpellings(_ entry: inout Coverage.Entry) {
+        let rule = entry.rule
+        let method = rule.match.methods?.first ?? Self.otherMethod
+        let (host, origins) = (Self.host(rule.match.host), sharing(rule))
+        var found: [(other: Rule, spellings: [(key: String, path: String)])] = []
+        for spelling in Self.spellings(of: rule.match.path) {
+            let sketch = RequestSketch(method: method, url: "http://\(host)\(spelling.path)")
+            guard
+                case .rule(let other) = RequestTrial(sketch, configuration, services).outcome,
+                other.mode.isOpen, let origin = other.origin, origins[origin.rawValue] != nil
+            else { continue }
+            if let place = found.firstIndex(where: { $0.other === other }) {
+                found[place].spellings.append(spelling)
+            } else {
+                found.append((other, [spelling]))
+            }
+        }
+        for (other, spellings) in found {
+            guard entry.ways.count < Coverage.waysMax else {
+                entry.isCut = true
+                return
+            }
+            let paths = spellings.map(\.path).joined(separator: ", ")
+            let keys = spellings.reduce(into: [String]()) { keys, spelling in
+                if !keys.contains(spelling.key) { keys.append(spelling.key) }
+            }
+            entry.ways.append(
+                Problem(
+                    severity: .warning,
+                    place: configuration.rulePlaces[other.index],
+                    keyPath: "\(other.id).mode",
+                    found: "\(other.mode.rawValue) for \(paths), which some servers take for "
+                        + rule.match.path.text,
+                    use: "enforce or deny, or any for \(keys.joined(separator: ", ")) under the "
+                        + "origin's paths unless it surely does not read them so"
+                )
+            )
+        }
+    }
+
+    /// Other spellings of a path that the pattern has, each with the key of `paths` that has it
+    /// looked up. None for the escapes: as written they are the rule's own.
+    private static func spellings(of pattern: PathPattern) -> [(key: String, path: String)] {
+        let path = pattern.example(sharedWith: pattern, one: otherSegment)
+        var found: [(key: String, path: String)] = [
+            ("case", path.uppercased()), ("slashes", "/" + path), ("slashes", path + "/"),
+            ("parameters", path + ";x"), ("path_info", path + "/x"),
+            ("network_path", "//x" + path), ("script_prefix", "/index.php" + path),
+            ("format", path + ".json"), ("index", path + "/index.php"),
+            (
+                "punctuation",
+                String(path.map { $0 == "_" || $0 == "-" ? "." : $0 })
+            ),
+        ]
+        // An escape in capitals is the same one.
+        if path.contains("%") { found.removeFirst() }
+        return found.filter { key, spelling in
+            guard spelling != path else { return false }
+            return switch key {
+            case "path_info": path.hasSuffix(".php")
+            case "network_path", "script_prefix": true
+            // The root has no name that could be spelled in another way.
+            default: !path.hasSuffix("/")
+            }
+        }
+    }
+
     private func decides(_ rule: Rule, _ method: String, _ host: String, _ path: String) -> Bool {
         let sketch = RequestSketch(method: method, url: "http://\(host)\(path)")
         guard case .rule(let found) = RequestTrial(sketch, configuration, services).outcome else {
