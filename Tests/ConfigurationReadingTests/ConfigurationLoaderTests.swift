@@ -127,7 +127,7 @@ import Verification
             """
             listen: [{ address: "127.0.0.1:0" }]
             origins: { shop: { servers: ["s:80"] }, media: { servers: ["unix:/run/m.sock"] } }
-            apps: [{ id: T.a, environments: [production] }]
+            apps: [{ id: TEAM123456.a, environments: [production] }]
             store: { sqlite: p.db }
             default: { origin: shop, mode: off }
             rules:
@@ -277,7 +277,7 @@ import Verification
                 default: { origin: o, mode: enforce }
                 store: { sqlite: p.db }
                 apps:
-                  - id: T.com.example.mac
+                  - id: TEAM123456.com.example.mac
                     environments: [production, development]
                     client_data_hash: raw
                     platform: macos
@@ -288,7 +288,7 @@ import Verification
                 """
             ).configuration?.apps.first
         )
-        #expect(app.hash == AppIDHash(appID: "T.com.example.mac"))
+        #expect(app.hash == AppIDHash(appID: "TEAM123456.com.example.mac"))
         #expect(app.environments == [.production, .development])
         #expect(app.clientDataHash == .raw)
         #expect(app.platform == .macos)
@@ -304,9 +304,9 @@ import Verification
         let text = """
             listen: [{ address: "127.0.0.1:0" }]
             origins: { o: { servers: ["o:80"] } }
-            default: { origin: o, mode: enforce, apps: [T.a] }
+            default: { origin: o, mode: enforce, apps: [TEAM123456.a] }
             store: { sqlite: p.db }
-            apps: [{ id: T.a, environments: [test, development], test_root: ca.pem }]
+            apps: [{ id: TEAM123456.a, environments: [test, development], test_root: ca.pem }]
             """
         let loaded = load(text, files: ["ca.pem": root.pem])
         let app = try #require(loaded.configuration?.apps.first)

@@ -14,7 +14,7 @@ import Testing
         let text = """
             listen: [{ address: "127.0.0.1:0" }]
             origins: { o: { servers: ["\(server)"] } }
-            apps: [{ id: T.a, environments: [production] }]
+            apps: [{ id: TEAM123456.a, environments: [production] }]
             store: { sqlite: p.db }
             default: { origin: o, mode: off }
             rules: [{ id: a, match: { path: /a }, mode: enforce, \(rule) }]

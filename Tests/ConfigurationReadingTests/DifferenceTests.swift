@@ -9,8 +9,8 @@ import Testing
         listen: [{ address: "127.0.0.1:0" }]
         origins: { shop: { servers: ["s:80"] }, media: { servers: ["m:80"] } }
         apps:
-          - { id: T.a, environments: [production] }
-          - { id: T.b, environments: [production] }
+          - { id: TEAM123456.a, environments: [production] }
+          - { id: TEAM123456.b, environments: [production] }
         store: { sqlite: p.db }
         default: { mode: deny }
         rules:
@@ -20,7 +20,7 @@ import Testing
             mode: enforce
             rollout: { percent: 25% }
             sign: [method, target, body]
-            apps: [T.a]
+            apps: [TEAM123456.a]
           - { id: get, match: { method: GET, path: /v1/** }, origin: shop, mode: observe }
           - { id: photos, match: { path: /photos/* }, origin: media, mode: "off" }
 
@@ -61,8 +61,8 @@ import Testing
         ("mode: enforce\n", "mode: observe\n", "mode: enforce → observe"),
         ("percent: 25%", "percent: 50%", "rollout: 25% by key → 50% by key"),
         (
-            "apps: [T.a]", "apps: [T.a, T.b]",
-            "apps: T.a (production) → T.a (production), T.b (production)"
+            "apps: [TEAM123456.a]", "apps: [TEAM123456.a, TEAM123456.b]",
+            "apps: TEAM123456.a (production) → TEAM123456.a (production), TEAM123456.b (production)"
         ),
         ("origin: shop\n    mode", "origin: media\n    mode", "origin: shop (s:80) → media (m:80)"),
         (
@@ -87,7 +87,10 @@ import Testing
         let moved = try difference(("servers: [\"s:80\"]", "servers: [\"t:80\"]"))
         #expect(moved.endpoints.map(\.id) == ["orders", "get"])
         let apps = try difference(
-            ("T.a, environments: [production]", "T.a, environments: [production, development]")
+            (
+                "TEAM123456.a, environments: [production]",
+                "TEAM123456.a, environments: [production, development]"
+            )
         )
         #expect(apps.endpoints.map(\.id).contains("orders"))
     }

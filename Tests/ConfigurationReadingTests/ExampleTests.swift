@@ -77,7 +77,7 @@ import Testing
         let main = """
             listen: [{ address: "127.0.0.1:0" }]
             origins: { shop: { servers: ["s:80"] }, media: { servers: ["m:80"] } }
-            apps: [{ id: T.a, environments: [production] }]
+            apps: [{ id: TEAM123456.a, environments: [production] }]
             store: { sqlite: p.db }
             default: { origin: shop, mode: observe }
             rules: rules

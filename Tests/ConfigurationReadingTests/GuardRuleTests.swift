@@ -13,7 +13,7 @@ import Testing
             """
             listen: [{ address: "127.0.0.1:0" }]
             origins: { o: { servers: ["o:80"] } }
-            apps: [{ id: T.a, environments: [production] }]
+            apps: [{ id: TEAM123456.a, environments: [production] }]
             store: { sqlite: p.db }
             default: { origin: o, mode: off }
             rules: [{ id: a, match: { path: /a }, mode: \(mode), guard: \(guardText) }]

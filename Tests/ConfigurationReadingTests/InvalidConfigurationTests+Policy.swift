@@ -15,24 +15,24 @@ extension InvalidConfigurationTests {
             "p.yaml:5: default.origin: found no such key; use origin: shop | media"
         ),
         .rule(
-            "mode: enforce, apps: [T.com.example.shpo]",
+            "mode: enforce, apps: [TEAM123456.com.example.shpo]",
             """
-            p.yaml:7: rules[0].apps[0]: found the unknown app "T.com.example.shpo"; use \
-            T.com.example.shop (did you mean T.com.example.shop?)
+            p.yaml:7: rules[0].apps[0]: found the unknown app "TEAM123456.com.example.shpo"; use \
+            TEAM123456.com.example.shop (did you mean TEAM123456.com.example.shop?)
             """
         ),
         .rule("mode: enforce, apps: []", "p.yaml:7: rules[0].apps: found an empty list"),
         .line(
             3,
-            "apps: [{ id: T.a, environments: [development] }]",
+            "apps: [{ id: TEAM123456.a, environments: [development] }]",
             """
-            p.yaml:5: default.apps: found no such key; use apps: [T.a]: no app here has the \
-            environment production, and others must be named
+            p.yaml:5: default.apps: found no such key; use apps: [TEAM123456.a]: no app here has \
+            the environment production, and others must be named
             """
         ),
         .line(
             3,
-            "apps: [{ id: T.a, environments: [production] }]\nrules: { id: a }",
+            "apps: [{ id: TEAM123456.a, environments: [production] }]\nrules: { id: a }",
             "p.yaml:4: rules: found a mapping; use a folder of rule files, or a list of rules"
         ),
         .line(

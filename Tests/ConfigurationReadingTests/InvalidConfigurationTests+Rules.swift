@@ -177,6 +177,35 @@ extension InvalidConfigurationTests {
             "p.yaml:7: rules[0].match: found nothing to match; use host, method or path"
         ),
         .more(
+            "rules:\n  - { id: a, match: { path: \"/v1/{id}\" }, mode: off }",
+            """
+            p.yaml:7: rules[0].match.path: found "/v1/{id}"; use * for a segment and ** for the \
+            rest (did you mean /v1/*?)
+            """
+        ),
+        .more(
+            "rules:\n  - { id: a, match: { path: /v1/:id/x }, mode: off }",
+            """
+            p.yaml:7: rules[0].match.path: found "/v1/:id/x"; use * for a segment and ** for the \
+            rest (did you mean /v1/*/x?)
+            """
+        ),
+        .more(
+            "rules:\n  - { id: a, match: { method: [GET, ANY] }, mode: off }",
+            """
+            p.yaml:7: rules[0].match.method[1]: found "ANY"; use no method, which stands for any, \
+            or method names in upper case, such as [GET, POST]
+            """
+        ),
+        .more(
+            "rules:\n  - { id: a, match: { method: [all] }, mode: off }",
+            "p.yaml:7: rules[0].match.method[0]: found \"all\"; use no method, which stands for any"
+        ),
+        .more(
+            "rules:\n  - { id: a, match: { method: \"*\" }, mode: off }",
+            "p.yaml:7: rules[0].match.method: found \"*\"; use no method, which stands for any"
+        ),
+        .more(
             "rules:\n  - { id: a, match: { path: a }, mode: off }",
             "p.yaml:7: rules[0].match.path: found \"a\"; use a path that begins with a slash"
         ),

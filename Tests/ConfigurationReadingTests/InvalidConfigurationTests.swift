@@ -6,7 +6,7 @@ import Testing
     static let base = """
         listen: [{ address: "127.0.0.1:8080" }]
         origins: { shop: { servers: ["10.0.0.5:8080"] }, media: { servers: ["m:80"] } }
-        apps: [{ id: T.com.example.shop, environments: [production] }]
+        apps: [{ id: TEAM123456.com.example.shop, environments: [production] }]
         store: { sqlite: p.db }
         default: { origin: shop, mode: observe }
 
@@ -391,12 +391,25 @@ import Testing
         ),
         .line(
             3,
-            "apps: [{ id: T.a }]",
+            "apps: [{ id: com.example.shop, environments: [production] }]",
+            """
+            p.yaml:3: apps[0].id: found "com.example.shop" without the prefix of a team; use ten \
+            capital letters and digits before it, as in ABCDE12345.com.example.app
+            """
+        ),
+        .line(
+            3,
+            "apps: [{ id: abcde12345.com.example.shop, environments: [production] }]",
+            "p.yaml:3: apps[0].id: found \"abcde12345.com.example.shop\" without the prefix"
+        ),
+        .line(
+            3,
+            "apps: [{ id: TEAM123456.a }]",
             "p.yaml:3: apps[0].environments: found no such key; use environments: [production]"
         ),
         .line(
             3,
-            "apps: [{ id: T.a, environments: [prodution] }]",
+            "apps: [{ id: TEAM123456.a, environments: [prodution] }]",
             """
             p.yaml:3: apps[0].environments[0]: found "prodution"; use production, development, \
             test (did you mean production?)
@@ -404,20 +417,23 @@ import Testing
         ),
         .line(
             3,
-            "apps: [{ id: T.a, environments: [test] }, { id: T.b, environments: [production] }]",
+            """
+            apps: [{ id: TEAM123456.a, environments: [test] }, { id: TEAM123456.b, \
+            environments: [production] }]
+            """,
             "p.yaml:3: apps[0].test_root: found no such key; use test_root:"
         ),
         .line(
             3,
             """
-            apps: [{ id: T.a, environments: [test], test_root: p.yaml }, { id: T.b, environments: \
-            [production] }]
+            apps: [{ id: TEAM123456.a, environments: [test], test_root: p.yaml }, \
+            { id: TEAM123456.b, environments: [production] }]
             """,
             "p.yaml:3: apps[0].test_root: found no certificate in p.yaml; use a PEM file"
         ),
         .line(
             3,
-            "apps: [{ id: T.a, environments: [production], test_root: p.yaml }]",
+            "apps: [{ id: TEAM123456.a, environments: [production], test_root: p.yaml }]",
             """
             p.yaml:3: apps[0].test_root: found it without the environment test; use \
             environments: [test]
@@ -426,17 +442,20 @@ import Testing
         .line(
             3,
             """
-            apps: [{ id: T.a, environments: [production] }, { id: T.a, environments: \
-            [development] }]
+            apps: [{ id: TEAM123456.a, environments: [production] }, \
+            { id: TEAM123456.a, environments: [development] }]
             """,
             """
-            p.yaml:3: apps[1].id: found T.a, which is already at p.yaml:3; use each App ID \
-            once
+            p.yaml:3: apps[1].id: found TEAM123456.a, which is already at p.yaml:3; use each App \
+            ID once
             """
         ),
         .line(
             3,
-            "apps: [{ id: T.a, environments: [production], validation_categories: [appstore] }]",
+            """
+            apps: [{ id: TEAM123456.a, environments: [production], \
+            validation_categories: [appstore] }]
+            """,
             """
             p.yaml:3: apps[0].validation_categories[0]: found "appstore"; use operating-system, \
             test-flight, development, app-store, enterprise, developer-id, other (did you mean \
@@ -445,7 +464,7 @@ import Testing
         ),
         .line(
             3,
-            "apps: [{ id: T.a, environments: [production], client_data_hash: sha-256 }]",
+            "apps: [{ id: TEAM123456.a, environments: [production], client_data_hash: sha-256 }]",
             """
             p.yaml:3: apps[0].client_data_hash: found "sha-256"; use sha256 | raw (did you mean \
             sha256?)

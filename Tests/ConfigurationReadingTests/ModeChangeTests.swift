@@ -11,7 +11,7 @@ import Testing
             origin: shop
             mode: enforce
             rollout: { percent: 25% }
-            apps: [T.com.example.shop]
+            apps: [TEAM123456.com.example.shop]
             sign: [method, target, body, challenge]
             headers: [idempotency-key]
             challenge: required

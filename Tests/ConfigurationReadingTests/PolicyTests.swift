@@ -13,9 +13,9 @@ import Testing
             origins: { shop: { servers: ["s:80"] } }
             store: { sqlite: p.db }
             apps:
-              - { id: T.shop, environments: [production] }
-              - { id: T.both, environments: [development, production] }
-              - { id: T.dev, environments: [development] }
+              - { id: TEAM123456.shop, environments: [production] }
+              - { id: TEAM123456.both, environments: [development, production] }
+              - { id: TEAM123456.dev, environments: [development] }
             \(rest)
             """
         )
@@ -64,12 +64,13 @@ import Testing
             """
             default: { origin: shop, mode: enforce }
             rules:
-              - { id: a, match: { path: /a }, mode: enforce, apps: [T.dev, T.shop] }
+              - { id: a, match: { path: /a }, mode: enforce, \
+            apps: [TEAM123456.dev, TEAM123456.shop] }
             """
         )
         func admitted(_ rule: Rule) -> [String] { found.apps.filter(rule.apps.admits).map(\.id) }
-        #expect(admitted(found.rules.rules[0]) == ["T.shop", "T.dev"])
-        #expect(admitted(found.rules.fallback) == ["T.shop", "T.both"])
+        #expect(admitted(found.rules.rules[0]) == ["TEAM123456.shop", "TEAM123456.dev"])
+        #expect(admitted(found.rules.fallback) == ["TEAM123456.shop", "TEAM123456.both"])
     }
 
     @Test func `check says which rules admit keys that are not of production`() throws {
@@ -79,11 +80,11 @@ import Testing
             origins: { shop: { servers: ["s:80"] } }
             store: { sqlite: p.db }
             apps:
-              - { id: T.both, environments: [development, production] }
-              - { id: T.ci, environments: [test], test_root: ca.pem }
+              - { id: TEAM123456.both, environments: [development, production] }
+              - { id: TEAM123456.ci, environments: [test], test_root: ca.pem }
             default: { origin: shop, mode: enforce }
             rules:
-              - { id: a, match: { path: /a }, mode: enforce, apps: [T.ci] }
+              - { id: a, match: { path: /a }, mode: enforce, apps: [TEAM123456.ci] }
             """,
             files: ["ca.pem": X509Certificate.testAuthority().pem]
         )
@@ -91,14 +92,14 @@ import Testing
         #expect(
             text.contains(
                 """
-                    keys of T.ci
-                    admits test keys of T.ci
+                    keys of TEAM123456.ci
+                    admits test keys of TEAM123456.ci
                   default:
                 """
             ),
             "\(text)"
         )
-        #expect(text.contains("    admits development keys of T.both\n"))
+        #expect(text.contains("    admits development keys of TEAM123456.both\n"))
     }
 
     @Test func `one app at two hosts without the host signed is warned of`() throws {
@@ -120,12 +121,12 @@ import Testing
         #expect(try configuration(signed).1 == [])
         let apart = rules.replacing(
             "b.example }, mode: enforce",
-            with: "b.example }, mode: enforce, apps: [T.dev]"
+            with: "b.example }, mode: enforce, apps: [TEAM123456.dev]"
         )
         #expect(try configuration(apart).1 == [])
         let named = rules.replacing(
             "b.example }, mode: enforce",
-            with: "b.example }, mode: enforce, apps: [T.both]"
+            with: "b.example }, mode: enforce, apps: [TEAM123456.both]"
         )
         #expect(try configuration(named).1.count == 1)
     }
@@ -134,13 +135,13 @@ import Testing
         let (_, problems) = try configuration(
             """
             default: { origin: shop, mode: deny }
-            rules: [{ id: a, match: { host: "*.example" }, mode: enforce, apps: [T.shop] }]
+            rules: [{ id: a, match: { host: "*.example" }, mode: enforce, apps: [TEAM123456.shop] }]
             """
         )
         #expect(
-            problems.map { $0.prefix(108) } == [
-                "p.yaml:9: warning: a.match.host: found *.example, where an assertion of T.shop "
-                    + "for one of these hosts passes"
+            problems.map { $0.prefix(117) } == [
+                "p.yaml:9: warning: a.match.host: found *.example, where an assertion of "
+                    + "TEAM123456.shop for one of these hosts passes"
             ]
         )
     }
@@ -186,7 +187,7 @@ import Testing
             listen: [{ address: "127.0.0.1:0" }]
             origins: { shop: { servers: ["s:80"] } }
             store: { sqlite: p.db }
-            apps: [{ id: T.shop, environments: [production] }]
+            apps: [{ id: TEAM123456.shop, environments: [production] }]
             default: { origin: shop, mode: enforce }
             rules: rules
             """
@@ -195,7 +196,7 @@ import Testing
         let loaded = ConfigurationLoader.loadStore("p.yaml", files: files)
         #expect(loaded.problems.map(\.text) == [])
         #expect(loaded.settings?.store == .sqlite(file: "p.db"))
-        #expect(loaded.settings?.apps.map(\.id) == ["T.shop"])
+        #expect(loaded.settings?.apps.map(\.id) == ["TEAM123456.shop"])
         let wrong = MemoryFiles(files: ["p.yaml": main.replacing("sqlite", with: "sqlight")])
         #expect(ConfigurationLoader.loadStore("p.yaml", files: wrong).settings == nil)
     }

@@ -107,7 +107,7 @@ import Testing
             """
             listen: [{ address: "127.0.0.1:0" }]
             origins: { shop: { servers: [{ address: nowhere, weight: 0, backup: perhaps }] } }
-            apps: [{ id: T.a, environments: [production] }]
+            apps: [{ id: TEAM123456.a, environments: [production] }]
             store: { sqlite: p.db }
             default: { origin: shop, mode: off }
             rules:

@@ -58,6 +58,30 @@ func view(_ path: String) -> TargetView {
         #expect(throws: fault) { try PathPattern(text) }
     }
 
+    @Test(
+        arguments: [
+            ("/v1/{id}", "/v1/*"), ("/v1/:id", "/v1/*"), ("/v1/<id>", "/v1/*"),
+            ("/v1/<int:id>/x", "/v1/*/x"), ("/v1/[id]", "/v1/*"), ("/:a/:b", "/*/*"),
+            ("/v1/{id}.json", "/v1/*"), ("/v1/:_id/**", "/v1/*/**"), ("/v1/{path...}", "/v1/**"),
+            ("/v1/{*path}", "/v1/**"), ("/v1/{path:path}", "/v1/**"), ("/v1/<path:x>", "/v1/**"),
+            ("/v1/[...slug]", "/v1/**"), ("/v1/:path*", "/v1/**"), ("/{a...}/b", "/*/b"),
+        ]
+    )
+    func `a router's placeholder matches nothing, and is refused with what was meant`(
+        row: (text: String, meant: String)
+    ) {
+        #expect(throws: PathPattern.Fault.placeholder(meant: row.meant)) {
+            try PathPattern(row.text)
+        }
+    }
+
+    @Test(arguments: [
+        "/v1/orders:cancel", "/v1/%3Aid", "/v1/%7Bid%7D", "/v1/a:b:c", "/v1/:8", "/:",
+    ])
+    func `a colon that begins no name is a character of the path`(text: String) throws {
+        #expect(try PathPattern(text).text == text)
+    }
+
     @Test(arguments: ["/a/../b", "/a/./b", "/%2e%2e", "/a%2Fb", "/a%5Cb", "/a\\b", "/a%", "/a%00"])
     func `a pattern that no admitted request can meet is refused`(text: String) {
         #expect(throws: PathPattern.Fault.self) { try PathPattern(text) }

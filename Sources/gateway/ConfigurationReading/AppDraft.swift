@@ -74,6 +74,16 @@ struct AppDraft {
         return text
     }
 
+    /// Whether an App ID begins as all that Apple gives: with the ten characters of a team.
+    private static func hasTeamPrefix(_ id: String) -> Bool {
+        let prefix = id.utf8.prefix { $0 != UInt8(ascii: ".") }
+        return prefix.count == 10
+            && prefix.allSatisfy { octet in
+                (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(octet)
+                    || (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(octet)
+            }
+    }
+
     /// The policy, when it is consistent.
     func validated(folder: String, files: some ConfigurationFiles, log: ProblemLog) -> AppPolicy? {
         guard let id, let environments else { return nil }
@@ -81,6 +91,15 @@ struct AppDraft {
         var accepted: Set<AttestationEnvironment> = []
         if named.contains(.production) { accepted.insert(.production) }
         if named.contains(.development) { accepted.insert(.development) }
+        if !accepted.isEmpty, !Self.hasTeamPrefix(id.value) {
+            log.error(
+                id.place,
+                id.keyPath,
+                found: "\(SourceNode.quoted(id.value)) without the prefix of a team",
+                use: "ten capital letters and digits before it, as in "
+                    + "ABCDE12345.com.example.app: Apple attests no other App ID"
+            )
+        }
         var policy = AppPolicy(id: id.value, environments: accepted)
         policy.clientDataHash = clientDataHash?.value ?? .sha256
         policy.platform = platform?.value ?? .ios

@@ -42,6 +42,7 @@ extension MappingReader {
     /// Method names; a single one may stand without brackets.
     private func methods(_ key: String) -> [String]? {
         let use = "method names in upper case, such as [GET, POST]"
+        guard !namesAllMethods(key, use: use) else { return nil }
         let known = RegisteredMethod.names.filter { !["CONNECT", "TRACE", "PRI"].contains($0) }
         func method(_ text: String) -> String? {
             guard FieldNameText.lowerCase(text) != nil, !["CONNECT", "TRACE"].contains(text) else {
@@ -55,6 +56,26 @@ extension MappingReader {
         let before = log.problems.count
         let methods = list(key, of: use, words: known, method)
         return log.problems.count == before ? methods?.map(\.value) : nil
+    }
+
+    /// Whether a word is there that elsewhere stands for all methods, which is a problem: here it
+    /// would be one method, which no client sends.
+    private func namesAllMethods(_ key: String, use: String) -> Bool {
+        guard let node = node(key) else { return false }
+        let nodes: [(SourceNode, String)]
+        switch node.content {
+        case .list(let list): nodes = list.enumerated().map { ($1, "\(path(key))[\($0)]") }
+        case .text, .nothing, .mapping: nodes = [(node, path(key))]
+        }
+        for (node, keyPath) in nodes {
+            guard case .text(let text) = node.content,
+                ["*", "ANY", "ALL"].contains(text.uppercased())
+            else { continue }
+            let use = "no method, which stands for any, or \(use)"
+            log.error(node.place, keyPath, found: node.found, use: use)
+            return true
+        }
+        return false
     }
 
     private func pattern(_ key: String) -> PathPattern? {
@@ -71,6 +92,8 @@ extension MappingReader {
             let use =
                 switch error {
                 case .noLeadingSlash: "a path that begins with a slash: \(example)"
+                case .placeholder(let meant):
+                    "* for a segment and ** for the rest (did you mean \(meant)?)"
                 case .partialWildcard: "* only as a whole segment: \(example)"
                 case .restBeforeEnd: "** only at the end: \(example)"
                 case .character: "a path without query, fragment, space, %2A and %3B, in US-ASCII"

@@ -13,6 +13,9 @@ package struct PathPattern: Hashable, Sendable {
     /// Why a text is no pattern.
     package enum Fault: Error, Equatable {
         case noLeadingSlash
+        /// A router's placeholder (`{id}`, `<id>`, `[id]`, `:id`), which no request's path has.
+        /// With the pattern that was probably meant.
+        case placeholder(meant: String)
         /// A `*` beside other characters in a segment.
         case partialWildcard
         /// `**` before the end.
@@ -62,13 +65,15 @@ package struct PathPattern: Hashable, Sendable {
 
     /// Reads a pattern as a rule writes it.
     ///
-    /// - Throws: the first fault found; wildcards before bytes before constructs.
+    /// - Throws: the first fault found; placeholders before wildcards before bytes before
+    ///   constructs.
     package init(_ text: String) throws(Fault) {
         let octets = Array(text.utf8)
         guard octets.first == UInt8(ascii: "/") else { throw .noLeadingSlash }
         var parts = octets.dropFirst()
             .split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
         guard parts.count <= Self.segmentsMax else { throw .tooManySegments }
+        if let meant = RouterPlaceholder.replaced(in: parts) { throw .placeholder(meant: meant) }
         let rest = Array("**".utf8)[...]
         let hasRest = parts.last == rest
         if hasRest { parts.removeLast() }
@@ -178,5 +183,39 @@ package struct PathPattern: Hashable, Sendable {
             }
         }
         return hasRest || !other.hasRest && segments.count == theirSegments.count
+    }
+}
+
+/// A variable segment as routers write it. In a rule it would be a text that no path has.
+private enum RouterPlaceholder {
+    /// The pattern with wildcards in the place of placeholders; `nil` where there are none.
+    ///
+    /// What stands for the rest of a path is `**` at the end: `{path...}` (Go), `{*path}` (ASP.NET,
+    /// Spring), `{path:path}` (FastAPI), `<path:name>` (Flask), `[...name]` (Next.js), `:name*`.
+    static func replaced(in parts: [ArraySlice<UInt8>]) -> String? {
+        var found = false
+        let segments = parts.enumerated().map { number, part in
+            guard isOne(part) else { return String(decoding: part, as: UTF8.self) }
+            found = true
+            return number == parts.count - 1 && standsForRest(part) ? "**" : "*"
+        }
+        return found ? "/" + segments.joined(separator: "/") : nil
+    }
+
+    /// Brackets are no characters of a path (RFC 3986 §3.3). A colon is one, but not before a name:
+    /// a rule for such a segment writes `%3A`.
+    private static func isOne(_ part: ArraySlice<UInt8>) -> Bool {
+        if part.contains(where: { Array("{}<>[]".utf8).contains($0) }) { return true }
+        guard part.first == UInt8(ascii: ":"), let next = part.dropFirst().first else {
+            return false
+        }
+        return next == UInt8(ascii: "_")
+            || (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(next | 0x20)
+    }
+
+    private static func standsForRest(_ part: ArraySlice<UInt8>) -> Bool {
+        let text = String(decoding: part, as: UTF8.self)
+        return text.contains("*") || text.contains("...") || text.hasSuffix(":path}")
+            || text.hasPrefix("<path:")
     }
 }
