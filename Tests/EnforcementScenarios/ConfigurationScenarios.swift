@@ -173,6 +173,23 @@ extension Scenarios {
             }
         }
 
+        @Test(arguments: ["check", "doctor", "plan"])
+        func `a configuration is an argument or an option, as for a running gateway`(
+            command: String
+        ) throws {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            try scenario.configure(try scenario.origin(), rules: Self.rules)
+            let file = scenario.path("portcullis.yaml")
+            #expect(try scenario.portcullis(command, file).status == 0)
+            #expect(try scenario.portcullis(command, "--config", file).status == 0)
+            #expect(try scenario.portcullis(command, "--config=\(file)").status == 0)
+            let twice = try scenario.portcullis(command, file, "--config", file)
+            #expect(twice.status != 0 && twice.complained.contains("once"), "\(twice)")
+            let none = try scenario.portcullis(command)
+            #expect(none.status != 0 && none.complained.contains("<file>"), "\(none)")
+        }
+
         /// What the gateway does is what `explain` says it does.
         @Test func `a request that explain refuses is refused with the same reason`() throws {
             let scenario = try Scenario()

@@ -76,6 +76,23 @@ extension Scenarios {
             #expect(try String(contentsOfFile: file, encoding: .utf8) == before)
         }
 
+        @Test(arguments: [
+            ["--app", "com.example.shop"], ["--app", "bad app"], ["--path", "/v1/{id}"],
+            ["--listen", "nowhere"], ["--test-root", "absent.pem", "--app", "T.a"],
+        ])
+        func `init names the option that is wrong, and no line of a file that it has not written`(
+            words: [String]
+        ) throws {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            let made = try scenario.portcullis(["init", "10.0.0.5:8080"] + words)
+            #expect(made.status == 1)
+            #expect(made.complained.contains("\(words[0]): found "), "\(made)")
+            #expect(!made.complained.contains(".yaml"), "\(made)")
+            let path = scenario.path("portcullis")
+            #expect(!FileManager.default.fileExists(atPath: path))
+        }
+
         @Test func `the first rule enforces at once, for all and back, by its socket`() throws {
             let scenario = try Scenario()
             defer { scenario.end() }

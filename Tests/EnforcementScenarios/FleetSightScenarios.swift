@@ -142,5 +142,38 @@ extension Scenarios {
             #expect(gone.status == 1)
             #expect(gone.stores.count == 1 && gone.stores[0].hasPrefix("error"), "\(gone)")
         }
+
+        @Test(.enabled(if: DatabaseServer.programs != nil))
+        func `check refuses tables that a start refuses, and warns of a database that is away`()
+            throws
+        {
+            let fleet = try Fleet(1, rules: StockRule.list(.bare))
+            defer { fleet.end() }
+            func check() throws -> (status: Int32, about: [String]) {
+                let path = fleet.scenario.path("direct.yaml")
+                let said = try fleet.scenario.portcullis(["check", path])
+                let lines = (said.printed + said.complained).split(separator: "\n").map(String.init)
+                return (said.status, lines.filter { $0.contains("store.postgresql:") })
+            }
+            let well = try check()
+            #expect(well.status == 0 && well.about.isEmpty, "\(well)")
+
+            let alter = "ALTER ROLE portcullis SET default_transaction_read_only"
+            _ = try fleet.database.query("\(alter) = on")
+            let standby = try check()
+            #expect(standby.status == 0)
+            #expect(standby.about.contains { $0.contains("takes no writes") }, "\(standby)")
+            _ = try fleet.database.query("\(alter) = off")
+
+            _ = try fleet.database.query("ALTER TABLE schema_steps RENAME TO other")
+            let bare = try check()
+            #expect(bare.status == 1)
+            #expect(bare.about.contains { $0.contains("migrate") }, "\(bare)")
+
+            try fleet.database.crash()
+            let gone = try check()
+            #expect(gone.status == 0)
+            #expect(gone.about.count == 1 && gone.about[0].contains("warning"), "\(gone)")
+        }
     }
 }

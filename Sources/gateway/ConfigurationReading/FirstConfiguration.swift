@@ -52,6 +52,16 @@ package struct FirstConfiguration {
         return ConfigurationLoader.load("\(folder)/\(Self.main)", files: files).errors
     }
 
+    /// The word of the command line that a key's value comes from; the key itself where there is
+    /// none.
+    package static func word(for keyPath: String) -> String {
+        let words = [
+            ("apps[0].id", "--app"), ("apps[0].test_root", "--test-root"),
+            ("listen[0]", "--listen"), ("[0].match.path", "--path"), ("origins.", "<origin>"),
+        ]
+        return words.first { keyPath.hasPrefix($0.0) }?.1 ?? keyPath
+    }
+
     // MARK: Texts
 
     private static func main(_ wish: Wish) -> String {

@@ -53,8 +53,11 @@ struct PortHolder {
     private static func configuration(of process: Int32) -> String? {
         let words = text("/proc/\(process)/cmdline").split(separator: "\0").map(String.init)
         guard let serve = words.firstIndex(of: "serve"),
-            let file = words[(serve + 1)...].first(where: { !$0.hasPrefix("-") })
+            let word = words[(serve + 1)...].first(where: {
+                !$0.hasPrefix("-") || $0.hasPrefix("--config=")
+            })
         else { return nil }
+        let file = word.hasPrefix("-") ? String(word.dropFirst("--config=".count)) : word
         return resolved(file, in: link("/proc/\(process)/cwd"))
     }
 

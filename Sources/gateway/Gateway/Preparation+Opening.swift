@@ -1,6 +1,8 @@
 import ConfigurationReading
 import Glibc
 import KeyCatalog
+import KeyStore
+import PostgreSQLKeyStore
 import SQLiteKeyStore
 
 // What a start finds only when it opens or binds: looked at for `check`, which does neither.
@@ -23,6 +25,30 @@ extension Preparation {
         else { return [] }
         let found = "\(problem.path), which \(problem.detail)"
         return [Problem(.error, place, keyPath, found: found, use: problem.hint)]
+    }
+
+    /// What the start would say of a database that several gateways share. It asks the database,
+    /// and changes nothing there.
+    ///
+    /// Tables that can't be used are an error. A database that can't be reached, or takes no
+    /// writes, is a warning: a gateway starts all the same and waits for it, and `check` may run
+    /// where there is no way to it.
+    static func databaseProblems(_ configuration: GatewayConfiguration) -> [Problem] {
+        guard case .postgresql(let database) = configuration.store else { return [] }
+        let keyPath = "store.postgresql"
+        let place = configuration.place(of: keyPath)
+        func problem(_ severity: Problem.Severity, _ found: String, _ use: String?) -> Problem {
+            let use = use ?? "a database that answers, and see its log"
+            return Problem(severity, place, keyPath, found: found, use: use)
+        }
+        do throws(JournalError) {
+            let found = try DatabaseCheckup(PostgreSQLSettings(database))
+            if let fault = found.tableFault { return [problem(.error, fault.detail, fault.next)] }
+            return Doctor.findings(found).filter { $0.severity == .error }
+                .map { problem(.warning, $0.found, $0.next) }
+        } catch {
+            return [problem(error.isOutage ? .warning : .error, error.detail, error.next)]
+        }
     }
 
     /// Sockets in the file system that can't be made. Whether a port is free is not asked: a

@@ -49,9 +49,11 @@ package struct Preparation: Sendable {
     /// Reads a file and does all that a start does, but for binding and writing: `check`.
     ///
     /// - age: what the start would be told to do with a store that is older.
+    /// - asksDatabase: whether a shared database is asked too; `doctor` says more about it.
     package static func load(
         _ file: String,
-        age: StoreAge.Demand = .newest
+        age: StoreAge.Demand = .newest,
+        asksDatabase: Bool = false
     ) -> ConfigurationReading.LoadedConfiguration {
         let loaded = readable(file)
         guard let configuration = loaded.configuration else { return loaded }
@@ -59,6 +61,7 @@ package struct Preparation: Sendable {
         return loaded.adding(
             names + storeProblems(configuration, age) + socketProblems(configuration)
                 + descriptorProblems(configuration)
+                + (asksDatabase ? databaseProblems(configuration) : [])
         )
     }
 

@@ -13,15 +13,16 @@ struct CheckCommand: ParsableCommand {
         abstract: "Say everything that is wrong with a configuration, or what it means."
     )
 
-    @Argument(help: "The configuration file.")
-    var file: String
+    @OptionGroup var place: ConfigurationFileOptions
 
     @Flag(help: "Accept a key store that `serve --accept-older-store` accepts.")
     var acceptOlderStore = false
 
+    private var file: String { place.path }
+
     func run() throws {
         let age: StoreAge.Demand = acceptOlderStore ? .any : .newest
-        let check = Check(Preparation.load(file, age: age), file: file)
+        let check = Check(Preparation.load(file, age: age, asksDatabase: true), file: file)
         StandardOutput.write(check.text)
         if check.exitStatus != 0 { throw ExitCode(check.exitStatus) }
     }
@@ -79,11 +80,12 @@ struct PlanCommand: ParsableCommand {
         discussion: "It says nothing of modes, rollouts and apps."
     )
 
-    @Argument(help: "The configuration file.")
-    var file: String
+    @OptionGroup var place: ConfigurationFileOptions
 
     @Option(name: [.customShort("o"), .long], help: "The file to write; else standard output.")
     var output: String?
+
+    private var file: String { place.path }
 
     func run() throws {
         let configuration = try LoadedFile.configuration(file)

@@ -43,7 +43,11 @@ struct InitCommand: ParsableCommand {
         let first = FirstConfiguration(wish)
         let problems = first.problems()
         guard problems.isEmpty else {
-            for problem in problems { StandardError.write(problem.text) }
+            // No file is there that a line of could be named.
+            for problem in problems {
+                let word = FirstConfiguration.word(for: problem.keyPath)
+                StandardError.write("\(word): found \(problem.found); use \(problem.use)")
+            }
             throw refused("what was asked for can't be configured")
         }
         try write(first.files, into: place)

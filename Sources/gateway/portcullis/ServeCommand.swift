@@ -16,8 +16,7 @@ struct ServeCommand: ParsableCommand {
         abstract: "Run the gateway. TERM drains and ends, HUP reloads the configuration."
     )
 
-    @Argument(help: "The configuration file.")
-    var file: String
+    @OptionGroup var place: ConfigurationFileOptions
 
     @Flag(
         help: """
@@ -27,6 +26,8 @@ struct ServeCommand: ParsableCommand {
             """
     )
     var acceptOlderStore = false
+
+    private var file: String { place.path }
 
     func run() throws {
         // First, while the descriptors that were given are the only ones that are open.
@@ -139,11 +140,12 @@ struct DoctorCommand: ParsableCommand {
             """
     )
 
-    @Argument(help: "The configuration file.")
-    var file: String
+    @OptionGroup var place: ConfigurationFileOptions
 
     @Flag(help: "Print JSON, for scripts.")
     var json = false
+
+    private var file: String { place.path }
 
     func run() throws {
         let printsJSON = json

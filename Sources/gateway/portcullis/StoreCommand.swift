@@ -94,8 +94,9 @@ struct StoreMigrateCommand: ParsableCommand {
             """
     )
 
-    @Argument(help: "The gateway's configuration file; it names the store.")
-    var file: String
+    @OptionGroup var place: ConfigurationFileOptions
+
+    private var file: String { place.path }
 
     func run() throws {
         guard case .postgresql(let database) = try LoadedFile.store(file).store else {
