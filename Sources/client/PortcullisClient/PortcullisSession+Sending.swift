@@ -107,16 +107,18 @@ extension PortcullisSession {
     /// - Parameters:
     ///   - request: everything but the content; what it has of that is not sent.
     ///   - content: the content, read once, at most ``PortcullisLimits/spooledBytes``.
+    ///   - delegate: hears of the tasks that send it, as for ``bytes(for:delegate:)``.
     /// - Returns: the answer's content, to be read once, and its head.
     /// - Throws: what the content and the transport throw, or a ``PortcullisError``; nothing
     ///   because of a proof.
     public func bytes<Pieces: AsyncSequence & Sendable>(
         for request: URLRequest,
-        content: Pieces
+        content: Pieces,
+        delegate: (any URLSessionTaskDelegate)? = nil
     ) async throws -> (AnswerContent, ProvenResponse) where Pieces.Element == Data {
         let limit = configuration.limits.spooledBytes
         let content = try await ReplayableContent(pieces: content, spooledMax: limit)
-        return try await exchange(request, content)
+        return try await exchange(request, content, delegate)
     }
 
     private func collected(
