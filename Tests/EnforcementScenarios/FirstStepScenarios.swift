@@ -128,10 +128,10 @@ extension Scenarios {
         }
 
         @Test(arguments: [
-            (["nowhere"], "servers[0]"), (["a:1", "--app", "noprefix"], "apps[0].id"),
-            (["a:1", "--path", "v1"], "match.path"), (["a:1", "--listen", "80"], "address"),
-            (["a:1", "--app", "T.a", "--test-root", "absent.pem"], "test_root"),
-            (["a:1\nadmin: { address: '0.0.0.0:1' }"], "servers[0]"),
+            (["nowhere"], "<origin>"), (["a:1", "--app", "noprefix"], "--app"),
+            (["a:1", "--path", "v1"], "--path"), (["a:1", "--listen", "80"], "--listen"),
+            (["a:1", "--app", "T.a", "--test-root", "absent.pem"], "--test-root"),
+            (["a:1\nadmin: { address: '0.0.0.0:1' }"], "<origin>"),
         ])
         func `init refuses what can't be configured, and writes nothing`(
             _ words: [String],

@@ -163,7 +163,7 @@ extension Scenarios {
             let standby = try check()
             #expect(standby.status == 0)
             #expect(standby.about.contains { $0.contains("takes no writes") }, "\(standby)")
-            _ = try fleet.database.query("\(alter) = off")
+            _ = try fleet.database.query("BEGIN READ WRITE; \(alter) = off; COMMIT")
 
             _ = try fleet.database.query("ALTER TABLE schema_steps RENAME TO other")
             let bare = try check()
