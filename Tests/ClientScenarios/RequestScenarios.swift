@@ -39,7 +39,7 @@ extension ClientScenarios {
             return try await app.send(request)
         }
 
-        @Test func `the progress of an upload begins again where its proof was refused`()
+        @Test func `the progress of an upload begins again where its proof was refused, and ends`()
             async throws
         {
             let stand = try ClientStand()
@@ -59,7 +59,8 @@ extension ClientScenarios {
             #expect((answer.statusCode, answer.tries) == (200, 2))
             let sent = amounts.withLock { $0.map(\.sent) }
             #expect(sent.last == Int64(content.count))
-            #expect(sent != sent.sorted())
+            // Of the first try nothing may have been reported: the gateway refuses it at its head.
+            #expect(zip(sent, sent.dropFirst()).count { $0 > $1 } <= 1)
             #expect(try last(stand).body.count == content.count)
         }
 

@@ -24,23 +24,17 @@ import Testing
         }
     }
 
-    @Test func `the front door has at most 250 lines`() throws {
-        #expect(try Document("README.md").lines.count <= 251)
-    }
-
-    @Test func `an index with pages has at most 100 lines, and links each; a page has at most 400`()
-        throws
-    {
-        let divided = Repository.indexes.filter { !Repository.pages(of: $0).isEmpty }
-        #expect(!divided.isEmpty)
-        for index in divided {
-            let document = try Document(index)
-            #expect(document.lines.count <= 101, "\(index)")
-            for page in Repository.pages(of: index) {
-                #expect(try Document(page).lines.count <= 401, "\(page)")
-                let link = String(page.dropFirst(index.count - "README.md".count))
-                #expect(document.links.contains { $0.hasPrefix(link) }, "\(index): \(link)")
-            }
+    @Test func `every page is linked from the index of its folder`() throws {
+        let tops = ["rules", "deploy", "Sources", "Tests"]
+        for page in tops.flatMap(Repository.pages) where !page.hasSuffix("/README.md") {
+            let folder = page.split(separator: "/").dropLast().map(String.init)
+            let beside = (folder + ["README.md"]).joined(separator: "/")
+            let above = (folder.dropLast() + ["README.md"]).joined(separator: "/")
+            let isBeside = Repository.exists(Repository.folder.appending(path: beside))
+            let index = isBeside ? beside : above
+            let link = String(page.dropFirst(index.count - "README.md".count))
+            let links = try Document(index).links
+            #expect(links.contains { $0.hasPrefix(link) }, "\(index): \(link)")
         }
     }
 }

@@ -14,29 +14,21 @@ enum Repository {
     /// Where the programs are: beside the bundle of the tests.
     static let programs = URL(filePath: CommandLine.arguments[0]).deletingLastPathComponent()
 
-    /// The index of each folder: README.md is the front door, the others are beside what they
-    /// describe.
-    static let indexes = [
-        "README.md", "rules/README.md", "deploy/README.md", "deploy/docs/runbook/README.md",
-        "Sources/README.md", "Sources/client/README.md", "Tests/README.md",
-        ".github/CONTRIBUTING.md",
-    ]
+    /// The texts whose commands are executed: README.md, the front door, the index of each folder,
+    /// and all pages in the folders `docs` beside the indexes.
+    static let texts =
+        [
+            "README.md", "rules/README.md", "deploy/README.md", "Sources/README.md",
+            "Sources/client/README.md", "Tests/README.md", ".github/CONTRIBUTING.md",
+        ] + ["rules", "deploy", "Sources", "Tests"].flatMap(pages)
 
-    /// The texts whose commands are executed: each index and its pages.
-    static let texts = indexes.flatMap { [$0] + pages(of: $0) }
-
-    /// The pages of an index: each text in the folder `docs` beside it, or beside an index that
-    /// lies in one.
-    static func pages(of index: String) -> [String] {
-        let place = index.split(separator: "/").dropLast().map(String.init)
-        let docs = (place.contains("docs") ? place : place + ["docs"]).joined(separator: "/")
-        let names = try? FileManager.default.contentsOfDirectory(
-            atPath: folder.appending(path: docs).path
-        )
-        return (names ?? [])
-            .filter { $0.hasSuffix(".md") && $0 != "README.md" }
+    /// The pages below a folder: each `….md` with a folder `docs` above it.
+    static func pages(of top: String) -> [String] {
+        let files = FileManager.default.enumerator(atPath: folder.appending(path: top).path)
+        return (files?.compactMap { $0 as? String } ?? [])
+            .filter { $0.hasSuffix(".md") && $0.split(separator: "/").contains("docs") }
+            .map { "\(top)/\($0)" }
             .sorted()
-            .map { "\(docs)/\($0)" }
     }
 
     static var hasPrograms: Bool {

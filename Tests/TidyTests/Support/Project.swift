@@ -47,6 +47,7 @@ struct Project {
         folders = Set(
             paths.filter { $0.hasPrefix("Sources/") && !$0.hasSuffix(".md") }
                 .compactMap { $0.split(separator: "/").dropFirst(2).first.map(String.init) }
+                .filter { $0 != "docs" }
         ).sorted()
     }
 

@@ -329,7 +329,8 @@ extension Audit {
     /// A request that the key has not proved to have signed is refused by the client's address, so
     /// that no stranger chooses a key outside the share. The guard asks for the app, and all its
     /// installs may come from few addresses, all outside: so it counts by the key in any case, and
-    /// who is refused stays as it is. What that allows a stranger is in rules/docs/rules.md, "Guard".
+    /// who is refused stays as it is. What that allows a stranger is in rules/docs/rules.md,
+    /// "Guard".
     private func isGuarded(_ ruling: Ruling, _ enforcement: Enforcement) -> Bool {
         if ruling.signer == ruling.keyID { return enforcement == .enforced }
         let time = UnixTime(seconds: proxy.wallSeconds)
