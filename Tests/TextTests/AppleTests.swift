@@ -24,6 +24,8 @@ import Testing
                 .replacing("canImport(FoundationNetworking)", with: "canImport(NotOfApple)")
                 // Optional methods of a protocol are Objective-C's, which Linux has not.
                 .replacing("urlSession?(", with: "urlSession(")
+                // Names of these methods of authentication are unavailable on Linux.
+                .replacing("NSURLAuthenticationMethod", with: "OfAppleAuthenticationMethod")
                 .write(to: copy, atomically: true, encoding: .utf8)
             return copy.path
         }

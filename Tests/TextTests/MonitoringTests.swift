@@ -113,7 +113,7 @@ import Testing
         let pages = Repository.pages(of: "deploy").filter { $0.hasPrefix(folder) }
             .map { String($0.dropFirst(folder.count)) }
         #expect(pages.count > 30)
-        #expect(pages.filter { !links.contains($0) } == ["README.md", "example.md"])
+        #expect(pages.filter { !links.contains($0) } == ["README.md"])
     }
 
     @Test func `the dashboard's panels have numbers of their own and stand beside each other`()
