@@ -1,3 +1,5 @@
+import ConfigurationReading
+
 // The process around the parts: start, reload, drain.
 //
 //   GatewayServer            holds everything together; made from a valid configuration
@@ -33,3 +35,28 @@
 // A reload reads the files again. If anything is wrong the running configuration stays, the problem
 // is logged and shown by the admin listener. Listeners, lanes, store and admin address are taken at
 // the start only; a reload that would change them is refused.
+
+/// Why the gateway did not start or reload: what, and what to do next.
+package struct GatewayError: Error, CustomStringConvertible {
+    package let what: String
+    package let hint: String
+
+    /// Whether another user could start it.
+    let isAboutWhoStarts: Bool
+
+    package init(_ what: String, hint: String, isAboutWhoStarts: Bool = false) {
+        self.what = what
+        self.hint = hint
+        self.isAboutWhoStarts = isAboutWhoStarts
+    }
+
+    /// Errors that were found in a configuration that can be read.
+    init(_ errors: [Problem], file: String) {
+        self.init(
+            errors.map(\.text).joined(separator: "\n"),
+            hint: "Mend what is named; `portcullis check \(file)` says whether all is well."
+        )
+    }
+
+    package var description: String { "\(what)\n  \(hint)" }
+}

@@ -1,5 +1,9 @@
 import ConfigurationReading
 import Dispatch
+import Glibc
+import Lanes
+import Logging
+import Synchronization
 
 /// Where the gateway's two logs go: messages to standard error, requests to what `log.access` says.
 struct LogOutputs: Sendable {
@@ -43,5 +47,124 @@ struct LogOutputs: Sendable {
         let deadline = DispatchTime.now() + .milliseconds(patience)
         accessLog?.drain(until: deadline)
         messages.drain(until: deadline)
+    }
+}
+
+extension Logger.Level {
+    init(_ level: LogSettings.Level) {
+        switch level {
+        case .trace: self = .trace
+        case .debug: self = .debug
+        case .info: self = .info
+        case .notice: self = .notice
+        case .warning: self = .warning
+        case .error: self = .error
+        case .critical: self = .critical
+        }
+    }
+}
+
+/// Standard input, output and error, as the program inherits them.
+package enum StandardStreams {
+    /// Makes them safe to use. Called first of all, before anything is opened or written.
+    ///
+    /// When one is missing, the next file or socket that is opened gets its number, and then the
+    /// messages. So /dev/null takes its place. When a reader is gone, the write fails; no signal
+    /// ends the process.
+    package static func prepare() {
+        signal(SIGPIPE, SIG_IGN)
+        for descriptor in Int32(0)...2 where fcntl(descriptor, F_GETFD) < 0 {
+            // The lowest free number: those below are open. Without /dev/null nothing is lost.
+            _ = open("/dev/null", O_RDWR)
+        }
+    }
+}
+
+/// Lines of one log that were dropped: how many, and who is told.
+///
+/// A reload that changes the access log's place keeps the count.
+final class LogLosses: Sendable {
+    private struct State {
+        var report = LossReport()
+        var tell: @Sendable (LossReport.Notice) -> Void = { _ in }
+    }
+
+    private let lines = Atomic<UInt64>(0)
+    private let state = Mutex(State())
+
+    /// Lines that were dropped since the start.
+    var count: UInt64 { lines.load(ordering: .relaxed) }
+
+    /// Calls `tell`, on any thread, when losses begin and when they are over.
+    func watch(_ tell: @escaping @Sendable (LossReport.Notice) -> Void) {
+        state.withLock { $0.tell = tell }
+    }
+
+    /// Lines were dropped.
+    func lost(_ lines: UInt64) {
+        self.lines.add(lines, ordering: .relaxed)
+        tell { $0.lost(lines, now: MonotonicClock.nanoseconds) }
+    }
+
+    /// Lines were written.
+    func wrote() { tell { $0.wrote(now: MonotonicClock.nanoseconds) } }
+
+    private func tell(_ change: (inout LossReport) -> LossReport.Notice) {
+        let (notice, tell) = state.withLock { (change(&$0.report), $0.tell) }
+        if notice != .none { tell(notice) }
+    }
+}
+
+/// Decides which losses of a log are reported: that they begin, and how many there were. A reader
+/// that is a little too slow causes many, which are reported together.
+struct LossReport {
+    enum Notice: Equatable {
+        case none
+        case began
+        case ended(lines: UInt64)
+    }
+
+    /// How long nothing is reported after a notice: ten seconds.
+    static let quietNanoseconds: UInt64 = 10_000_000_000
+
+    /// Lines that were dropped and not reported.
+    private var untold: UInt64 = 0
+    private var isBeginTold = false
+    private var toldAt: UInt64?
+
+    /// Lines were dropped.
+    mutating func lost(_ lines: UInt64, now: UInt64) -> Notice {
+        untold &+= lines
+        guard !isBeginTold, !isQuiet(now) else { return .none }
+        isBeginTold = true
+        toldAt = now
+        return .began
+    }
+
+    /// Lines were written.
+    mutating func wrote(now: UInt64) -> Notice {
+        guard untold > 0, isBeginTold || !isQuiet(now) else { return .none }
+        defer { untold = 0 }
+        isBeginTold = false
+        toldAt = now
+        return .ended(lines: untold)
+    }
+
+    private func isQuiet(_ now: UInt64) -> Bool {
+        toldAt.map { now &- $0 < Self.quietNanoseconds } ?? false
+    }
+}
+
+/// The gateway's own messages on their way to standard error. Code that logs never waits.
+struct MessageStream: TextOutputStream, Sendable {
+    let writer: LogWriter
+
+    func write(_ text: String) { writer.write(Array(text.utf8)) }
+
+    /// A logger whose lines are those of swift-log's own handler.
+    func logger(_ level: LogSettings.Level) -> Logger {
+        var logger = Logger(label: "portcullis") { StreamLogHandler(label: $0, stream: self) }
+        logger.logLevel = Logger.Level(level)
+        return logger
     }
 }

@@ -1,5 +1,7 @@
+import CLinux
 import ConfigurationReading
 import Glibc
+import Logging
 
 /// The user that a process changes to after root has started it.
 struct ProcessUser {
@@ -75,5 +77,55 @@ struct ProcessUser {
             "process.user: can't become \(name): \(call): \(String(cString: strerror(errno)))",
             hint: "Root needs CAP_SETUID and CAP_SETGID for it; or start it as \(name)."
         )
+    }
+}
+
+// What the process gives up between binding its addresses and opening its store.
+extension GatewayServer {
+    /// Nothing that the process executes gains privileges. Called while it has one thread: the
+    /// threads that Dispatch starts later inherit it, and no others.
+    static func forbidNewPrivileges() {
+        guard clinux_forbid_new_privileges() == 0 else {
+            preconditionFailure("GatewayServer: PR_SET_NO_NEW_PRIVS failed, which it never does")
+        }
+    }
+
+    /// Becomes the user of the configuration, with all threads, and hides what is secret in memory.
+    static func giveUpPrivileges(
+        _ settings: ProcessSettings,
+        _ sockets: [ListenerSet],
+        _ file: String,
+        _ log: Logger
+    ) throws(GatewayError) {
+        if let user = try ProcessUser(settings) {
+            for set in sockets { set.give(to: user) }
+            try user.become()
+            log.notice("serving as \(user.text)")
+            for problem in Preparation.readable(file).errors {
+                log.warning("as \(user.name) a reload will be refused: \(problem.text)")
+            }
+        } else if geteuid() == 0 {
+            log.warning("serving as root; name a user in process.user")
+        }
+        ProcessMemory.set(isDumpable: settings.allowsCoreDumps)
+    }
+}
+
+/// Keeps what is in memory (TLS keys, the challenges' key) out of files and from other processes of
+/// the same user.
+enum ProcessMemory {
+    /// Forbids core files and looks into the memory, or allows them.
+    ///
+    /// The limit is what tools show and what children inherit. It does not bind a core_pattern that
+    /// is a pipe (core(5)); that the process is not dumpable does, and keeps ptrace away as well
+    /// (prctl(2)). The kernel decides the latter anew when the user changes, so this comes behind.
+    static func set(isDumpable: Bool) {
+        if !isDumpable {
+            var none = rlimit(rlim_cur: 0, rlim_max: 0)
+            _ = setrlimit(__rlimit_resource_t(RLIMIT_CORE.rawValue), &none)
+        }
+        guard clinux_set_dumpable(isDumpable ? 1 : 0) == 0 else {
+            preconditionFailure("ProcessMemory: PR_SET_DUMPABLE failed, which it never does")
+        }
     }
 }

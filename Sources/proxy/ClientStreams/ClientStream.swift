@@ -1,3 +1,4 @@
+package import HTTP2Wire
 package import HTTPWire
 package import Lanes
 package import Services
@@ -197,4 +198,50 @@ package protocol ClientStreamOwner: AnyObject {
 extension ClientStream {
     package var peerUser: UInt32? { nil }
     package var readMax: Int { Lane.inputBytes }
+}
+
+/// A client's connection, whatever its protocol: what its host asks of it.
+package protocol ClientConnection: AnyObject {
+    /// What the peer's address has used of its limits; `nil` where it has none of its own.
+    var addressEntry: AddressEntry? { get }
+    /// Bytes of responses that wait for windows to open.
+    var waitingBytes: Int { get }
+    /// Ends the requests whose responses wait for windows, in its next turn.
+    func dropWaiting()
+    /// The gateway ends: the connection takes no more requests than are on their way.
+    func drain()
+    /// The time to end by itself is over.
+    func abort()
+}
+
+// HTTP/1.1 has no windows.
+extension ClientConnection {
+    package var waitingBytes: Int { 0 }
+    package func dropWaiting() {}
+}
+
+/// What a client speaks. The raw value is the log's word: add, do not rename.
+package enum ClientProtocol: String, CaseIterable, Sendable {
+    case http10 = "http/1.0"
+    case http11 = "http/1.1"
+    case http2 = "h2"
+}
+
+/// What an HTTP/2 connection tells its host for metrics and log.
+package enum HTTP2Event {
+    /// A client speaks HTTP/2.
+    case began
+    /// Streams that ended by an error of the client's, or were refused.
+    case streamsFailed(Int)
+    /// A stream's client let a response wait too long, or too much of it.
+    case stalled
+    /// A limit was exceeded; the connection ends.
+    case exceeded(HTTP2Excess, IPAddress)
+}
+
+/// Why there is no request.
+package enum HeadFault {
+    case malformed(Malformed.Reason)
+    /// The head was not complete in time.
+    case timeout
 }

@@ -328,3 +328,74 @@ package final class HTTP2Connection: Connection, ClientConnection {
         return unsettled
     }
 }
+
+// Requests that are under way at once count as connections do: each costs what a connection of
+// HTTP/1.1 costs, one to the origin included. nginx counts them so, too (limit_conn).
+extension HTTP2Connection {
+    /// Counts one more request; `false` where the connection has one and may not have more.
+    func takePlace() -> Bool {
+        guard countedStreams == 0 || host.takePlace(of: client.entry) else { return false }
+        countedStreams += 1
+        return true
+    }
+
+    /// A request is over. Safe to call again.
+    func giveBackPlace(of stream: HTTP2Stream) {
+        guard stream.isCounted else { return }
+        stream.isCounted = false
+        countedStreams -= 1
+        if countedStreams > 0 { host.giveBackPlace(of: client.entry) }
+    }
+
+    /// Sees the client as the current settings do. What is under way is counted with the entry that
+    /// its address has now.
+    func settleClient() {
+        guard client.settingsNumber != host.settingsNumber else { return }
+        let places = max(countedStreams - 1, 0)
+        let before = client.entry
+        for _ in 0..<places { host.giveBackPlace(of: before) }
+        host.settle(client)
+        for _ in 0..<places { host.keepPlace(of: client.entry) }
+    }
+}
+
+// What waits for the client's windows.
+extension HTTP2Connection {
+    /// What may still be dropped.
+    package var waitingBytes: Int { mustDrop ? 0 : session.unsentBytes }
+
+    package func dropWaiting() {
+        mustDrop = true
+        schedule()
+    }
+
+    /// Tells the host how much waits.
+    func countUnsent() {
+        let change = session.unsentBytes - countedUnsent
+        guard change != 0, !isClosed else { return }
+        countedUnsent = session.unsentBytes
+        host.countUnsent(change)
+    }
+
+    /// Notes which responses wait for the client behind a write, and bounds them.
+    func settle() {
+        for stream in takeUnsettled() { stream.sent() }
+        bound()
+    }
+
+    /// Bounds what waits for the client.
+    func bound() {
+        guard !isClosed else { return }
+        if mustDrop || session.unsentBytesExceed {
+            let worstFirst = session.openChannels.sorted {
+                $0.outgoingCount > $1.outgoingCount
+            }
+            for channel in worstFirst where channel.isStalled {
+                guard mustDrop || session.unsentBytesExceed else { break }
+                (channel.owner as? HTTP2Stream)?.endStalled(.enhanceYourCalm)
+            }
+            mustDrop = false
+        }
+        countUnsent()
+    }
+}
