@@ -74,7 +74,8 @@ import Testing
             .contentsOfDirectory(atPath: folder.path)
             .filter { $0.hasSuffix(".json") }
         #expect(keys.count == 1)
-        #expect(FileManager.default.fileExists(atPath: folder.appending(path: "record").path))
+        let record = folder.appending(path: "record-127.0.0.1_1")
+        #expect(FileManager.default.fileExists(atPath: record.path))
         await session.close()
     }
 

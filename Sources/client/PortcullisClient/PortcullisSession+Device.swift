@@ -12,14 +12,10 @@
         public convenience init(gateway: URL, plan: SigningPlan? = nil) {
             var configuration = PortcullisConfiguration(gateway: gateway)
             configuration.plan = plan
-            // Each gateway of an app has a record of its own.
-            let endpoints = configuration.endpoints
-            let host = endpoints.host(percentEncoded: true) ?? "gateway"
-            let account = endpoints.port.map { "\(host):\($0)" } ?? host
             self.init(
                 configuration,
                 service: AppAttestService(),
-                store: KeychainEnrolmentStore(account: account)
+                store: KeychainEnrolmentStore()
             )
         }
     }

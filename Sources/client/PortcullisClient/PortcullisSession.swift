@@ -35,7 +35,8 @@ public final class PortcullisSession: Sendable {
     /// - Parameters:
     ///   - configuration: which gateway, and what its routes ask.
     ///   - service: who makes keys and signs.
-    ///   - store: where the record about the key is kept. Processes that share a key share it.
+    ///   - store: where the record about the key is kept. Processes that share a key share it. The
+    ///     record of each gateway has a name of its own in it.
     ///   - transport: what carries requests.
     public init(
         _ configuration: PortcullisConfiguration,
@@ -52,7 +53,7 @@ public final class PortcullisSession: Sendable {
         prover = Prover(
             configuration,
             service: service,
-            store: store,
+            store: store.scoped(to: configuration.endpoints),
             transport: transport,
             events: hub
         )

@@ -54,6 +54,11 @@ extension EnrolmentRecord {
         phase = Self.phase(stored)
     }
 
+    /// The endpoints of the gateway that a record is about; `nil` where it can't be read.
+    static func gateway(of bytes: Data) -> String? {
+        (try? JSONDecoder().decode(Stored.self, from: bytes))?.gateway
+    }
+
     /// The record as it is kept.
     var bytes: Data? {
         var stored = Stored(version: Self.version, gateway: gateway, phase: "none")

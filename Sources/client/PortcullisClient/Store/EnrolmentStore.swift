@@ -20,4 +20,17 @@ public protocol EnrolmentStore: Sendable {
     /// - Returns: whether it is kept now. `false` means that another process was faster.
     /// - Throws: when the store can't be written now.
     func replace(_ expected: Data?, with record: Data?) async throws -> Bool
+
+    /// The store for one gateway's record. ``PortcullisSession`` calls it once, so that two
+    /// gateways of an app never share a record, whatever the app calls its store.
+    ///
+    /// - Parameter endpoints: the gateway's, as in ``PortcullisConfiguration/endpoints``.
+    /// - Returns: a store whose name comes from the origin of the endpoints. A store that holds
+    ///   one record only returns itself, as the default does: give each gateway its own.
+    func scoped(to endpoints: URL) -> any EnrolmentStore
+}
+
+extension EnrolmentStore {
+    /// The store itself.
+    public func scoped(to endpoints: URL) -> any EnrolmentStore { self }
 }

@@ -10,8 +10,11 @@
     /// carries a mark of the install, which is also kept in a file of the app. Where they differ,
     /// the record is from an earlier install and counts as none.
     ///
-    /// An App Clip or extension shares the key when it uses the same access group and the same
-    /// suite.
+    /// Each gateway of an app has an item of its own, whose account is the origin of its endpoints.
+    /// An App Clip or extension shares the key when it is given the same ``KeychainSharing``.
+    ///
+    /// Before the device was unlocked for the first time after its start, items can't be read. The
+    /// store then throws, requests go without proof, and no key is made.
     public struct KeychainEnrolmentStore: EnrolmentStore {
         /// A status of the Keychain that is neither success nor "no such item".
         public struct Failure: LocalizedError, Hashable, Sendable {
@@ -24,131 +27,91 @@
             }
         }
 
-        private let service: String
-        private let account: String
         private let accessGroup: String?
-        private let suite: String?
+        private let container: String?
+        /// The account that an app chose; `nil` for that of the gateway.
+        private let account: String?
+        private let gateway: GatewayName?
 
-        private static let separator = UInt8(ascii: "\n")
+        private static let service = "portcullis.enrolment"
+        /// Without a group, the Keychain finds items of every group that the process may use, those
+        /// of extensions included. So items of one process are named after it.
+        private static let ownService =
+            "\(service).\(Bundle.main.bundleIdentifier ?? ProcessInfo.processInfo.processName)"
 
-        /// A store in one item of the Keychain.
+        /// A store for the records of an app's gateways.
         ///
-        /// - Parameters:
-        ///   - account: the item's account. Give each gateway of an app its own.
-        ///   - accessGroup: a Keychain group or app group that processes share; `nil` for the app
-        ///     alone.
-        ///   - suite: the app group whose container holds the mark; `nil` for the app's own.
-        public init(
-            account: String = "gateway",
-            accessGroup: String? = nil,
-            suite: String? = nil
-        ) {
-            service = "portcullis.enrolment"
-            self.account = account
-            self.accessGroup = accessGroup
-            self.suite = suite
+        /// - Parameter sharing: which processes share the key.
+        public init(sharing: KeychainSharing = .none) {
+            (accessGroup, container) = (sharing.accessGroup, sharing.container)
+            (account, gateway) = (nil, nil)
+        }
+
+        /// A store for one gateway's record, as earlier versions of this library named it.
+        @available(*, deprecated, message: "Use init(sharing:): each gateway has its own account.")
+        public init(account: String, accessGroup: String? = nil, suite: String? = nil) {
+            (self.accessGroup, container, self.account) = (accessGroup, suite, account)
+            gateway = nil
+        }
+
+        /// A store for the records of an app's gateways.
+        @available(*, deprecated, message: "Use init(sharing:), as .appGroup(…).")
+        public init(accessGroup: String?, suite: String? = nil) {
+            (self.accessGroup, container) = (accessGroup, suite)
+            (account, gateway) = (nil, nil)
+        }
+
+        private init(_ store: Self, _ gateway: GatewayName) {
+            (accessGroup, container) = (store.accessGroup, store.container)
+            (account, self.gateway) = (nil, gateway)
+        }
+
+        /// The store for one gateway's record.
+        public func scoped(to endpoints: URL) -> any EnrolmentStore {
+            guard account == nil, let gateway = GatewayName(endpoints) else { return self }
+            return Self(self, gateway)
         }
 
         /// What is kept, unless it is from an earlier install.
-        public func read() async throws -> Data? {
-            guard let stored = try item() else { return nil }
-            return Self.record(in: stored, of: try await installMark())
-        }
+        public func read() async throws -> Data? { try await record.read() }
 
         /// Keeps a new record if the item holds the expected one.
         public func replace(_ expected: Data?, with record: Data?) async throws -> Bool {
-            let stored = try item()
-            let mark = try await installMark()
-            guard stored.flatMap({ Self.record(in: $0, of: mark) }) == expected else {
-                return false
+            try await self.record.replace(expected, with: record)
+        }
+
+        private var record: MarkedRecord {
+            let old = { SecretItem(service: Self.service, account: $0, group: accessGroup) }
+            let mark: @Sendable () async throws -> String = { [container] in
+                try await Self.installMark(container)
             }
-            switch (stored, record) {
-            case (nil, nil): return true
-            case (nil, let record?): return try add(Self.value(record, mark))
-            case (let stored?, nil): return try delete(stored)
-            case (let stored?, let record?): return try update(stored, to: Self.value(record, mark))
+            guard account == nil, let gateway else {
+                return MarkedRecord(
+                    items: KeychainItems(),
+                    item: old(account ?? "gateway"),
+                    mark: mark
+                )
             }
+            let service = accessGroup == nil ? Self.ownService : Self.service
+            let item = SecretItem(service: service, account: gateway.text, group: accessGroup)
+            return MarkedRecord(
+                items: KeychainItems(),
+                item: item,
+                former: ([gateway.text] + gateway.formerTexts).map(old).filter { $0 != item },
+                gateway: gateway,
+                mark: mark
+            )
         }
 
-        // MARK: The item
-
-        private var identity: [CFString: Any] {
-            var query: [CFString: Any] = [
-                kSecClass: kSecClassGenericPassword,
-                kSecAttrService: service,
-                kSecAttrAccount: account,
-                // The same Keychain on a Mac as on an iPhone.
-                kSecUseDataProtectionKeychain: true,
-            ]
-            if let accessGroup { query[kSecAttrAccessGroup] = accessGroup }
-            return query
-        }
-
-        /// The item when it still holds this value. The attribute holds the value's digest, so that
-        /// the Keychain compares and changes in one step.
-        private func identity(holding value: Data) -> [CFString: Any] {
-            var query = identity
-            query[kSecAttrGeneric] = Self.digest(value)
-            return query
-        }
-
-        private func item() throws -> Data? {
-            var query = identity
-            query[kSecReturnData] = true
-            query[kSecMatchLimit] = kSecMatchLimitOne
-            var found: CFTypeRef?
-            let status = SecItemCopyMatching(query as CFDictionary, &found)
-            switch status {
-            case errSecSuccess: return found as? Data
-            case errSecItemNotFound: return nil
-            default: throw Failure(status: status)
-            }
-        }
-
-        private func add(_ value: Data) throws -> Bool {
-            var item = identity(holding: value)
-            item[kSecValueData] = value
-            // Readable for a background launch, once the device was unlocked after its start.
-            item[kSecAttrAccessible] = kSecAttrAccessibleAfterFirstUnlockThisDeviceOnly
-            let status = SecItemAdd(item as CFDictionary, nil)
-            switch status {
-            case errSecSuccess: return true
-            case errSecDuplicateItem: return false
-            default: throw Failure(status: status)
-            }
-        }
-
-        private func update(_ stored: Data, to value: Data) throws -> Bool {
-            let changes: [CFString: Any] = [
-                kSecValueData: value,
-                kSecAttrGeneric: Self.digest(value),
-            ]
-            let query = identity(holding: stored)
-            return try isDone(SecItemUpdate(query as CFDictionary, changes as CFDictionary))
-        }
-
-        private func delete(_ stored: Data) throws -> Bool {
-            try isDone(SecItemDelete(identity(holding: stored) as CFDictionary))
-        }
-
-        private func isDone(_ status: OSStatus) throws -> Bool {
-            switch status {
-            case errSecSuccess: return true
-            case errSecItemNotFound: return false
-            default: throw Failure(status: status)
-            }
-        }
-
-        // MARK: The mark of the install
-
-        private func installMark() async throws -> String {
+        private static func installMark(_ container: String?) async throws -> String {
             var folder = URL(filePath: NSHomeDirectory(), directoryHint: .isDirectory)
             var name = "portcullis.install"
-            if let suite {
+            if let container {
                 let manager = FileManager.default
-                guard
-                    let shared = manager.containerURL(forSecurityApplicationGroupIdentifier: suite)
-                else { throw Failure(status: errSecParam) }
+                let shared = manager.containerURL(
+                    forSecurityApplicationGroupIdentifier: container
+                )
+                guard let shared else { throw Failure(status: errSecParam) }
                 folder = shared
             } else if let identifier = Bundle.main.bundleIdentifier {
                 // Apps of a Mac without a sandbox have one home.
@@ -162,17 +125,81 @@
             #endif
             return try await InstallMark(file: folder.appending(path: name)).text()
         }
+    }
 
-        /// The mark, a line feed, the record.
-        private static func value(_ record: Data, _ mark: String) -> Data {
-            Data(mark.utf8) + [separator] + record
+    /// The Keychain's items.
+    private struct KeychainItems: SecretItems {
+        func value(of item: SecretItem) throws -> Data? {
+            var query = identity(item)
+            query[kSecReturnData] = true
+            query[kSecMatchLimit] = kSecMatchLimitOne
+            var found: CFTypeRef?
+            let status = SecItemCopyMatching(query as CFDictionary, &found)
+            switch status {
+            case errSecSuccess:
+                // An item without a value is none of ours, and no reason to make another key.
+                guard let value = found as? Data else {
+                    throw KeychainEnrolmentStore.Failure(status: errSecParam)
+                }
+                return value
+            case errSecItemNotFound: return nil
+            // errSecInteractionNotAllowed among them: before the first unlock.
+            default: throw KeychainEnrolmentStore.Failure(status: status)
+            }
         }
 
-        private static func record(in value: Data, of mark: String) -> Data? {
-            guard let end = value.firstIndex(of: separator),
-                value[..<end].elementsEqual(mark.utf8)
-            else { return nil }
-            return Data(value[value.index(after: end)...])
+        func add(_ value: Data, as item: SecretItem) throws -> Bool {
+            var attributes = identity(item, holding: value)
+            attributes[kSecValueData] = value
+            // Readable for a background launch, once the device was unlocked after its start.
+            attributes[kSecAttrAccessible] = kSecAttrAccessibleAfterFirstUnlockThisDeviceOnly
+            let status = SecItemAdd(attributes as CFDictionary, nil)
+            switch status {
+            case errSecSuccess: return true
+            case errSecDuplicateItem: return false
+            default: throw KeychainEnrolmentStore.Failure(status: status)
+            }
+        }
+
+        func update(_ item: SecretItem, holding value: Data, to new: Data) throws -> Bool {
+            let changes: [CFString: Any] = [
+                kSecValueData: new,
+                kSecAttrGeneric: Self.digest(new),
+            ]
+            let query = identity(item, holding: value)
+            return try isDone(SecItemUpdate(query as CFDictionary, changes as CFDictionary))
+        }
+
+        func delete(_ item: SecretItem, holding value: Data) throws -> Bool {
+            try isDone(SecItemDelete(identity(item, holding: value) as CFDictionary))
+        }
+
+        private func isDone(_ status: OSStatus) throws -> Bool {
+            switch status {
+            case errSecSuccess: return true
+            case errSecItemNotFound: return false
+            default: throw KeychainEnrolmentStore.Failure(status: status)
+            }
+        }
+
+        private func identity(_ item: SecretItem) -> [CFString: Any] {
+            var query: [CFString: Any] = [
+                kSecClass: kSecClassGenericPassword,
+                kSecAttrService: item.service,
+                kSecAttrAccount: item.account,
+                // The same Keychain on a Mac as on an iPhone.
+                kSecUseDataProtectionKeychain: true,
+            ]
+            if let group = item.group { query[kSecAttrAccessGroup] = group }
+            return query
+        }
+
+        /// The item when it still holds this value. The attribute holds the value's digest, so that
+        /// the Keychain compares and changes in one step.
+        private func identity(_ item: SecretItem, holding value: Data) -> [CFString: Any] {
+            var query = identity(item)
+            query[kSecAttrGeneric] = Self.digest(value)
+            return query
         }
 
         private static func digest(_ value: Data) -> Data { Data(SHA256.hash(data: value)) }

@@ -1,0 +1,102 @@
+import Foundation
+
+/// An item of a place that outlives installs, such as the Keychain.
+struct SecretItem: Hashable, Sendable {
+    let service: String
+    let account: String
+    /// `nil` for the groups of the process: it writes into the first one, and finds items of all.
+    let group: String?
+}
+
+/// A place for items. Each call is one step, across all processes.
+///
+/// A place that can't be read now, as the Keychain before the first unlock, throws. It never says
+/// that there is no item.
+protocol SecretItems: Sendable {
+    /// What an item holds; `nil` where there is none.
+    func value(of item: SecretItem) throws -> Data?
+    /// Makes an item.
+    ///
+    /// - Returns: `false` where there is one.
+    func add(_ value: Data, as item: SecretItem) throws -> Bool
+    /// Changes an item that holds a value.
+    ///
+    /// - Returns: `false` where it holds another one.
+    func update(_ item: SecretItem, holding value: Data, to new: Data) throws -> Bool
+    /// Removes an item that holds a value.
+    ///
+    /// - Returns: `false` where it holds another one.
+    func delete(_ item: SecretItem, holding value: Data) throws -> Bool
+}
+
+/// A record in an item that carries the mark of the install: where the mark is another one, the
+/// record is from an earlier install and counts as none.
+struct MarkedRecord: Sendable {
+    let items: any SecretItems
+    let item: SecretItem
+    /// Where earlier builds kept the record, the likeliest first.
+    var former: [SecretItem] = []
+    /// Whose record it is; `nil` for one that the app named itself.
+    var gateway: GatewayName?
+    /// Where the mark is.
+    let mark: @Sendable () async throws -> String
+
+    private struct Found {
+        /// What the item holds, of whatever install.
+        var stored: Data?
+        /// The record of this install.
+        var record: Data?
+        /// The former item that has the record, and what it holds.
+        var former: (item: SecretItem, value: Data)?
+    }
+
+    private static let separator = UInt8(ascii: "\n")
+
+    func read() async throws -> Data? { try await found().record }
+
+    func replace(_ expected: Data?, with record: Data?) async throws -> Bool {
+        let found = try await found()
+        guard found.record == expected else { return false }
+        let isDone: Bool
+        switch (found.stored, record) {
+        case (nil, nil): isDone = true
+        case (nil, let record?): isDone = try items.add(try await value(record), as: item)
+        case (let stored?, nil): isDone = try items.delete(item, holding: stored)
+        case (let stored?, let record?):
+            isDone = try items.update(item, holding: stored, to: try await value(record))
+        }
+        // Another gateway's record stays for its own session. One that can't be removed is not read
+        // again: the item itself comes first.
+        if isDone, let (item, value) = found.former, let old = found.record,
+            gateway?.owns(old) == true
+        {
+            _ = try? items.delete(item, holding: value)
+        }
+        return isDone
+    }
+
+    private func found() async throws -> Found {
+        var found = Found(stored: try items.value(of: item))
+        if let stored = found.stored {
+            found.record = try await record(in: stored)
+        }
+        for item in former where found.record == nil {
+            guard let value = try items.value(of: item) else { continue }
+            found.record = try await record(in: value)
+            if found.record != nil { found.former = (item, value) }
+        }
+        return found
+    }
+
+    /// The mark, a line feed, the record.
+    private func value(_ record: Data) async throws -> Data {
+        Data(try await mark().utf8) + [Self.separator] + record
+    }
+
+    private func record(in value: Data) async throws -> Data? {
+        guard let end = value.firstIndex(of: Self.separator),
+            value[..<end].elementsEqual(try await mark().utf8)
+        else { return nil }
+        return Data(value[value.index(after: end)...])
+    }
+}
