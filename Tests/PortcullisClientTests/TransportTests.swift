@@ -55,6 +55,33 @@ import Testing
         #expect(server.seen[0].head[0].hasPrefix(sent + " "))
     }
 
+    @Test(arguments: ["127.0.0.1", "localhost", "LocalHost", "user:word@127.0.0.1"])
+    func `the host that is signed is the one on the wire`(host: String) async throws {
+        let server = try LoopbackServer("200 OK")
+        let url = try Bench.url("http://\(host):\(server.port)/")
+        let canonical = try #require(CanonicalRequest(URLRequest(url: url)))
+        let transport = URLSessionTransport(configuration: .ephemeral)
+        _ = try await transport.send(canonical.request, content: .none)
+        #expect(server.seen.map { $0.value("Host") } == [CanonicalRequest.host(canonical.request)])
+    }
+
+    @Test(arguments: [
+        ("https://api.example.com/a:1", "api.example.com"),
+        ("https://api.example.com:443/", "api.example.com"),
+        ("https://api.example.com:80", "api.example.com:80"),
+        ("http://api.example.com:80/?:81", "api.example.com"),
+        ("http://me@api.example.com:8080/", "api.example.com:8080"),
+        ("https://[::1]/", "[::1]"), ("https://[::1]:8443/", "[::1]:8443"),
+        ("https://API.example.com./", "api.example.com."),
+    ])
+    func `a port is signed with the host where it is not the scheme's own`(
+        text: String,
+        host: String
+    ) throws {
+        let canonical = CanonicalRequest(URLRequest(url: try Bench.url(text)))
+        #expect(CanonicalRequest.host(try #require(canonical).request) == host)
+    }
+
     @Test func `a WebSocket belongs to the server that answers its handshake`() throws {
         let secure = try Bench.request("/chat?a=b")
         var socket = secure

@@ -69,7 +69,9 @@ struct SignedBytes: Sendable {
     private func fields(_ names: [String]) -> [(name: String, value: String?)]? {
         var fields: [(name: String, value: String?)] = []
         for name in names {
-            let value = request.value(forHTTPHeaderField: name)?
+            let written = request.value(forHTTPHeaderField: name)
+            // The one field that no URLRequest has and every request carries.
+            let value = (written ?? (name == "host" ? CanonicalRequest.host(request) : nil))?
                 .trimmingCharacters(in: CharacterSet(charactersIn: " \t"))
             // A line's end in a value would begin another line.
             guard value?.utf8.contains(where: { $0 == 10 || $0 == 13 }) != true else { return nil }

@@ -9,7 +9,8 @@ import Foundation
 ///
 /// libcurl, below URLSession on Linux, removes dot segments (RFC 3986 §5.2.4), and every system
 /// leaves the fragment out. Both are done here, before the target is signed. An empty path becomes
-/// `/`, and a `?` with nothing behind it is dropped. Percent-escapes stay untouched.
+/// `/`, a `?` with nothing behind it is dropped, and the host is in lower case. Percent-escapes
+/// stay untouched.
 struct CanonicalRequest: Sendable {
     /// Without content.
     var request: URLRequest
@@ -69,6 +70,20 @@ struct CanonicalRequest: Sendable {
         }
     }
 
+    /// The field `Host` as URLSession writes it for a canonical request: the host of its URL, and
+    /// the port where it is not the scheme's own (RFC 9110 §7.2).
+    static func host(_ request: URLRequest) -> String? {
+        guard let url = request.url, let origin = Origin(url),
+            let authority = RequestPlace.authority(of: url.absoluteString[...])
+        else { return nil }
+        let place = authority[(authority.lastIndex(of: "@") ?? authority.startIndex)...]
+            .drop { $0 == "@" }
+        let port = url.port.map { ":\($0)" } ?? ""
+        let host = place.hasSuffix(port) ? place.dropLast(port.count) : place
+        let isUsual = origin.port == (origin.scheme == "https" ? 443 : 80)
+        return isUsual ? String(host) : "\(host)\(port)"
+    }
+
     static func canonical(_ url: URL) -> (URL, target: String)? {
         guard Origin(url) != nil else { return nil }
         let text = url.absoluteURL.absoluteString.prefix { $0 != "#" }
@@ -78,9 +93,15 @@ struct CanonicalRequest: Sendable {
         let query = target[path.endIndex...].dropFirst()
         let canonical = withoutDots(path) + (query.isEmpty ? "" : "?" + query)
         guard canonical.utf8.allSatisfy({ (0x21...0x7E).contains($0) }),
-            let url = URL(string: text[..<authority.endIndex] + canonical)
+            let url = URL(string: text[..<authority.startIndex] + named(authority) + canonical)
         else { return nil }
         return (url, canonical)
+    }
+
+    /// An authority with its host in lower case, so that `Host` is the same wherever it is written.
+    private static func named(_ authority: Substring) -> String {
+        let start = authority.lastIndex(of: "@") ?? authority.startIndex
+        return authority[..<start] + authority[start...].lowercased()
     }
 
     /// A path without the segments `.` and `..` (RFC 3986 §5.2.4).
