@@ -62,6 +62,12 @@ package final class ScriptedTransport: HTTPTransport {
 
     package func prepared(_ request: URLRequest) -> URLRequest { transport.prepared(request) }
 
+    package func cookies(for request: URLRequest) -> String? { transport.cookies(for: request) }
+
+    package func keepCookies(of response: HTTPURLResponse, to request: URLRequest) {
+        transport.keepCookies(of: response, to: request)
+    }
+
     package func send(
         _ request: URLRequest,
         content: RequestContent

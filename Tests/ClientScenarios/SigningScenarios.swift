@@ -77,6 +77,23 @@ extension ClientScenarios {
             #expect(stand.cost == Cost(keys: 1, attestations: 1))
         }
 
+        @Test func `host and cookie are signed as they are sent`() async throws {
+            let stand = try ClientStand(
+                rules: """
+                    - { id: orders, match: { path: /orders/** }, mode: enforce,
+                        headers: [host, cookie] }
+                    """
+            )
+            defer { stand.end() }
+            let app = try stand.app { $0.assumed = nil }
+            for cookie in [nil, "own=1"] {
+                var request = try stand.request("POST", "/orders/1", "lamp")
+                request.setValue(cookie, forHTTPHeaderField: "Cookie")
+                #expect(try await app.data(for: request).1.statusCode == 200)
+            }
+            #expect(stand.cost == Cost(keys: 1, attestations: 1))
+        }
+
         @Test func `a request that was signed by an outdated plan learns from the 401`()
             async throws
         {

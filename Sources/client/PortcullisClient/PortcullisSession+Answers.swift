@@ -137,6 +137,20 @@ extension PortcullisSession {
         await prover.challenges.add(challenge)
     }
 
+    /// Keeps the cookies of an answer to a request whose cookies were signed: the system neither
+    /// sends nor keeps any for it.
+    func keepCookies(
+        of response: HTTPURLResponse,
+        _ source: TransportAnswer.Source,
+        to sent: URLRequest,
+        _ canonical: CanonicalRequest
+    ) {
+        guard source == .network, canonical.request.httpShouldHandleCookies,
+            !sent.httpShouldHandleCookies
+        else { return }
+        transport.keepCookies(of: response, to: sent)
+    }
+
     private func perform(
         _ effect: RequestMachine.Effect,
         _ proven: ProvenRequest,

@@ -150,6 +150,7 @@ extension PortcullisSession {
                 delegate: delegate
             )
             proven.lease?.end()
+            keepCookies(of: sent.response, sent.source, to: proven.request, canonical)
             if redirects < configuration.limits.redirects,
                 let redirect = Redirect(sent.response, to: canonical),
                 let next = CanonicalRequest(redirect.request)

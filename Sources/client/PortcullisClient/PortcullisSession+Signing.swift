@@ -11,6 +11,11 @@ extension PortcullisSession {
     /// time: nobody here knows when its answer has come. Hand each answer to
     /// ``signAgain(_:after:)``: where the plan is outdated, that is how the next request is right.
     ///
+    /// Cookies that the route signs are those of this session's transport, and its request takes no
+    /// others. Where the sender has another cookie storage, write the field `Cookie` yourself. On
+    /// Linux, URLSession sends the cookies of its own storage whatever a request says: give the
+    /// sender a configuration whose `httpCookieStorage` is `nil`.
+    ///
     /// Its cache policy is one by which no cache answers: what the gateway said to an earlier
     /// request would be obeyed again.
     ///
@@ -69,6 +74,7 @@ extension PortcullisSession {
         to signed: SignedRequest,
         _ machine: inout RequestMachine
     ) async -> RequestMachine.Step {
+        keepCookies(of: response, .network, to: signed.request, signed.canonical)
         let proven = ProvenRequest(
             request: signed.request,
             proof: signed.proof,

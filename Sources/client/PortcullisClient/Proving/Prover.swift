@@ -228,6 +228,9 @@ final class Prover: Sendable {
                 OwnFields.setContentDigest(content.digest, in: &settled)
             }
             OwnFields.settle(headers, in: &settled, hasContent: !content.isEmpty)
+            if headers.contains("cookie") {
+                OwnFields.settleCookies(transport.cookies(for: settled), in: &settled)
+            }
         }
         return settled
     }

@@ -13,6 +13,16 @@ public protocol HTTPTransport: Sendable {
     /// those of a session's configuration. What the request has already stays.
     func prepared(_ request: URLRequest) -> URLRequest
 
+    /// The cookies that the transport would send with a request, as the value of `Cookie`; `nil`
+    /// for none. Where a route signs that field, they are signed and sent, and no others.
+    func cookies(for request: URLRequest) -> String?
+
+    /// Keeps the cookies that an answer sets, where the transport would keep them by itself.
+    ///
+    /// It is called for requests whose cookies were signed: their `httpShouldHandleCookies` is
+    /// `false`, so that nothing adds a cookie after the signature.
+    func keepCookies(of response: HTTPURLResponse, to request: URLRequest)
+
     /// Sends a request and returns when the head of its answer is there.
     ///
     /// - Parameters:
@@ -40,6 +50,12 @@ public protocol HTTPTransport: Sendable {
 extension HTTPTransport {
     /// Adds nothing.
     public func prepared(_ request: URLRequest) -> URLRequest { request }
+
+    /// None.
+    public func cookies(for request: URLRequest) -> String? { nil }
+
+    /// Keeps none.
+    public func keepCookies(of response: HTTPURLResponse, to request: URLRequest) {}
 
     /// Tells the delegate nothing.
     public func send(

@@ -44,10 +44,20 @@ enum OwnFields {
                 request.setValue("identity", forHTTPHeaderField: "Accept-Encoding")
             case "user-agent":
                 request.setValue("PortcullisClient", forHTTPHeaderField: "User-Agent")
-            case "cookie": request.httpShouldHandleCookies = false
             default: break
             }
         }
+    }
+
+    /// Writes the cookies that are sent into the request, and keeps URLSession from adding or
+    /// replacing any after the signature. A field that the caller wrote stays as it is.
+    ///
+    /// - cookies: those of the transport's jar.
+    static func settleCookies(_ cookies: String?, in request: inout URLRequest) {
+        if request.httpShouldHandleCookies, request.value(forHTTPHeaderField: "Cookie") == nil {
+            request.setValue(cookies, forHTTPHeaderField: "Cookie")
+        }
+        request.httpShouldHandleCookies = false
     }
 
     /// The user's languages, the first one first: `de-CH, en;q=0.9`.

@@ -16,6 +16,7 @@ public final class URLSessionTransport: HTTPTransport {
 
     private let session: URLSession
     private let delegate: TransportDelegate
+    private let jar: CookieJar
 
     /// A transport.
     ///
@@ -33,6 +34,13 @@ public final class URLSessionTransport: HTTPTransport {
         authentication: Authentication? = nil
     ) {
         delegate = TransportDelegate(bytesMax: bufferedBytes, authentication: authentication)
+        jar = CookieJar(configuration)
+        #if canImport(FoundationNetworking)
+            // With a storage it sends and keeps cookies whatever `httpShouldHandleCookies` says, in
+            // place of the request's own. So that is done here.
+            let configuration = configuration.copy() as? URLSessionConfiguration ?? configuration
+            configuration.httpCookieStorage = nil
+        #endif
         session = URLSession(configuration: configuration, delegate: delegate, delegateQueue: nil)
     }
 
@@ -51,6 +59,14 @@ public final class URLSessionTransport: HTTPTransport {
         return request
     }
 
+    /// The cookies of the configuration's storage for the request's URL.
+    public func cookies(for request: URLRequest) -> String? { jar.field(for: request.url) }
+
+    /// Puts the cookies that an answer sets into the configuration's storage, by its policy.
+    public func keepCookies(of response: HTTPURLResponse, to request: URLRequest) {
+        jar.keep(response, to: request)
+    }
+
     /// Sends a request and returns when the head of its answer is there.
     public func send(
         _ request: URLRequest,
@@ -67,6 +83,12 @@ public final class URLSessionTransport: HTTPTransport {
         content: RequestContent,
         delegate watching: (any URLSessionTaskDelegate)?
     ) async throws -> TransportAnswer {
+        #if canImport(FoundationNetworking)
+            var request = request
+            if request.httpShouldHandleCookies, request.value(forHTTPHeaderField: "Cookie") == nil {
+                request.setValue(cookies(for: request), forHTTPHeaderField: "Cookie")
+            }
+        #endif
         // Upload tasks, because URLSession puts no `Content-Type` of its own into them.
         let task: URLSessionTask =
             switch content {
@@ -79,18 +101,24 @@ public final class URLSessionTransport: HTTPTransport {
         #if !canImport(FoundationNetworking)
             watching?.urlSession?(session, didCreateTask: task)
         #endif
-        return try await withTaskCancellationHandler {
+        return try await withTaskCancellationHandler { [request] in
             let response = try await exchange.response()
+            let source = CachedAnswer.source(
+                of: response,
+                to: request,
+                session.configuration.urlCache
+            )
+            #if canImport(FoundationNetworking)
+                if source == .network, request.httpShouldHandleCookies {
+                    keepCookies(of: response, to: request)
+                }
+            #endif
             // The answer keeps the session alive until it was read.
             let reading = TransportReading(exchange, transport: self)
             return TransportAnswer(
                 response: response,
                 content: AnswerContent { try await reading.next() },
-                source: CachedAnswer.source(
-                    of: response,
-                    to: request,
-                    session.configuration.urlCache
-                )
+                source: source
             )
         } onCancel: {
             exchange.cancel()
