@@ -20,6 +20,9 @@ public enum PortcullisError: Error, Hashable, Sendable {
     case contextUnfit
     /// A new key is needed, and none may be attested today: ``PortcullisLimits/keysPerDay``.
     case keysExhausted
+    /// The call asked for ``SendingCondition/proof``, and none could be made, for this reason.
+    /// Nothing of the request was sent without one.
+    case proofUnavailable(Proof.Absence)
 }
 
 extension PortcullisError: LocalizedError {
@@ -36,6 +39,8 @@ extension PortcullisError: LocalizedError {
         case .answerTooLarge:
             "The answer is longer than `answerBytes`, or for a download than `downloadBytes`."
         case .contextUnfit: "The context of an enrolment has no byte, or more than 256."
+        case .proofUnavailable(let absence):
+            "The request was not sent, since it can't be proven now: \(absence.words)."
         case .keysExhausted: "No other key may be attested on this device today."
         }
     }

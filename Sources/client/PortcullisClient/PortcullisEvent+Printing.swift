@@ -47,7 +47,8 @@ extension EnrolmentHold.Cause {
 }
 
 extension Proof.Absence {
-    fileprivate var words: String {
+    /// The reason, as the end of a sentence.
+    var words: String {
         switch self {
         case .notAsked: "its route asks for none"
         case .otherOrigin: "its address is none of the gateway's"

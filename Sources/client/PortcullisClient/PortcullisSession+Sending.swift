@@ -121,7 +121,7 @@ extension PortcullisSession {
         return try await exchange(request, content, delegate)
     }
 
-    private func collected(
+    func collected(
         _ answer: (AnswerContent, ProvenResponse)
     ) async throws -> (Data, ProvenResponse) {
         let data = try await answer.0.collected(atMost: configuration.limits.answerBytes)
@@ -130,18 +130,27 @@ extension PortcullisSession {
 
     // MARK: The life of a request
 
-    private func exchange(
+    func exchange(
         _ request: URLRequest,
         _ content: ReplayableContent,
-        _ delegate: (any URLSessionTaskDelegate)?
+        _ delegate: (any URLSessionTaskDelegate)?,
+        requiring condition: SendingCondition = .nothing
     ) async throws -> (AnswerContent, ProvenResponse) {
         guard var canonical = CanonicalRequest(request) else { throw PortcullisError.urlUnfit }
         var content = content
         var machine = machine(for: request)
+        machine.requiresProof = condition == .proof
         var tries = 0
         var redirects = 0
         while true {
             let proven = await prove(canonical, content, &machine)
+            if condition == .proof, case .none(let absence) = proven.proof {
+                let step = machine.remained(without: absence, now: configuration.clock.now)
+                guard try await waits(for: step, &machine) else {
+                    throw PortcullisError.proofUnavailable(absence)
+                }
+                continue
+            }
             tries += 1
             try content.checkUnchanged()
             let sent = try await transport.send(
@@ -160,6 +169,7 @@ extension PortcullisSession {
                 canonical = next
                 if !redirect.keepsContent { content = .none }
                 machine = self.machine(for: request, machine.patience)
+                machine.requiresProof = condition == .proof
             } else {
                 let facts = facts(of: sent.response, sent.source, to: canonical)
                 let step = await settle(facts, proven, canonical, &machine)

@@ -52,7 +52,7 @@ extension PortcullisSession {
         _ signed: SignedRequest,
         after response: HTTPURLResponse
     ) async throws -> SignedRequest? {
-        var machine = signed.machine
+        var machine = machine(goingOnWith: signed)
         let step = await step(after: response, to: signed, &machine)
         guard try await waits(for: step, &machine) else { return nil }
         try signed.content.checkUnchanged()
@@ -65,8 +65,20 @@ extension PortcullisSession {
     ///
     /// Hand an answer either in here or to ``signAgain(_:after:)``, which learns the same.
     public func learn(from response: HTTPURLResponse, to signed: SignedRequest) async {
-        var machine = signed.machine
+        var machine = machine(goingOnWith: signed)
         _ = await step(after: response, to: signed, &machine)
+    }
+
+    /// The life of a request that was signed here, or in an earlier process.
+    private func machine(goingOnWith signed: SignedRequest) -> RequestMachine {
+        let limits = configuration.limits
+        let timeout = signed.canonical.request.timeoutInterval
+        return RequestMachine(
+            limits: limits,
+            usesSessions: usesSessions,
+            patience: signed.patience ?? Patience(limits, timeout: timeout),
+            progress: signed.progress
+        )
     }
 
     private func step(

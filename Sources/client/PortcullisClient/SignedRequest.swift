@@ -1,4 +1,5 @@
 #if canImport(FoundationNetworking)
+    import Foundation
     public import FoundationNetworking
 #else
     public import Foundation
@@ -9,10 +10,15 @@
 /// It belongs to the moment: a challenge lives for minutes, and the proof is good for one try. A
 /// system that sends it again by itself, as background sessions do, is answered 401. Then
 /// ``PortcullisSession/signAgain(_:after:)`` makes the next one.
+///
+/// It can be encoded, so that ``PortcullisSession/signAgain(_:after:)`` works in a process that is
+/// launched for the answer. What is encoded holds the content, where that is in memory, and all
+/// fields, credentials included: keep it where only the app reads it.
 public struct SignedRequest: Sendable {
     /// What to send, as it stands. Where it was made for a file, upload that file with it.
     public let request: URLRequest
-    /// What it carries.
+    /// What it carries. `.none(.enrolling)` where the key is not enrolled yet, and is being
+    /// enrolled: ``PortcullisSession/sign(_:)-(URLRequest)`` has begun that, without an answer.
     public let proof: Proof
     /// Whether it carries a device token.
     public let deviceToken: DeviceTokenOutcome
@@ -20,7 +26,9 @@ public struct SignedRequest: Sendable {
     let canonical: CanonicalRequest
     let content: ReplayableContent
     let session: String?
-    let machine: RequestMachine
+    let progress: RequestMachine.Progress
+    /// How much longer it waits; `nil` in another process, where its time begins again.
+    let patience: Patience?
 
     init(
         _ proven: ProvenRequest,
@@ -33,6 +41,101 @@ public struct SignedRequest: Sendable {
         proof = proven.proof
         deviceToken = proven.deviceToken
         session = proven.session
-        (self.canonical, self.content, self.machine) = (canonical, content, machine)
+        (self.canonical, self.content) = (canonical, content)
+        (progress, patience) = (machine.progress, machine.patience)
+    }
+}
+
+extension SignedRequest: Codable {
+    /// A request without its content.
+    private struct Head: Codable {
+        let url: URL
+        let method: String
+        let fields: [String: String]
+        let timeout: Double
+        let cachePolicy: UInt
+        let serviceType: UInt
+        let allowsCellular: Bool
+        let handlesCookies: Bool
+    }
+
+    private enum Key: String, CodingKey {
+        case version, request, canonical, content, isAttached, proof, deviceToken, session, progress
+    }
+
+    private static let version = 1
+
+    /// Reads a request that another process has signed.
+    ///
+    /// - Throws: `DecodingError` where it is none of this version.
+    public init(from decoder: any Decoder) throws {
+        let values = try decoder.container(keyedBy: Key.self)
+        let unfit = { (key: Key) in
+            DecodingError.dataCorruptedError(
+                forKey: key,
+                in: values,
+                debugDescription: "This version of the library can't go on with it."
+            )
+        }
+        guard try values.decode(Int.self, forKey: .version) == Self.version else {
+            throw unfit(.version)
+        }
+        var request = Self.request(try values.decode(Head.self, forKey: .request))
+        let caller = Self.request(try values.decode(Head.self, forKey: .canonical))
+        guard let canonical = CanonicalRequest(caller, isHandshake: true) else {
+            throw unfit(.canonical)
+        }
+        content = try values.decode(ReplayableContent.self, forKey: .content)
+        let isAttached = try values.decode(Bool.self, forKey: .isAttached)
+        if isAttached, case .data(let data) = content.content { request.httpBody = data }
+        (self.request, self.canonical) = (request, canonical)
+        proof = try values.decode(Proof.self, forKey: .proof)
+        deviceToken = try values.decode(DeviceTokenOutcome.self, forKey: .deviceToken)
+        session = try values.decodeIfPresent(String.self, forKey: .session)
+        progress = try values.decode(RequestMachine.Progress.self, forKey: .progress)
+        patience = nil
+    }
+
+    /// Writes what another process needs in order to send the request, or to sign it again.
+    ///
+    /// - Throws: ``PortcullisError/contentUnreadable`` for a request that was made with a stream:
+    ///   its temporary file goes with this process. Sign it for a file.
+    public func encode(to encoder: any Encoder) throws {
+        var values = encoder.container(keyedBy: Key.self)
+        try values.encode(Self.version, forKey: .version)
+        try values.encode(try Self.head(request), forKey: .request)
+        try values.encode(try Self.head(canonical.request), forKey: .canonical)
+        try values.encode(content, forKey: .content)
+        try values.encode(request.httpBody != nil, forKey: .isAttached)
+        try values.encode(proof, forKey: .proof)
+        try values.encode(deviceToken, forKey: .deviceToken)
+        try values.encodeIfPresent(session, forKey: .session)
+        try values.encode(progress, forKey: .progress)
+    }
+
+    private static func head(_ request: URLRequest) throws -> Head {
+        guard let url = request.url else { throw PortcullisError.urlUnfit }
+        return Head(
+            url: url,
+            method: request.httpMethod ?? "GET",
+            fields: request.allHTTPHeaderFields ?? [:],
+            timeout: request.timeoutInterval,
+            cachePolicy: request.cachePolicy.rawValue,
+            serviceType: request.networkServiceType.rawValue,
+            allowsCellular: request.allowsCellularAccess,
+            handlesCookies: request.httpShouldHandleCookies
+        )
+    }
+
+    private static func request(_ head: Head) -> URLRequest {
+        var request = URLRequest(url: head.url)
+        request.httpMethod = head.method
+        request.allHTTPHeaderFields = head.fields
+        request.timeoutInterval = head.timeout
+        request.cachePolicy = .init(rawValue: head.cachePolicy) ?? request.cachePolicy
+        request.networkServiceType = .init(rawValue: head.serviceType) ?? .default
+        request.allowsCellularAccess = head.allowsCellular
+        request.httpShouldHandleCookies = head.handlesCookies
+        return request
     }
 }

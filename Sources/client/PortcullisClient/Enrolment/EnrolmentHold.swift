@@ -1,9 +1,9 @@
 public import Foundation
 
 /// Why no key is enrolled now, and until when none is tried.
-public struct EnrolmentHold: Hashable, Sendable {
+public struct EnrolmentHold: Hashable, Sendable, Codable {
     /// What holds it.
-    public enum Cause: Hashable, Sendable {
+    public enum Cause: Hashable, Sendable, Codable {
         /// Apple's service is not reached or busy. The same key is tried again.
         case appleUnavailable
         /// The device's service failed.

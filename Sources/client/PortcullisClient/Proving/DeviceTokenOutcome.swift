@@ -3,7 +3,7 @@
 /// A rule with `device` asks for one beside the proof. Nothing is thrown where there is none: the
 /// request is sent without, and the gateway's rule decides. One that enforces answers 400
 /// `device-token-missing`.
-public enum DeviceTokenOutcome: Hashable, Sendable {
+public enum DeviceTokenOutcome: Hashable, Sendable, Codable {
     /// The route asks for none, or the request carried no proof.
     case notAsked
     /// A new one went with the request.

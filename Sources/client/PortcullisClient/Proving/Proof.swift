@@ -1,5 +1,5 @@
 /// What a request carried to prove where it comes from.
-public enum Proof: Hashable, Sendable {
+public enum Proof: Hashable, Sendable, Codable {
     /// An assertion by this key.
     case assertion(keyID: String)
     /// A signature with the secret of a session that this key opened.
@@ -8,7 +8,7 @@ public enum Proof: Hashable, Sendable {
     case none(Absence)
 
     /// Why a request was sent without proof.
-    public enum Absence: Hashable, Sendable {
+    public enum Absence: Hashable, Sendable, Codable {
         /// The route asks for none.
         case notAsked
         /// The address is none of the gateway's. A proof is never sent there.

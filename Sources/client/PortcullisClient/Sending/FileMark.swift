@@ -2,10 +2,11 @@ import Foundation
 
 /// By what a file is known to be the same as before: which file it is, its size, and when it was
 /// written last.
-struct FileMark: Hashable, Sendable {
+struct FileMark: Hashable, Sendable, Codable {
     private let number: Int?
     private let size: UInt64?
-    private let written: Date?
+    /// In seconds since 2001, by its bits: no encoding may round it.
+    private let written: UInt64?
 
     /// - Throws: ``PortcullisError/contentUnreadable``.
     init(_ file: URL) throws {
@@ -16,6 +17,7 @@ struct FileMark: Hashable, Sendable {
         }
         number = (attributes[.systemFileNumber] as? NSNumber)?.intValue
         size = (attributes[.size] as? NSNumber)?.uint64Value
-        written = attributes[.modificationDate] as? Date
+        let date = attributes[.modificationDate] as? Date
+        written = date?.timeIntervalSinceReferenceDate.bitPattern
     }
 }

@@ -159,3 +159,34 @@ struct ReplayableContent: Sendable {
         return Data(bytes[..<read])
     }
 }
+
+extension ReplayableContent: Codable {
+    private enum Key: String, CodingKey { case data, file, digest, mark }
+
+    init(from decoder: any Decoder) throws {
+        let values = try decoder.container(keyedBy: Key.self)
+        digest = Array(try values.decode(Data.self, forKey: .digest))
+        mark = try values.decodeIfPresent(FileMark.self, forKey: .mark)
+        file = nil
+        if let url = try values.decodeIfPresent(URL.self, forKey: .file) {
+            content = .file(url)
+        } else {
+            let data = try values.decodeIfPresent(Data.self, forKey: .data)
+            content = data.map(RequestContent.data) ?? .none
+        }
+    }
+
+    /// - Throws: ``PortcullisError/contentUnreadable`` for a stream's file, which goes with this
+    ///   process.
+    func encode(to encoder: any Encoder) throws {
+        guard file == nil else { throw PortcullisError.contentUnreadable }
+        var values = encoder.container(keyedBy: Key.self)
+        try values.encode(Data(digest), forKey: .digest)
+        try values.encodeIfPresent(mark, forKey: .mark)
+        switch content {
+        case .none: break
+        case .data(let data): try values.encode(data, forKey: .data)
+        case .file(let url): try values.encode(url.absoluteURL, forKey: .file)
+        }
+    }
+}

@@ -71,19 +71,34 @@ struct RequestMachine: Sendable {
     /// What the next try does, whatever is known of the route.
     private enum Insistence { case none, onNothing, onAssertion }
 
-    private var tries = 0
-    /// How often it was asked what the route signs.
-    private var questions = 0
+    /// How far it came, so that it can go on in another process.
+    struct Progress: Hashable, Sendable, Codable {
+        fileprivate var tries = 0
+        /// How often it was asked what the route signs.
+        fileprivate var questions = 0
+        fileprivate var hasAskedBare = false
+        fileprivate var hasForgottenKey = false
+        fileprivate var hasBeenRefused = false
+        /// How often it was sent while its key was being enrolled.
+        fileprivate var unfinished = 0
+
+        fileprivate mutating func count(_ proof: Proof) {
+            switch proof {
+            case .none(.routeUnknown), .none(.notAsked): questions += 1
+            case .none(.enrolling): unfinished += 1
+            case .assertion, .session, .none: tries += 1
+            }
+        }
+    }
+
+    private(set) var progress: Progress
     private let limits: PortcullisLimits
     private let usesSessions: Bool
     private var insistence = Insistence.none
-    private var hasAskedBare = false
-    private var hasForgottenKey = false
-    private var hasBeenRefused = false
-    /// How often it was sent while its key was being enrolled.
-    private var unfinished = 0
     /// How much longer it waits.
     var patience: Patience
+    /// Whether it is never sent without a proof, not even to ask.
+    var requiresProof = false
     /// Whether the request waits until its key is enrolled. One that its rule forwards in any case
     /// goes at once, and the key is enrolled beside it.
     private(set) var waitsForKey = true
@@ -92,9 +107,14 @@ struct RequestMachine: Sendable {
     /// comes where enrolments end before their time, as with a reset.
     private static let unfinishedMax = 8
 
-    init(limits: PortcullisLimits, usesSessions: Bool, patience: Patience) {
+    init(
+        limits: PortcullisLimits,
+        usesSessions: Bool,
+        patience: Patience,
+        progress: Progress = Progress()
+    ) {
         (self.limits, self.usesSessions) = (limits, usesSessions)
-        self.patience = patience
+        (self.patience, self.progress) = (patience, progress)
     }
 
     // MARK: Before it is sent
@@ -111,7 +131,7 @@ struct RequestMachine: Sendable {
         isOwnOrigin: Bool,
         observes: Bool = false
     ) -> Want {
-        waitsForKey = !observes || hasBeenRefused
+        waitsForKey = !observes || progress.hasBeenRefused || requiresProof
         guard isOwnOrigin else { return .nothing(.otherOrigin) }
         if insistence == .onNothing { return .nothing(.routeUnknown) }
         switch knowledge {
@@ -136,14 +156,10 @@ struct RequestMachine: Sendable {
         now: Date
     ) -> Verdict {
         insistence = .none
-        switch proof {
-        case .none(.routeUnknown), .none(.notAsked): questions += 1
-        case .none(.enrolling): unfinished += 1
-        case .assertion, .session, .none: tries += 1
-        }
+        progress.count(proof)
         if case .none(.otherOrigin) = proof { return Verdict(step: .deliver) }
         if let refusal = answer.refusal {
-            hasBeenRefused = true
+            progress.hasBeenRefused = true
             return refusedToken(refusal.reason, deviceToken)
                 ?? refused(refusal, answer, proof, now)
         }
@@ -160,9 +176,20 @@ struct RequestMachine: Sendable {
         return verdict
     }
 
+    /// What is done with a request that must not be sent without a proof, and has none.
+    ///
+    /// - Returns: `deliver` to give it up.
+    mutating func remained(without absence: Proof.Absence, now: Date) -> Step {
+        progress.count(.none(absence))
+        guard mayRepeat else { return .deliver }
+        return repetition(of: .none(absence), nil, now)
+    }
+
     /// With one try, a request can still ask, once, before it.
     private var mayRepeat: Bool {
-        tries < limits.tries && questions < max(limits.tries, 2) && unfinished < Self.unfinishedMax
+        let tries = limits.tries
+        return progress.tries < tries && progress.questions < max(tries, 2)
+            && progress.unfinished < Self.unfinishedMax
     }
 
     /// What a refusal of the device token means, where a new token helps.
@@ -197,8 +224,8 @@ struct RequestMachine: Sendable {
             guard let keyID = proof.keyID else { break }
             verdict.effects.append(.forgetKey(keyID, reason: refusal.reason))
             // A second key for one request would not be the last.
-            if mayRepeat, !hasForgottenKey { verdict.step = .again }
-            hasForgottenKey = true
+            if mayRepeat, !progress.hasForgottenKey { verdict.step = .again }
+            progress.hasForgottenKey = true
         case .signAgain:
             verdict.effects += effects(of: refusal.reason, proof)
             if mayRepeat { verdict.step = repetition(of: proof, answer.lesson, now) }
@@ -255,8 +282,10 @@ struct RequestMachine: Sendable {
     /// Not what the rule signs: the plan may be outdated. Without proof, the rule says what it
     /// signs.
     private mutating func mismatched(_ proof: Proof) -> Step {
-        guard case .assertion = proof, !hasAskedBare, mayRepeat else { return .deliver }
-        hasAskedBare = true
+        guard case .assertion = proof, !progress.hasAskedBare, !requiresProof, mayRepeat else {
+            return .deliver
+        }
+        progress.hasAskedBare = true
         insistence = .onNothing
         return .again
     }

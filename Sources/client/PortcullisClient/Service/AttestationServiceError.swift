@@ -4,7 +4,9 @@ public import Foundation
 /// `DCError`.
 ///
 /// What the client does about each is Apple's advice ("Establishing your app's integrity").
-public enum AttestationServiceError: String, Error, Hashable, Sendable, CaseIterable {
+public enum AttestationServiceError: String, Error, Hashable, Sendable, CaseIterable,
+    Codable
+{
     /// This device or this kind of process can't attest.
     case featureUnsupported = "feature-unsupported"
     /// An argument was refused. Some devices answer every assertion with it.

@@ -1,0 +1,115 @@
+import Foundation
+import Testing
+
+@testable import PortcullisClient
+
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
+/// Signed requests that are answered after their process has ended.
+@Suite struct SignedRequestTests {
+    private static let content = Data("lamp".utf8)
+
+    private func file() throws -> URL {
+        let file = try TemporaryFile()
+        try file.append(Self.content)
+        return try file.handOver()
+    }
+
+    /// What another process reads.
+    private func relaunched(_ signed: SignedRequest) throws -> SignedRequest {
+        try JSONDecoder().decode(SignedRequest.self, from: JSONEncoder().encode(signed))
+    }
+
+    /// The session of that process.
+    private func nextSession(_ bench: Bench) throws -> PortcullisSession {
+        try Bench.session(bench.service, bench.store, bench.clock, bench.gateway)
+    }
+
+    @Test func `what was signed is the same in another process`() async throws {
+        let bench = try Bench()
+        var request = try Bench.request("/a?b=c", "POST")
+        request.setValue("x", forHTTPHeaderField: "X-Own")
+        request.timeoutInterval = 7
+        request.httpShouldHandleCookies = false
+        request.httpBody = Self.content
+        let signed = try await bench.session.sign(request)
+        let read = try relaunched(signed)
+        #expect(read.request.url == signed.request.url)
+        #expect(read.request.httpMethod == "POST")
+        #expect(read.request.allHTTPHeaderFields == signed.request.allHTTPHeaderFields)
+        #expect(read.request.httpBody == Self.content)
+        #expect(read.request.timeoutInterval == 7)
+        #expect(!read.request.httpShouldHandleCookies)
+        #expect(read.request.cachePolicy == signed.request.cachePolicy)
+        #expect(read.proof == signed.proof)
+        #expect(read.proof.keyID != nil)
+        #expect(read.deviceToken == signed.deviceToken)
+        let answer = try await bench.gateway.send(read.request, content: .data(Self.content))
+        #expect(answer.response.statusCode == 200)
+    }
+
+    @Test func `a background upload is signed again after a relaunch, until its tries are over`()
+        async throws
+    {
+        let file = try file()
+        defer { try? FileManager.default.removeItem(at: file) }
+        let bench = try Bench()
+        var signed = try await bench.session.sign(Bench.request("/a", "PUT"), fromFile: file)
+        _ = try await bench.gateway.send(signed.request, content: .file(file))
+        var tries = 1
+        while tries < 10 {
+            // The system sends it twice: the second time its proof is spent.
+            _ = try await bench.gateway.send(signed.request, content: .file(file))
+            let refused = try await bench.gateway.send(signed.request, content: .file(file))
+            #expect(refused.response.statusCode == 401)
+            let next = try await nextSession(bench)
+                .signAgain(relaunched(signed), after: refused.response)
+            guard let next else { break }
+            #expect(next.proof.keyID == signed.proof.keyID)
+            signed = next
+            tries += 1
+        }
+        #expect(tries == PortcullisLimits().tries)
+        #expect(await bench.counts == [1, 1])
+    }
+
+    @Test func `a file that was changed before the relaunch is not signed again`() async throws {
+        let file = try file()
+        defer { try? FileManager.default.removeItem(at: file) }
+        let bench = try Bench()
+        let signed = try await bench.session.sign(Bench.request("/a", "PUT"), fromFile: file)
+        _ = try await bench.gateway.send(signed.request, content: .file(file))
+        let refused = try await bench.gateway.send(signed.request, content: .file(file))
+        let read = try relaunched(signed)
+        try Data("newer".utf8).write(to: file)
+        let session = try nextSession(bench)
+        await #expect(throws: PortcullisError.contentChanged) {
+            _ = try await session.signAgain(read, after: refused.response)
+        }
+    }
+
+    @Test func `the handshake of a WebSocket is one after a relaunch`() async throws {
+        let bench = try Bench()
+        var request = try Bench.request("/a")
+        request.url = try Bench.url(FakeGateway.origin.replacing("http", with: "ws") + "/a")
+        let read = try relaunched(try await bench.session.sign(request))
+        #expect(read.request.url?.scheme == "wss")
+    }
+
+    @Test func `a stream ends with its process, and other versions are refused`() async throws {
+        let bench = try Bench()
+        var request = try Bench.request("/a", "POST")
+        request.httpBodyStream = InputStream(data: Self.content)
+        let streamed = try await bench.session.sign(request)
+        #expect(throws: PortcullisError.contentUnreadable) { try JSONEncoder().encode(streamed) }
+        let bytes = try JSONEncoder().encode(try await bench.session.sign(Bench.request("/a")))
+        let text = String(decoding: bytes, as: UTF8.self)
+        let newer = text.replacing("\"version\":1", with: "\"version\":2")
+        #expect(newer != text)
+        #expect(throws: DecodingError.self) {
+            try JSONDecoder().decode(SignedRequest.self, from: Data(newer.utf8))
+        }
+    }
+}
