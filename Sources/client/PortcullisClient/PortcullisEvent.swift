@@ -37,3 +37,80 @@ public enum PortcullisEvent: Hashable, Sendable {
     /// the store all the time, or ``EnrolmentStore/replace(_:with:)`` always returns `false`.
     case storeContended
 }
+
+extension PortcullisEvent: CustomStringConvertible {
+    /// A sentence for a log. It leaves key ids out: they are the same in all requests of an
+    /// install.
+    public var description: String {
+        switch self {
+        case .keyGenerated: "The service made a key."
+        case .attestationRequested: "The service was asked to attest a key."
+        case .enrolled: "The gateway has enrolled the key."
+        case .enrolmentHeld(let hold):
+            "No key is enrolled before \(hold.until): \(hold.cause.words)."
+        case .keyForgotten(_, let reason): "A key was forgotten: \(reason)."
+        case .signingDelayed(let time):
+            "The service can't sign now. It is asked again at \(time)."
+        case .sessionOpened: "A session was opened."
+        case .refused(let refusal):
+            "The gateway refused a request: \(refusal.reason), next is \(refusal.next.rawValue)."
+        case .unproven(let absence): "A request is sent without proof: \(absence.words)."
+        case .withoutDeviceToken(let outcome):
+            "A request is sent without a device token: \(outcome.words)."
+        case .routeLearned(let route): "It was learned what a route signs: \(route)."
+        case .planFetched: "Another plan came from the gateway."
+        case .planIgnored(let error):
+            "What came as the plan is none: \(error.localizedDescription)"
+        case .planUnavailable(let time):
+            "The gateway gave no plan. It is asked again at \(time)."
+        case .storeFailed: "The store could not be read or written."
+        case .storeContended: "The store held another record each time that one was written."
+        }
+    }
+}
+
+extension EnrolmentHold.Cause {
+    fileprivate var words: String {
+        switch self {
+        case .appleUnavailable: "Apple is not reached or busy"
+        case .serviceFailed(let error): "the device's service failed, \(error.rawValue)"
+        case .throttled: "the gateway admits no more enrolments now"
+        case .gatewayUnavailable: "the gateway was not reached or failed"
+        case .keysLost: "keys were lost or refused several times"
+        case .dailyCap: "a day allows no more keys"
+        case .contextUnfit: "the context has no byte, or more than 256"
+        case .refused(let reason): "the gateway does not admit this app or device, \(reason)"
+        }
+    }
+}
+
+extension Proof.Absence {
+    /// The reason, as the end of a sentence.
+    var words: String {
+        switch self {
+        case .notAsked: "its route asks for none"
+        case .otherOrigin: "its address is none of the gateway's"
+        case .routeUnknown: "it is not known what its route signs"
+        case .unsupported: "this device or process can't attest"
+        case .serviceFailed(let error): "the device's service failed, \(error.rawValue)"
+        case .enrolling: "its key is being enrolled"
+        case .enrolmentHeld(let hold):
+            "no key is enrolled before \(hold.until), \(hold.cause.words)"
+        case .challengeUnavailable: "the gateway gave no challenge in time"
+        case .storeUnavailable: "the store can't be read or written"
+        case .requestUnfit: "it can't be signed as its route asks"
+        case .closed: "its session was closed"
+        }
+    }
+}
+
+extension DeviceTokenOutcome {
+    fileprivate var words: String {
+        switch self {
+        case .notAsked: "its route asks for none"
+        case .sent: "one went with it"
+        case .failed(let error): "the device's service failed, \(error.rawValue)"
+        case .keptBack: "others could read it over plain HTTP"
+        }
+    }
+}

@@ -15,3 +15,22 @@ public struct SystemClock: ClientClock {
         try await Task.sleep(for: .seconds(seconds))
     }
 }
+
+/// The time, and waiting for it. Tests bring one of their own.
+public protocol ClientClock: Sendable {
+    /// The time of day.
+    var now: Date { get }
+
+    /// Returns at a time, at once when that has passed.
+    ///
+    /// - Throws: `CancellationError` when the task was cancelled.
+    func wait(until time: Date) async throws
+}
+
+extension Duration {
+    /// In seconds, as ``ClientClock`` and `Date` count.
+    var seconds: Double {
+        let (seconds, attoseconds) = components
+        return Double(seconds) + Double(attoseconds) / 1e18
+    }
+}

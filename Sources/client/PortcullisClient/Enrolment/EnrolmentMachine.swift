@@ -1,4 +1,5 @@
 import Foundation
+import RequestBinding
 
 /// From no key to an enrolled one: the states are those of the record, and each event returns what
 /// is done next. The driver keeps the record before it does that.
@@ -305,4 +306,21 @@ struct EnrolmentMachine: Sendable {
         record.attestations = recent(record.attestations)
         record.losses = recent(record.losses)
     }
+}
+
+/// What the gateway gave for one enrolment: the challenge that Apple signs, and what is bound to
+/// the key with it.
+struct EnrolmentGrant: Hashable, Sendable, Codable {
+    /// The text of the challenge.
+    let challenge: String
+    /// What the gateway keeps with the key; `nil` for nothing.
+    let context: Data?
+    /// When the challenge ends, in seconds since 1970.
+    let until: Double
+}
+
+/// What came of asking for an enrolled key.
+enum KeyOutcome: Hashable, Sendable {
+    case key(String)
+    case none(Proof.Absence)
 }

@@ -179,3 +179,71 @@ extension PlanDraft.Demand {
         )
     }
 }
+
+/// A path pattern: `/v1/orders`, `/v1/users/*`, `/v1/files/**`.
+struct PlanPath: Hashable, Sendable {
+    private enum Segment: Hashable {
+        case literal([UInt8])
+        /// `*`: any one segment that is not empty.
+        case one
+    }
+
+    private let segments: [Segment]
+    /// Whether it ends in `**`, which takes any rest, also none: `/v1/**` takes `/v1`.
+    private let hasRest: Bool
+
+    init(_ text: String) {
+        var parts = RequestPlace.parts(text.utf8)
+        hasRest = parts.last.map { $0.elementsEqual("**".utf8) } ?? false
+        if hasRest { parts.removeLast() }
+        segments = parts.map { part in
+            part.elementsEqual("*".utf8) ? .one : .literal(RequestPlace.decoded(part))
+        }
+    }
+
+    /// Whether a path of these segments, percent-decoded, is one of them.
+    func matches(_ path: [[UInt8]]) -> Bool {
+        guard hasRest ? path.count >= segments.count : path.count == segments.count else {
+            return false
+        }
+        return zip(segments, path).allSatisfy { segment, text in
+            switch segment {
+            case .one: !text.isEmpty
+            case .literal(let literal): literal == text
+            }
+        }
+    }
+}
+
+/// A rule of a plan: which requests it is for, and what it asks of them.
+struct PlanRule: Sendable {
+    let name: String
+    /// What it asks; `nil` for nothing.
+    let requirement: SigningRequirement?
+    /// `*`, `*.example.com` or a host as ``RequestPlace`` has it.
+    private let hosts: [String]
+    /// `nil` for every method.
+    private let methods: [String]?
+    private let paths: [PlanPath]
+
+    init(_ draft: PlanDraft.Rule) throws(SigningPlanError) {
+        name = draft.name
+        requirement = try draft.demand.requirement(of: draft.name)
+        hosts = (draft.hosts ?? ["*"]).map(RequestPlace.host)
+        methods = draft.methods.flatMap { $0.contains("*") ? nil : $0 }
+        paths = (draft.paths ?? ["/**"]).map(PlanPath.init)
+    }
+
+    func matches(method: String, place: RequestPlace) -> Bool {
+        hosts.contains { Self.takes(host: place.host, $0) }
+            && (methods?.contains(method) ?? true)
+            && paths.contains { $0.matches(place.segments) }
+    }
+
+    /// `*.example.com` takes every host with a label or more in front of `example.com`.
+    static func takes(host: String, _ pattern: String) -> Bool {
+        if pattern == "*" { return true }
+        guard pattern.hasPrefix("*.") else { return pattern == host }
+        return host.hasSuffix(pattern.dropFirst()) && host.utf8.count > pattern.utf8.count - 1
+    }
+}

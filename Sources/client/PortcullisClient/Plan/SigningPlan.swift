@@ -1,4 +1,5 @@
 public import Foundation
+import RequestBinding
 
 /// What the gateway's rules ask of each route, as `portcullis plan` writes it, to be shipped with
 /// the app.
@@ -62,5 +63,53 @@ public struct SigningPlan: Sendable {
             return .rule(rule.name, requirement)
         }
         return unmatched.map(Answer.unmatched) ?? .silent
+    }
+}
+
+/// Why a text is no plan.
+public enum SigningPlanError: Error, Hashable, Sendable {
+    /// It is no JSON of a plan's shape. The text says where.
+    case malformed(String)
+    /// It is a plan of another version than 1. Take a newer client.
+    case version(Int)
+    /// A rule says something that this client does not know: its name, and what it says.
+    case unknown(rule: String, value: String)
+}
+
+extension SigningPlanError: LocalizedError {
+    /// A sentence for a log or a developer.
+    public var errorDescription: String? {
+        switch self {
+        case .malformed(let place): "The plan can't be read: \(place)"
+        case .version(let version): "The plan is of version \(version). Take a newer client."
+        case .unknown(let rule, let value):
+            "The plan's rule \(rule) says \(value), which this client does not know."
+        }
+    }
+}
+
+extension SignedParts {
+    /// The parts of these names, as plans and the gateway's answers write them; `nil` when a name
+    /// is none of them.
+    init?(names: some Sequence<some StringProtocol>) {
+        var parts: SignedParts = []
+        for name in names {
+            switch name {
+            case "method": parts.insert(.method)
+            case "target": parts.insert(.target)
+            case "body": parts.insert(.body)
+            case "challenge": parts.insert(.challenge)
+            default: return nil
+            }
+        }
+        self = parts
+    }
+
+    /// The same names.
+    var names: [String] {
+        let words: [(SignedParts, String)] = [
+            (.method, "method"), (.target, "target"), (.body, "body"), (.challenge, "challenge"),
+        ]
+        return words.filter { contains($0.0) }.map(\.1)
     }
 }

@@ -351,3 +351,92 @@ extension SigningRequirement {
         return challenge != .none || form == .challenge
     }
 }
+
+/// What a request carried to prove where it comes from.
+public enum Proof: Hashable, Sendable, Codable {
+    /// An assertion by this key.
+    case assertion(keyID: String)
+    /// A signature with the secret of a session that this key opened.
+    case session(keyID: String)
+    /// Nothing, for this reason.
+    case none(Absence)
+
+    /// Why a request was sent without proof.
+    public enum Absence: Hashable, Sendable, Codable {
+        /// The route asks for none.
+        case notAsked
+        /// The address is none of the gateway's. A proof is never sent there.
+        case otherOrigin
+        /// Neither plan nor answers say yet what the route signs.
+        case routeUnknown
+        /// This device or process can't attest. The request says so in `App-Attest-Unsupported`.
+        case unsupported
+        /// The service failed to sign, also when it was asked again, or took too long. The request
+        /// says so in `App-Attest-Unsupported`.
+        case serviceFailed(AttestationServiceError)
+        /// The key is being enrolled, and that takes longer than a request waits. A request waits
+        /// not at all where the gateway said that the route's rule only observes. Where the device
+        /// has failed twice, the request says so in `App-Attest-Unsupported`.
+        case enrolling
+        /// No enrolment is tried before a time. Where the device has failed twice, or has failed
+        /// and that time is far off, the request says so in `App-Attest-Unsupported`.
+        case enrolmentHeld(EnrolmentHold)
+        /// The gateway gave no challenge in time.
+        case challengeUnavailable
+        /// The record about the key can't be read or written now.
+        case storeUnavailable
+        /// The request can't be signed as the route asks.
+        case requestUnfit
+        /// The session was closed: ``PortcullisSession/close()``.
+        case closed
+    }
+}
+
+/// What a proof keeps from others until the head of its answer has come: the turn of a strict
+/// counter, or a place in a session's window. Ends once: when it is told to, when its time is over,
+/// at the latest when nobody has it.
+final class ProofLease: Sendable {
+    private let ending: Guarded<(@Sendable () async -> Void)?>
+    private let alarm: Guarded<Task<Void, Never>?> = Guarded(nil)
+
+    init(_ ending: @escaping @Sendable () async -> Void) { self.ending = Guarded(ending) }
+
+    /// A lease that ends by itself after some seconds.
+    convenience init(
+        atMost seconds: Double,
+        by clock: any ClientClock,
+        _ ending: @escaping @Sendable () async -> Void
+    ) {
+        self.init(ending)
+        let time = clock.now.addingTimeInterval(seconds)
+        let task = Task { [weak self] in
+            guard (try? await clock.wait(until: time)) != nil else { return }
+            self?.end()
+        }
+        alarm.withLock { $0 = task }
+    }
+
+    deinit { end() }
+
+    func end() {
+        alarm.withLock { $0 }?.cancel()
+        let ending = ending.withLock { ending in
+            defer { ending = nil }
+            return ending
+        }
+        guard let ending else { return }
+        Task { await ending() }
+    }
+}
+
+/// A request that is ready to be sent, and what it carries.
+struct ProvenRequest: Sendable {
+    var request: URLRequest
+    let proof: Proof
+    /// Whether it carries a device token.
+    var deviceToken = DeviceTokenOutcome.notAsked
+    /// The session that it belongs to.
+    var session: String?
+    /// To be ended when the head of the answer has come.
+    var lease: ProofLease?
+}

@@ -1,5 +1,6 @@
 import Crypto
-import Foundation
+import Dispatch
+public import Foundation
 
 #if canImport(FoundationNetworking)
     import FoundationNetworking
@@ -187,6 +188,57 @@ extension ReplayableContent: Codable {
         case .none: break
         case .data(let data): try values.encode(data, forKey: .data)
         case .file(let url): try values.encode(url.absoluteURL, forKey: .file)
+        }
+    }
+}
+
+/// By what a file is known to be the same as before: which file it is, its size, and when it was
+/// written last.
+struct FileMark: Hashable, Sendable, Codable {
+    private let number: Int?
+    private let size: UInt64?
+    /// In seconds since 2001, by its bits: no encoding may round it.
+    private let written: UInt64?
+
+    /// - Throws: ``PortcullisError/contentUnreadable``.
+    init(_ file: URL) throws {
+        // The attributes of a symbolic link would be those of the link.
+        let path = file.resolvingSymlinksInPath().path
+        guard let attributes = try? FileManager.default.attributesOfItem(atPath: path) else {
+            throw PortcullisError.contentUnreadable
+        }
+        number = (attributes[.systemFileNumber] as? NSNumber)?.intValue
+        size = (attributes[.size] as? NSNumber)?.uint64Value
+        let date = attributes[.modificationDate] as? Date
+        written = date?.timeIntervalSinceReferenceDate.bitPattern
+    }
+}
+
+/// The content of a request, in a form that can be sent again.
+public enum RequestContent: Hashable, Sendable {
+    /// No content.
+    case none
+    /// Content in memory.
+    case data(Data)
+    /// Content in a file, sent in pieces.
+    case file(URL)
+}
+
+/// Runs what blocks, such as reading a file, on a thread of its own: the threads that Swift's tasks
+/// share must not block. One step at a time, in order; a cancelled task begins no further step.
+struct BlockingWork: Sendable {
+    // The pool of each step is drained with it: Foundation's buffers would pile up else.
+    private let queue = DispatchQueue(
+        label: "portcullis.client.blocking",
+        autoreleaseFrequency: .workItem
+    )
+
+    func step<Result: Sendable>(_ body: @escaping @Sendable () throws -> Result) async throws
+        -> Result
+    {
+        try Task.checkCancellation()
+        return try await withCheckedThrowingContinuation { continuation in
+            queue.async { continuation.resume(with: Swift.Result(catching: body)) }
         }
     }
 }

@@ -1,7 +1,8 @@
-import Foundation
-
 #if canImport(FoundationNetworking)
-    import FoundationNetworking
+    import Foundation
+    public import FoundationNetworking
+#else
+    public import Foundation
 #endif
 
 /// One request of a URLSession: what its delegate hears, and who waits for it.
@@ -150,5 +151,93 @@ final class TransportExchange: Sendable {
         case .failure(let error): head?.resume(throwing: error)
         }
         piece?.resume(with: ending.map { nil })
+    }
+}
+
+/// What an exchange asks of its task.
+protocol TransportTask: Sendable {
+    /// Whether it can be suspended on its way, and go on where it was.
+    var canPause: Bool { get }
+
+    func resume()
+    func suspend()
+    func cancel()
+}
+
+extension URLSessionTask: TransportTask {
+    /// Not on Linux. There, a task that is suspended leaves its connection, and sends its request
+    /// again when it is resumed: the server serves it twice, and its content comes from the start
+    /// once more (swift-corelibs-foundation, `_NativeProtocol.suspend()`).
+    var canPause: Bool {
+        #if canImport(FoundationNetworking)
+            false
+        #else
+            true
+        #endif
+    }
+}
+
+/// An answer whose head has come.
+public struct TransportAnswer: Sendable {
+    /// Where an answer comes from.
+    public enum Source: Hashable, Sendable {
+        /// The server, for this request.
+        case network
+        /// A cache of this device. What the gateway said in it is not obeyed.
+        case cache
+    }
+
+    /// The head.
+    public let response: HTTPURLResponse
+    /// The content, as it comes.
+    public let content: AnswerContent
+    /// Where it comes from.
+    public let source: Source
+
+    /// An answer.
+    public init(
+        response: HTTPURLResponse,
+        content: AnswerContent,
+        source: Source = .network
+    ) {
+        (self.response, self.content, self.source) = (response, content, source)
+    }
+}
+
+/// Which of `suspend()` and `resume()` a task is told next.
+///
+/// Both are decided under a lock and called outside of it. Two threads may so decide in one order
+/// and call in the other, and a task that is told to suspend last never goes on. Hence one caller
+/// at a time tells the task, until it was told what was wanted last.
+struct TaskPace: Sendable {
+    /// What the task does.
+    enum Pace: Sendable { case running, suspended }
+
+    /// What was wanted last.
+    private(set) var wanted = Pace.running
+    private var told = Pace.running
+    private var isTelling = false
+
+    /// Wants another pace.
+    ///
+    /// - Returns: what the caller tells the task before it calls ``wasTold()``; `nil` where there
+    ///   is nothing to tell, or another caller tells it.
+    mutating func want(_ pace: Pace) -> Pace? {
+        wanted = pace
+        return isTelling ? nil : next()
+    }
+
+    /// The task was told.
+    ///
+    /// - Returns: what it is told next.
+    mutating func wasTold() -> Pace? {
+        isTelling = false
+        return next()
+    }
+
+    private mutating func next() -> Pace? {
+        guard told != wanted else { return nil }
+        (told, isTelling) = (wanted, true)
+        return wanted
     }
 }
