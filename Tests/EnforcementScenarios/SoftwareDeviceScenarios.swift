@@ -247,6 +247,10 @@ extension Scenarios {
             for damage in [AttestationDamage.otherNonce, .untrustedRoot, .otherApp, .truncated] {
                 let answer = try gateway.enrol(key, client, damage: damage)
                 #expect(answer.reason == damage.refusal.rawValue)
+                // SHA-256 of the App ID in which it was attested.
+                let foreign = AppIDHash(appID: Scenario.device.appID + ".other")
+                let named = #""app_id_sha256":["\#(Hex.text(foreign.bytes))"]"#
+                #expect(answer.text.contains(named) == (damage == .otherApp))
             }
             let config = scenario.path("portcullis.yaml")
             #expect(try scenario.portcullis("keys", "list", "--config", config).printed == "")

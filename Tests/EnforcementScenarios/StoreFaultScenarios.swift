@@ -188,6 +188,48 @@ extension Scenarios {
             #expect(!result.complained.contains("listening"))
         }
 
+        @Test(arguments: [true, false])
+        func `a start on a full disk waits for room, and serves once there is some`(
+            hasDatabase: Bool
+        ) throws {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            let origin = try scenario.origin()
+            let folder = scenario.path("disk")
+            try FileManager.default.createDirectory(
+                atPath: folder,
+                withIntermediateDirectories: false
+            )
+            try scenario.configure(
+                origin: "127.0.0.1:\(origin.port)",
+                rules: Self.rules,
+                store: "disk/portcullis.db"
+            )
+            guard let outer = try scenario.onMount("-t tmpfs -o size=1m tmpfs", folder),
+                let program = Scenario.program
+            else { return }
+            let config = scenario.path("portcullis.yaml")
+            var key = Scenario.device.makeKey()
+            try scenario.write("keys.jsonl", key.importLine(as: .test) + "\n")
+            // In the mount, which ends with its last process.
+            let makes = hasDatabase ? "\"$0\" keys import --config \"$1\" keys.jsonl >&2; " : ""
+            let fills = "cat /dev/zero > disk/ballast 2> ballast.log; exec \"$0\" serve \"$1\""
+            let words = outer + ["sh", "-c", makes + fills, program, config]
+            let child = try scenario.start(words[0], Array(words.dropFirst()))
+            try child.wait(for: "a start that waits") { _, complained in
+                complained.contains("the start waits up to 30 s for room; next: make room") ? () : nil
+            }
+            unlink("/proc/\(child.identifier)/root\(folder)/ballast")
+            let gateway = try GatewayProcess(child)
+            let client = gateway.client()
+            if !hasDatabase {
+                key = Scenario.device.makeKey()
+                #expect(try gateway.enrol(key, client).status == 201)
+            }
+            #expect(try client.send(raw: key.get("/v1/bare")).status == 200)
+            #expect(try gateway.complaints(of: "for room") == 1)
+        }
+
         @Test func `a damaged database is refused at the start, and the way out works`() throws {
             let scenario = try Scenario()
             defer { scenario.end() }

@@ -34,7 +34,8 @@ enum StoreOpening {
             switch configuration.store {
             // Without a store nothing is verified, so there is nothing to keep.
             case .none: journal = MemoryJournal()
-            case .sqlite(let file): journal = try open(file).get()
+            case .sqlite(let file):
+                journal = try withRoom(log) { () throws(StoreProblem) in try open(file).get() }
             case .postgresql(let database):
                 journal = try Self.open(database, canWait: surroundings.predecessor == nil)
             }
@@ -51,6 +52,38 @@ enum StoreOpening {
         }
         report(place, configuration, log)
         return (table, place != .taken)
+    }
+
+    /// For how long a start waits for room on the store's disk.
+    static let roomWait: Duration = .seconds(30)
+
+    /// Opens the store; where its disk is full, again every second, so that who makes room has
+    /// nothing to start.
+    ///
+    /// - Throws: what is wrong; that the disk is full after ``roomWait``.
+    private static func withRoom(
+        _ log: Logger,
+        open: () throws(StoreProblem) -> any KeyJournal
+    ) throws(StoreProblem) -> any KeyJournal {
+        let deadline = ContinuousClock.now + roomWait
+        var isTold = false
+        while true {
+            do throws(StoreProblem) {
+                return try open()
+            } catch {
+                guard error.reason == .full, ContinuousClock.now < deadline else { throw error }
+                if !isTold {
+                    log.error(
+                        """
+                        the store \(error.path): \(error.detail); the start waits up to \
+                        \(roomWait.components.seconds) s for room; next: \(error.hint)
+                        """
+                    )
+                }
+                isTold = true
+                sleep(1)
+            }
+        }
     }
 
     /// What a start would find in the place of the store.

@@ -19,6 +19,8 @@ package struct StoreProblem: Error, Hashable, Sendable, CustomStringConvertible 
         case incomplete
         /// A file is in the place of one that is to be made.
         case occupied
+        /// There is no room on the disk.
+        case full
         /// Files can't be made, read or written.
         case unusable
         /// Another process holds the write lock for too long.
@@ -55,7 +57,8 @@ package struct StoreProblem: Error, Hashable, Sendable, CustomStringConvertible 
         reason =
             switch error.reason {
             case .busy: .busy
-            case .full, .unusable, .closed: .unusable
+            case .full: .full
+            case .unusable, .closed: .unusable
             case .damaged: .damaged
             case .replaced: .replaced
             }
@@ -81,8 +84,8 @@ package struct StoreProblem: Error, Hashable, Sendable, CustomStringConvertible 
                 + "portcullis store backup"
         case .occupied: "name another file, or move that one away"
         case .newer: "use the version of portcullis that wrote it, or a later one"
-        case .unusable:
-            "make the folder and its files writable for this user, with room on the disk"
+        case .full: "make room on the disk of the store"
+        case .unusable: "make the folder and its files writable for this user"
         case .busy: "try again; another command or a backup is writing (fuser FILE names it)"
         case .gatewayNotTold: "look at the gateway's log and restart it; it reads all at its start"
         case .replaced:

@@ -54,7 +54,7 @@ final class ChangeWatch: @unchecked Sendable {
             fchmod($0, 0o600) == 0 && bind($0, $1, $2) == 0 ? listen($0, Self.backlog) : -1
         }
         guard let descriptor else {
-            throw StoreProblem(.unusable, path, "can't be made: \(StoreFile.lastError)")
+            throw StoreFile.lastProblem(path, "can't be made")
         }
         StoreFile.giveToOwner(ofFolderOf: path)
         self.descriptor = descriptor

@@ -51,9 +51,9 @@ final class GenerationFile: Sendable {
         let descriptor = try StoreFile.open(draft)
         self.descriptor = descriptor
         written = Mutex(record.generation.number)
-        guard Self.write(text, descriptor, 0), fsync(descriptor) == 0, rename(draft, path) == 0
+        guard StoreFile.write(text, descriptor, 0), fsync(descriptor) == 0, rename(draft, path) == 0
         else {
-            let problem = StoreProblem(.unusable, path, "can't be written: \(StoreFile.lastError)")
+            let problem = StoreFile.lastProblem(path, "can't be written")
             unlink(draft)
             Glibc.close(descriptor)
             throw problem
@@ -75,17 +75,17 @@ final class GenerationFile: Sendable {
 
     /// Raises the number; a smaller one than before changes nothing.
     ///
-    /// - Throws: `unusable`. The file then says less than it could, and is right all the same.
+    /// - Throws: `full` or `unusable`. The file then says less than it could, and is right all the same.
     func raise(to number: Int64) throws(StoreProblem) {
         let isWritten = written.withLock { written in
             guard number > written else { return true }
             let offset = off_t(Self.label.utf8.count)
-            guard Self.write(Self.number(number), descriptor, offset) else { return false }
+            guard StoreFile.write(Self.number(number), descriptor, offset) else { return false }
             written = number
             return true
         }
         guard isWritten else {
-            throw StoreProblem(.unusable, path, "can't be written: \(StoreFile.lastError)")
+            throw StoreFile.lastProblem(path, "can't be written")
         }
     }
 
@@ -124,13 +124,6 @@ final class GenerationFile: Sendable {
         return String(repeating: "0", count: max(0, digits - text.count)) + text
     }
 
-    private static func write(_ text: String, _ descriptor: Int32, _ offset: off_t) -> Bool {
-        let bytes = Array(text.utf8)
-        return bytes.span.withUnsafeBytes { bytes in
-            // The C border: pointer and count are of one buffer, which outlives the call.
-            pwrite(descriptor, bytes.baseAddress, bytes.count, offset)
-        } == bytes.count
-    }
 }
 
 /// How far a store has come: which store it is, and a number that each transaction raises.

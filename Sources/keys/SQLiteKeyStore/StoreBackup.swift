@@ -97,7 +97,7 @@ enum StoreCopy {
         let descriptor = try StoreFile.open(file)
         defer { Glibc.close(descriptor) }
         guard fsync(descriptor) == 0 else {
-            throw StoreProblem(.unusable, file, "can't be written: \(StoreFile.lastError)")
+            throw StoreFile.lastProblem(file, "can't be written")
         }
     }
 }

@@ -32,6 +32,12 @@ enum StoreFile {
         return String(cString: resolved)
     }
 
+    /// What `errno` says of a file that can't be made or written.
+    static func lastProblem(_ path: String, _ what: String) -> StoreProblem {
+        let reason: StoreProblem.Reason = [ENOSPC, EDQUOT].contains(errno) ? .full : .unusable
+        return StoreProblem(reason, path, "\(what): \(lastError)")
+    }
+
     static func exists(_ path: String) -> Bool { access(path, F_OK) == 0 }
 
     /// Opens a file for reading and writing and makes it where it is missing, of mode 0600. Refuses
@@ -42,7 +48,7 @@ enum StoreFile {
         let isNew = !exists(path)
         let descriptor = Glibc.open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
         guard descriptor >= 0 else {
-            throw StoreProblem(.unusable, path, "can't be opened: \(lastError)")
+            throw lastProblem(path, "can't be opened")
         }
         var status = stat()
         guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
@@ -51,6 +57,20 @@ enum StoreFile {
         }
         if isNew { giveToOwner(of: folder(of: path), descriptor) }
         return descriptor
+    }
+
+    /// Writes a short text at an offset.
+    ///
+    /// - Returns: whether all of it was written; if not, `errno` says why.
+    static func write(_ text: String, _ descriptor: Int32, _ offset: off_t) -> Bool {
+        let bytes = Array(text.utf8)
+        let count = bytes.span.withUnsafeBytes { bytes in
+            // The C border: pointer and count are of one buffer, which outlives the call.
+            pwrite(descriptor, bytes.baseAddress, bytes.count, offset)
+        }
+        // A regular file takes a part where there is no room for the rest (write(2)).
+        if count >= 0, count < bytes.count { errno = ENOSPC }
+        return count == bytes.count
     }
 
     /// Makes an empty file of mode 0600 unless there is one.
@@ -62,7 +82,7 @@ enum StoreFile {
         let descriptor = Glibc.open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
         if descriptor < 0, errno == EEXIST { return }
         guard descriptor >= 0 else {
-            throw StoreProblem(.unusable, path, "can't be made: \(lastError)")
+            throw lastProblem(path, "can't be made")
         }
         giveToOwner(of: folder(of: path), descriptor)
         Glibc.close(descriptor)

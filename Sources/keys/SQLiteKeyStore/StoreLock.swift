@@ -50,16 +50,12 @@ final class StoreLock: Sendable {
 
     /// Writes down which files this process has open.
     ///
-    /// - Throws: `unusable` when there is no room for it.
+    /// - Throws: `full` or `unusable`.
     func note(_ files: StoreFiles, database: String) throws(StoreProblem) {
-        let text = Array("\(getpid()) \(files.texts.joined(separator: " "))\n".utf8)
-        let count = text.span.withUnsafeBytes { bytes in
-            // The C border: pointer and count are of one buffer, which outlives the call.
-            pwrite(descriptor, bytes.baseAddress, bytes.count, 0)
-        }
-        guard count == text.count else {
+        let text = "\(getpid()) \(files.texts.joined(separator: " "))\n"
+        guard StoreFile.write(text, descriptor, 0) else {
             let path = database + Self.suffix
-            throw StoreProblem(.unusable, path, "can't be written: \(StoreFile.lastError)")
+            throw StoreFile.lastProblem(path, "can't be written")
         }
     }
 

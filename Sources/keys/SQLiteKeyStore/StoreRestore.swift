@@ -65,7 +65,7 @@ package struct StoreRestore {
         try StoreCopy.synchronise(draft)
         let report = Report(keys: count, present: present, kept: try keepPresent())
         guard rename(draft, path) == 0 else {
-            throw StoreProblem(.unusable, path, "can't be replaced: \(StoreFile.lastError)")
+            throw StoreFile.lastProblem(path, "can't be replaced")
         }
         StoreFile.synchroniseFolder(of: path)
         _ = try GenerationFile(database: path, GenerationFile.Record(generation: generation))
@@ -163,7 +163,7 @@ package struct StoreRestore {
         let stamp = UnixTime(seconds: note.now).iso8601.filter { $0 != "-" && $0 != ":" }
         let kept = "\(path).before-\(stamp)"
         guard link(path, kept) == 0 else {
-            throw StoreProblem(.unusable, kept, "can't be made: \(StoreFile.lastError)")
+            throw StoreFile.lastProblem(kept, "can't be made")
         }
         // Where it could be read there is none. To the new database it would be another's.
         for suffix in ["-wal", "-shm"] where StoreFile.exists(path + suffix) {

@@ -275,7 +275,7 @@ package final class Enrolment: Sendable {
         do throws(AttestationRefusal) {
             let attestation = try UnverifiedAttestation(bytes: object)
             guard let named = apps.first(where: { $0.policy.hash == attestation.appIDHash })
-            else { return .failure(.inVain(.appMismatch)) }
+            else { return .failure(.inVain(.appMismatch, app: attestation.appIDHash)) }
             app = named
             let hash = clientDataHash(app.policy.clientDataHash)
             verified = try attestation.verified(
@@ -376,20 +376,23 @@ package struct EnrolmentRefusal: Error, Sendable {
     /// Whether the call's own content was examined and found wrong, which cost a verification. A
     /// used challenge, a rate and a store say nothing about the content.
     package let isInVain: Bool
+    /// The app of the attestation, where no app of the configuration is that one.
+    package let foreignApp: AppIDHash?
 
     init(_ refusal: Refusal, waitSeconds: Int = 1) {
-        self.init(refusal, waitSeconds: waitSeconds, isInVain: false)
+        self.init(refusal, waitSeconds: waitSeconds, isInVain: false, nil)
     }
 
-    private init(_ refusal: Refusal, waitSeconds: Int, isInVain: Bool) {
+    private init(_ refusal: Refusal, waitSeconds: Int, isInVain: Bool, _ foreignApp: AppIDHash?) {
         self.refusal = refusal
         self.waitSeconds = waitSeconds
         self.isInVain = isInVain
+        self.foreignApp = foreignApp
     }
 
     /// A refusal of the call's own content.
-    static func inVain(_ refusal: Refusal) -> EnrolmentRefusal {
-        EnrolmentRefusal(refusal, waitSeconds: 1, isInVain: true)
+    static func inVain(_ refusal: Refusal, app: AppIDHash? = nil) -> EnrolmentRefusal {
+        EnrolmentRefusal(refusal, waitSeconds: 1, isInVain: true, app)
     }
 
     /// Turned away for this number of nanoseconds.

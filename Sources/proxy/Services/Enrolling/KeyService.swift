@@ -116,7 +116,11 @@ extension ServiceResult {
             self.init(json: isNew ? .created : .served) { $0.member("key_id", keyID.base64) }
             if isNew { counter = .enrolments }
         case .refuse(let refused):
-            let details = LocalResponse.Details(waitSeconds: refused.waitSeconds)
+            var details = LocalResponse.Details(waitSeconds: refused.waitSeconds)
+            // App IDs are no secret, and a team prefix that is wrong is seen nowhere else.
+            if let app = refused.foreignApp {
+                details.list = ("app_id_sha256", [Hex.text(app.bytes)])
+            }
             self.init(LocalResponse(.notEnrolled(refused.refusal), details))
             verifiedInVain = refused.isInVain
             counter = Self.counter(of: refused.refusal)
