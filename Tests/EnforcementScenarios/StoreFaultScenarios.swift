@@ -217,7 +217,8 @@ extension Scenarios {
             let words = outer + ["sh", "-c", makes + fills, program, config]
             let child = try scenario.start(words[0], Array(words.dropFirst()))
             try child.wait(for: "a start that waits") { _, complained in
-                complained.contains("the start waits up to 30 s for room; next: make room") ? () : nil
+                complained.contains("the start waits up to 30 s for room; next: make room")
+                    ? () : nil
             }
             unlink("/proc/\(child.identifier)/root\(folder)/ballast")
             let gateway = try GatewayProcess(child)

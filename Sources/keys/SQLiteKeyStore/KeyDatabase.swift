@@ -242,6 +242,8 @@ struct KeyDatabase: Sendable {
             return JournalError(.unusable, "\(error)")
         }
         let detail = error.message ?? "SQLite error \(error.extendedResultCode.rawValue)"
+        // There is no room for the -shm, which SQLite calls a failing disk.
+        if error.extendedResultCode == .SQLITE_IOERR_SHMSIZE { return JournalError(.full, detail) }
         switch error.resultCode {
         case .SQLITE_BUSY, .SQLITE_LOCKED: return JournalError(.busy, detail)
         case .SQLITE_FULL: return JournalError(.full, detail)
