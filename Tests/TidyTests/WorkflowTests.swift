@@ -33,4 +33,39 @@ import Testing
         #expect(try Self.text(".ci/run").contains("deploy/test\""))
         #expect(try Self.text(".github/workflows/ci.yml").contains("- run: .ci/run\n"))
     }
+
+    @Test func `a part of a run that takes too long is ended, with what it has started`() throws {
+        let script = """
+            set -euo pipefail
+            scratch=$(mktemp -d)
+            source .ci/parts.bash
+            begin good "$tests_pool" echo well
+            part_seconds=5
+            begin stuck "$builds_pool" bash -c 'echo "◇ Test \\"a\\" started."; sleep 98765 & echo $! > "$0"; wait' \
+                "$scratch/child"
+            status_of good
+            status_of stuck || echo "status $?"
+            awk -f .ci/failed-tests.awk "$scratch/stuck.log"
+            kill -0 "$(cat "$scratch/child")" 2> /dev/null && echo runs || echo ended
+            """
+        let process = Process()
+        process.executableURL = URL(filePath: "/bin/bash")
+        process.arguments = ["-c", script]
+        process.currentDirectoryURL = Self.root
+        let output = Pipe()
+        process.standardOutput = output
+        try process.run()
+        let printed = String(
+            decoding: output.fileHandleForReading.readDataToEndOfFile(),
+            as: UTF8.self
+        )
+        process.waitUntilExit()
+        let lines = printed.split(separator: "\n").map(String.init)
+        #expect(lines.first?.hasSuffix(" s: well") == true)
+        let second = lines.dropFirst().first ?? ""
+        #expect(second.hasSuffix(": ended: it took longer than 0 min (PORTCULLIS_PART_MINUTES)"))
+        #expect(lines.dropFirst(2).contains("status 124"))
+        #expect(lines.contains("not ended: Test \"a\""))
+        #expect(lines.last == "ended", "\(printed)")
+    }
 }
