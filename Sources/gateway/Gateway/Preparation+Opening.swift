@@ -24,7 +24,8 @@ extension Preparation {
             let problem = StorePreview.problem(of: file, age: age)
         else { return [] }
         let found = "\(problem.path), which \(problem.detail)"
-        return [Problem(.error, place, keyPath, found: found, use: problem.hint)]
+        let use = "another store, or do this: \(problem.hint)"
+        return [Problem(.error, place, keyPath, found: found, use: use)]
     }
 
     /// What the start would say of a database that several gateways share. It asks the database,
@@ -37,8 +38,8 @@ extension Preparation {
         guard case .postgresql(let database) = configuration.store else { return [] }
         let keyPath = "store.postgresql"
         let place = configuration.place(of: keyPath)
-        func problem(_ severity: Problem.Severity, _ found: String, _ use: String?) -> Problem {
-            let use = use ?? "a database that answers, and see its log"
+        func problem(_ severity: Problem.Severity, _ found: String, _ next: String?) -> Problem {
+            let use = "another database, or do this: \(next ?? "see its log")"
             return Problem(severity, place, keyPath, found: found, use: use)
         }
         do throws(JournalError) {

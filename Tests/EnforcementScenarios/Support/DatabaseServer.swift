@@ -149,7 +149,7 @@ final class DatabaseServer {
     deinit { end() }
 
     /// The server refuses to be root.
-    private static let asOther =
+    static let asOther =
         getuid() == 0 ? "setpriv --reuid postgres --regid postgres --init-groups" : ""
 
     /// The address without what a gateway adds.
