@@ -41,12 +41,12 @@ import Testing
             source .ci/parts.bash
             begin good "$tests_pool" echo well
             part_seconds=5
-            begin stuck "$builds_pool" bash -c 'echo "◇ Test \\"a\\" started."; sleep 98765 & echo $! > "$0"; wait' \
-                "$scratch/child"
+            never='echo "◇ Test \\"a\\" started."; sleep 98765 & echo $! > "$0"; wait'
+            begin stuck "$builds_pool" bash -c "$never" "$scratch/child"
             status_of good
             status_of stuck || echo "status $?"
             awk -f .ci/failed-tests.awk "$scratch/stuck.log"
-            kill -0 "$(cat "$scratch/child")" 2> /dev/null && echo runs || echo ended
+            timeout 30 tail --pid="$(cat "$scratch/child")" -f /dev/null && echo ended
             """
         let process = Process()
         process.executableURL = URL(filePath: "/bin/bash")

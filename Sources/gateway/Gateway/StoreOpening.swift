@@ -81,7 +81,8 @@ enum StoreOpening {
                     )
                 }
                 isTold = true
-                sleep(1)
+                // Nothing tells of room, and nothing else is served yet.
+                poll(nil, 0, 1_000)
             }
         }
     }

@@ -75,7 +75,8 @@ final class GenerationFile: Sendable {
 
     /// Raises the number; a smaller one than before changes nothing.
     ///
-    /// - Throws: `full` or `unusable`. The file then says less than it could, and is right all the same.
+    /// - Throws: `full` or `unusable`. The file then says less than it could, and is right all the
+    ///   same.
     func raise(to number: Int64) throws(StoreProblem) {
         let isWritten = written.withLock { written in
             guard number > written else { return true }
