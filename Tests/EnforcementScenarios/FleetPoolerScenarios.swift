@@ -74,10 +74,13 @@ extension Scenarios {
             let transactions = try configure(.transaction)
             defer { transactions.end() }
             let path = fleet.scenario.path("transaction.yaml")
-            let refused = try fleet.scenario.portcullis("serve", path)
-            #expect(refused.status == 1)
-            #expect(refused.complained.contains("session pooling"), "\(refused)")
-            #expect(refused.complained.contains("pool_mode = session"))
+            for command in ["check", "serve"] {
+                let said = try fleet.scenario.portcullis(command, path)
+                #expect(said.status == 1)
+                let text = said.printed + said.complained
+                #expect(text.contains("session pooling"), "\(command): \(text)")
+                #expect(text.contains("pool_mode = session"))
+            }
         }
     }
 }

@@ -5,7 +5,7 @@ package import KeyStore
 package struct DatabaseCheckup: Hashable, Sendable {
     /// As PostgreSQL counts: 150004 is 15.4.
     package var version = 0
-    /// Why the tables can't be used, and what to do.
+    /// Why the tables can't be used, or not by connections like these, and what to do.
     package var tableFault: JournalError?
     /// Whether it takes no writes: a standby, or set so.
     package var isReadOnly = false
@@ -61,6 +61,13 @@ package struct DatabaseCheckup: Hashable, Sendable {
             let rows = try connection.run([counting], until: deadline)
             return (try? rows.first?.number(0, 0)) ?? nil
         }
+        do throws(DatabaseFault) {
+            try connection.checkSession(settings)
+        } catch {
+            guard case .refused = error else { throw error }
+            tableFault = error.journalError
+            return
+        }
         let state = try DatabaseMigration.state(connection)
         do throws(JournalError) {
             try state.check()
@@ -111,4 +118,34 @@ package struct DatabaseCheckup: Hashable, Sendable {
         CROSS JOIN (VALUES ('SELECT'), ('INSERT'), ('UPDATE'), ('DELETE')) AS r (name)
         WHERE NOT has_table_privilege(t.name, r.name) ORDER BY 1 LIMIT 8
         """
+}
+
+extension DatabaseConnection {
+    /// Finds out whether transactions of this connection may run in several sessions of the server,
+    /// as behind a pooler of transactions. Prepared statements, settings and LISTEN would go astray.
+    ///
+    /// A pooler at rest gives the session that was used last to whoever asks next: so another
+    /// connection asks between two times that this one does.
+    ///
+    /// - Throws: `refused` where they may; what became of the connection.
+    func checkSession(_ settings: PostgreSQLSettings) throws(DatabaseFault) {
+        let deadline = ContinuousClock.now + settings.connectTimeout
+        func session(_ connection: DatabaseConnection) throws(DatabaseFault) -> Int64? {
+            let asked = DatabaseStatement("SELECT pg_backend_pid()::bigint")
+            let rows = try connection.run([asked], until: deadline)
+            return (try? rows.first?.number(0, 0)) ?? nil
+        }
+        let own = try session(self)
+        // Without another connection, as where the role has no more, nothing can be said.
+        guard let probe = try? DatabaseConnection.open(settings.address, until: deadline)
+        else { return }
+        let other = try session(probe)
+        let again = try session(self)
+        guard own != nil, own == other || own != again else { return }
+        // As the server names a prepared statement that another session has.
+        throw .refused(
+            state: "26000",
+            "the transactions of a connection run in several sessions of the server"
+        )
+    }
 }

@@ -47,8 +47,10 @@ package final class PostgreSQLKeyJournal: KeyJournal {
 
     private func check() throws(JournalError) {
         guard !isChecked.load(ordering: .acquiring) else { return }
-        try reader.run { (link) throws(DatabaseFault) in try DatabaseMigration.state(link) }
-            .check()
+        try reader.run { [settings] (link) throws(DatabaseFault) in
+            try link.checkSession(settings)
+            return try DatabaseMigration.state(link)
+        }.check()
         isChecked.store(true, ordering: .releasing)
     }
 
