@@ -203,6 +203,36 @@ extension Scenarios {
             #expect(fleet.origin.seen.count == 1)
         }
 
+        @Test(.enabled(if: DatabaseServer.programs != nil && NetworkNamespace.isPossible))
+        func `across a partition a request waits as long as a statement, not as a connection`()
+            throws
+        {
+            let fleet = try Fleet(
+                1,
+                rules: StockRule.list(.lenient, .bare),
+                arrangement: .networks
+            )
+            defer { fleet.end() }
+            // Far from the two seconds of a statement, on a busy machine, too.
+            try fleet.crash(0)
+            try fleet.rewrite(0, "\" } }", "\", connect_timeout: 1m } }")
+            try fleet.start(0)
+            var keys = try fleet.imported(2)
+            let gateway = try #require(fleet.gateway(0))
+            for index in 0..<2 {
+                let raw = keys[index].get("/v1/lenient?known")
+                #expect(try gateway.client().send(raw: raw).status == 200)
+            }
+            try fleet.cables[0].turn(.silent)
+            // By the connection that there is, and while the next one is made.
+            for _ in 0..<3 {
+                let start = ContinuousClock.now
+                #expect(try gateway.client().send(raw: keys[0].get("/v1/lenient")).status == 200)
+                #expect(try gateway.client().send(raw: keys[1].get("/v1/bare")).status == 503)
+                #expect(ContinuousClock.now - start < .seconds(30))
+            }
+        }
+
         @Test(.enabled(if: DatabaseServer.programs != nil))
         func `without a database each gateway forwards a request once where a rule says so`()
             throws

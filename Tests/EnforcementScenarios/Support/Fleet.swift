@@ -157,13 +157,15 @@ final class Fleet: @unchecked Sendable {
     /// Has a gateway come back at the port that the system chose for it.
     func keepPort(_ number: Int) throws {
         guard let port = gateway(number)?.port else { return }
-        let file = scenario.path(Self.file(number))
-        let text = try String(contentsOfFile: file, encoding: .utf8)
-        guard let place = text.range(of: "127.0.0.1:0") else { return }
-        try scenario.write(
-            Self.file(number),
-            text.replacingCharacters(in: place, with: "127.0.0.1:\(port)")
-        )
+        try rewrite(number, "127.0.0.1:0", "127.0.0.1:\(port)")
+    }
+
+    /// Changes the configuration of a gateway for its next start, where the text is in it.
+    func rewrite(_ number: Int, _ text: String, _ new: String) throws {
+        let file = Self.file(number)
+        let all = try String(contentsOfFile: scenario.path(file), encoding: .utf8)
+        guard let place = all.range(of: text) else { return }
+        try scenario.write(file, all.replacingCharacters(in: place, with: new))
     }
 
     /// Ends a gateway as a crash does.
