@@ -1,5 +1,4 @@
 package import HTTPWire
-import KeyStore
 
 /// What a refusal tells the guard of a rule about the install that was refused.
 package enum GuardEvidence: Sendable {
@@ -36,20 +35,6 @@ extension Refusal {
             .nonceMismatch, .keyIDMismatch, .accessControlMismatch, .counterNotZero,
             .receiptRefused, .enrolmentThrottled, .enrolmentNotYet:
             .none
-        }
-    }
-}
-
-extension Judge {
-    /// Whether the key that a ruling names is enrolled here, and not revoked.
-    ///
-    /// What is refused before the key is looked up names it all the same.
-    package func isInstall(_ ruling: Ruling) -> Bool {
-        guard let keyID = ruling.keyID else { return false }
-        guard ruling.environment == nil else { return true }
-        switch keys.find(keyID) {
-        case .known(let key), .outdated(let key): return !key.isRevoked
-        case .unknown, .unavailable, .absent: return false
         }
     }
 }

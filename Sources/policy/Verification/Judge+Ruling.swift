@@ -18,7 +18,7 @@ extension Judge {
     /// A session's code stands in the place of the signature, its sequence number in that of the
     /// counter. It needs no verification of the address's, and writes nothing to the store.
     ///
-    /// - signed: what the client must have signed, as ``signedDigest(_:_:_:_:_:)`` says.
+    /// - signed: what the client must have signed, as ``ClientDataWriter/digest(_:_:_:_:_:)`` says.
     mutating func rule(
         _ proof: Proof,
         _ signed: SHA256Digest,
@@ -108,8 +108,8 @@ extension Judge {
         var ruling = proof.ruling(.pass)
         ruling.standing = .signed
         ruling.appVersion = verified.extensions.bundleVersion.flatMap(AppVersion.init)
-        guard let key = find(proof, rule, &ruling) else { return ruling }
-        guard admits(key.stored.environment, key.app) else {
+        guard let key = keyCheck.find(proof, rule, &ruling) else { return ruling }
+        guard KeyCheck.admits(key.stored.environment, key.app) else {
             ruling.verdict = .refuse(.environmentMismatch)
             return ruling
         }
@@ -147,7 +147,7 @@ extension Judge {
         _ length: BodyFraming
     ) -> (ruling: Ruling, claim: Claim?) {
         var ruling = proof.ruling(.pass)
-        guard let key = find(proof, rule, &ruling) else { return (ruling, nil) }
+        guard let key = keyCheck.find(proof, rule, &ruling) else { return (ruling, nil) }
         let verified: VerifiedAssertion?
         switch proof.evidence {
         case .assertion(let assertion):
@@ -158,7 +158,7 @@ extension Judge {
         guard let verified else { return (ruling, nil) }
         ruling.standing = .signed
         ruling.appVersion = verified.extensions.bundleVersion.flatMap(AppVersion.init)
-        guard admits(key.stored.environment, key.app) else {
+        guard KeyCheck.admits(key.stored.environment, key.app) else {
             ruling.verdict = .refuse(.environmentMismatch)
             return (ruling, nil)
         }
@@ -208,6 +208,11 @@ extension Judge {
         return evidence.session.assertion
     }
 
+    func isTooLong(_ framing: BodyFraming, _ rule: Rule) -> Bool {
+        guard case .length(let length) = framing, let limit = rule.body.limit else { return false }
+        return length > UInt64(limit.rawValue)
+    }
+
     /// What can be said before content is held: the key, the announced length, and whether counter
     /// and challenge are good now. `nil` when nothing speaks against the request.
     ///
@@ -222,7 +227,7 @@ extension Judge {
         clientWaits: Bool
     ) -> Ruling? {
         var ruling = proof.ruling(.pass)
-        guard let key = find(proof, rule, &ruling) else { return ruling }
+        guard let key = keyCheck.find(proof, rule, &ruling) else { return ruling }
         guard mayVerify || proof.kind == .session else {
             ruling.verdict = .refuse(.addressThrottled)
             return ruling

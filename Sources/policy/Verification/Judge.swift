@@ -10,12 +10,10 @@ package import Sessions
 
 /// Judges requests; one on each lane, since it keeps scratch memory.
 package struct Judge {
-    let keys: KeyTable
+    package let keyCheck: KeyCheck
     let challenges: ChallengeIssuer
-    let sessions: SessionTable
-    let apps: [AppNumber: AppPolicy]
-    let admissions: AppAdmissions
-    var lines = RequestLines()
+    private let reader: ProofReader
+    private var clientData = ClientDataWriter()
     /// Whether a signature may be verified now.
     var mayVerify = true
     /// Signatures of keys that were verified, for the metrics.
@@ -31,19 +29,12 @@ package struct Judge {
         challenges: ChallengeIssuer,
         sessions: SessionTable
     ) {
-        self.keys = keys
+        keyCheck = KeyCheck(keys, apps, rules)
         self.challenges = challenges
-        self.sessions = sessions
-        self.apps = Dictionary(
-            uniqueKeysWithValues: apps.map {
-                (keys.number(ofApp: $0.id), $0)
-            }
-        )
-        admissions = AppAdmissions(rules, self.apps)
+        reader = ProofReader(sessions: sessions)
     }
 
-    /// SHA-256 of no bytes.
-    static let emptyDigest = SHA256.digest(Span())
+    var keys: KeyTable { keyCheck.keys }
 
     /// Judges what a head shows, for a rule that observes or enforces.
     ///
@@ -82,19 +73,19 @@ package struct Judge {
     ) -> Opening {
         self.mayVerify = mayVerify
         var proof: Proof
-        switch readProof(head, octets, rule: rule, now: now) {
+        switch reader.read(head, octets, rule: rule, now: now) {
         case .unproven(let ruling): return .ruled(ruling)
         case .claimed(let claimed): proof = claimed
         }
-        if Self.repeatsSigned(head, octets, rule) {
+        if ClientDataWriter.repeatsSigned(head, octets, rule) {
             return .ruled(proof.ruling(.refuse(.signedFieldRepeated)))
         }
-        if isAmbiguous(head, octets, rule.signing) {
+        if ClientDataWriter.isAmbiguous(head, octets, rule.signing) {
             return .ruled(proof.ruling(.refuse(.clientDataAmbiguous)))
         }
 
         // Content that is not signed is not compared with anything.
-        switch rule.signing.coversBody ? Self.declaredDigest(head, octets) : .absent {
+        switch rule.signing.coversBody ? ClientDataWriter.declaredDigest(head, octets) : .absent {
         case .digest(let octets): proof.declared = SHA256Digest(octets.span)
         case .absent: break
         case .malformed: return .ruled(proof.ruling(.refuse(.digestMissing)))
@@ -107,15 +98,15 @@ package struct Judge {
         if hasContent, !isHeld, rule.signing.coversBody, proof.declared == nil {
             return .ruled(proof.ruling(.refuse(.digestMissing)))
         }
-        if !hasContent, let declared = proof.declared, declared != Self.emptyDigest {
+        if !hasContent, let declared = proof.declared, declared != ClientDataWriter.emptyDigest {
             return .ruled(proof.ruling(.refuse(.digestMismatch)))
         }
         if !content.isEmpty, rule.signing.coversBody {
             return .ruled(ruleWhole(proof, head, octets, content, rule: rule, now: now))
         }
         guard hasContent, isHeld else {
-            let digest = hasContent ? proof.declared : Self.emptyDigest
-            let signed = signedDigest(head, octets, rule, digest, proof)
+            let digest = hasContent ? proof.declared : ClientDataWriter.emptyDigest
+            let signed = clientData.digest(head, octets, rule, digest, proof)
             var ruling = self.rule(proof, signed, rule: rule, now: now, length: head.framing)
             if hasContent, rule.signing.coversBody { ruling.expectedDigest = proof.declared }
             return .ruled(ruling)
@@ -133,7 +124,7 @@ package struct Judge {
     ) -> Opening {
         var proof = proof
         if let declared = proof.declared, case .lines = rule.signing {
-            let signed = signedDigest(head, octets, rule, declared, proof)
+            let signed = clientData.digest(head, octets, rule, declared, proof)
             switch examine(proof, signed, rule: rule, now: now, length: head.framing) {
             case .refused(let ruling): return .ruled(ruling)
             case .good(let verified):
@@ -150,7 +141,7 @@ package struct Judge {
         )
         if let ruling { return .ruled(ruling) }
         if case .lines(let parts, let headers) = rule.signing {
-            split(head, octets, parts, headers, &proof)
+            clientData.split(head, octets, parts, headers, &proof)
         }
         return .hold(proof)
     }
@@ -168,7 +159,7 @@ package struct Judge {
         if let declared = proof.declared, declared != digest {
             return proof.ruling(.refuse(.digestMismatch))
         }
-        if case .content = rule.signing, isAmbiguous(content) {
+        if case .content = rule.signing, ClientDataWriter.isAmbiguous(content) {
             return proof.ruling(.refuse(.clientDataAmbiguous))
         }
         var proof = proof
@@ -178,7 +169,7 @@ package struct Judge {
                 return proof.ruling(.refuse(.challengeMissing))
             }
         }
-        let signed = signedDigest(head, octets, rule, digest, proof)
+        let signed = clientData.digest(head, octets, rule, digest, proof)
         return self.rule(proof, signed, rule: rule, now: now, length: head.framing)
     }
 
@@ -204,7 +195,7 @@ package struct Judge {
         if let verified = proof.verified {
             return admit(verified, proof, rule: rule, now: now)
         }
-        if case .content = rule.signing, isAmbiguous(start.span) {
+        if case .content = rule.signing, ClientDataWriter.isAmbiguous(start.span) {
             return proof.ruling(.refuse(.clientDataAmbiguous))
         }
         var proof = proof
@@ -216,7 +207,7 @@ package struct Judge {
                 return proof.ruling(.refuse(.challengeMissing))
             }
         }
-        let signed = signedDigest(content, rule, proof)
+        let signed = clientData.digest(content, rule, proof)
         return self.rule(proof, signed, rule: rule, now: now, length: .none)
     }
 }

@@ -311,7 +311,9 @@ extension Audit {
         if ruling.sessionAbsence == .foreign { proxy.tally.add(.sessionsForeign) }
         let isEnforced = if case .enforced = enforcement { true } else { false }
         if !proxy.seen.guards.areNone, isGuarded(ruling, enforcement) {
-            proxy.seen.guards.count(exchange.flow.rule, ruling) { proxy.judge.isInstall(ruling) }
+            proxy.seen.guards.count(exchange.flow.rule, ruling) {
+                proxy.judge.keyCheck.isInstall(ruling)
+            }
         }
         guard let number = ruleNumber else { return }
         proxy.tally.addVerdict(

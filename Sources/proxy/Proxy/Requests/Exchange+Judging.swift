@@ -110,7 +110,9 @@ extension Exchange {
                 return .refuse(.digestMismatch)
             }
         }
-        return flow.judgement.admittedKey.flatMap { proxy.judge.fault(of: $0, rule: flow.rule) }
+        return flow.judgement.admittedKey.flatMap {
+            proxy.judge.keyCheck.fault(of: $0, rule: flow.rule)
+        }
     }
 
     /// Waits for a commit. Then ``committed(_:)`` or ``commitTimedOut()``.

@@ -7,10 +7,12 @@ import RequestBinding
 import Rules
 import Sessions
 
-// What a request shows to prove itself.
-extension Judge {
-    /// What the fields of the proof are found to say.
-    enum ProofReading {
+/// Reads what a request shows to prove itself.
+struct ProofReader {
+    let sessions: SessionTable
+
+    /// What the fields of the proof say.
+    enum Reading {
         case unproven(Ruling)
         case claimed(Proof)
     }
@@ -19,12 +21,12 @@ extension Judge {
     private static let assertionTextMax = (UnverifiedAssertion.bytesMax + 2) / 3 * 4
 
     /// Reads an assertion, or a session's signature, and what belongs to it.
-    func readProof(
+    func read(
         _ head: borrowing RequestHead,
         _ octets: Span<UInt8>,
         rule: Rule,
         now: UnixTime
-    ) -> ProofReading {
+    ) -> Reading {
         let fields = ProofFields(head.fields, octets, names: rule.fields)
         guard head.fields.kinds.isDisjoint(with: .session) else {
             return readSession(head, octets, fields, rule: rule, now: now)
@@ -40,7 +42,7 @@ extension Judge {
         // Where the challenge is part of the content, a copy in the head is not looked at.
         let isInHead = rule.challenge != .none && rule.challengeSource == .field
         let challenge = isInHead ? fields.challenge : nil
-        func refused(_ refusal: Refusal) -> ProofReading {
+        func refused(_ refusal: Refusal) -> Reading {
             let keyID = named(fields, octets)
             return .unproven(Ruling(.refuse(refusal), keyID: keyID, proof: .assertion))
         }
@@ -68,8 +70,8 @@ extension Judge {
         _ fields: ProofFields,
         rule: Rule,
         now: UnixTime
-    ) -> ProofReading {
-        func refused(_ refusal: Refusal, _ keyID: KeyID? = nil) -> ProofReading {
+    ) -> Reading {
+        func refused(_ refusal: Refusal, _ keyID: KeyID? = nil) -> Reading {
             .unproven(Ruling(.refuse(refusal), keyID: keyID, proof: .session))
         }
         let isAlone = fields.assertion == nil && fields.challenge == nil

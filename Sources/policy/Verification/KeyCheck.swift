@@ -3,11 +3,18 @@ import HTTPWire
 import KeyStore
 package import Rules
 
-// What is known of the key, and of the content before it has come.
-extension Judge {
-    func isTooLong(_ framing: BodyFraming, _ rule: Rule) -> Bool {
-        guard case .length(let length) = framing, let limit = rule.body.limit else { return false }
-        return length > UInt64(limit.rawValue)
+/// The step that looks at the key: whether it may be used at all, and the rule admits its app.
+package struct KeyCheck {
+    let keys: KeyTable
+    private let apps: [AppNumber: AppPolicy]
+    private let admissions: AppAdmissions
+
+    init(_ keys: KeyTable, _ apps: [AppPolicy], _ rules: [Rule]) {
+        self.keys = keys
+        self.apps = Dictionary(
+            uniqueKeysWithValues: apps.map { (keys.number(ofApp: $0.id), $0) }
+        )
+        admissions = AppAdmissions(rules, self.apps)
     }
 
     /// The key, when it may be used at all and the rule admits its app.
@@ -74,11 +81,23 @@ extension Judge {
     /// Keeps a key in memory while a request that it has signed is under way.
     package func keep(_ keyID: KeyID) { keys.touch(keyID) }
 
-    func admits(_ environment: KeyEnvironment, _ policy: AppPolicy) -> Bool {
+    static func admits(_ environment: KeyEnvironment, _ policy: AppPolicy) -> Bool {
         switch environment {
         case .production: policy.environments.contains(.production)
         case .development: policy.environments.contains(.development)
         case .test: policy.isTest
+        }
+    }
+
+    /// Whether the key that a ruling names is enrolled here, and not revoked.
+    ///
+    /// What is refused before the key is looked up names it all the same.
+    package func isInstall(_ ruling: Ruling) -> Bool {
+        guard let keyID = ruling.keyID else { return false }
+        guard ruling.environment == nil else { return true }
+        switch keys.find(keyID) {
+        case .known(let key), .outdated(let key): return !key.isRevoked
+        case .unknown, .unavailable, .absent: return false
         }
     }
 }

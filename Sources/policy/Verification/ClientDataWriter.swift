@@ -4,8 +4,15 @@ import RequestBinding
 import Rules
 import Sessions
 
-// What a head says, and what of it was signed.
-extension Judge {
+/// What a head says, and what of it was signed. One for each lane, since it keeps scratch memory.
+struct ClientDataWriter {
+    private var lines = RequestLines()
+
+    init() {}
+
+    /// SHA-256 of no bytes.
+    static let emptyDigest = SHA256.digest(Span())
+
     /// Whether a signed field came in more than one line. What is signed would be the lines joined
     /// (RFC 9110 §5.3), but some origins read the first one, and some the last.
     static func repeatsSigned(
@@ -47,13 +54,13 @@ extension Judge {
     /// Whether signed content belongs to another form's client data.
     ///
     /// - `content`: at least the first bytes that ``RequestBinding/ClientDataDomain`` takes.
-    func isAmbiguous(_ content: Span<UInt8>) -> Bool {
+    static func isAmbiguous(_ content: Span<UInt8>) -> Bool {
         let start = content.extracting(first: ClientDataDomain.startCount)
         return ClientDataDomain(of: start) != SigningForm.content.domain
     }
 
     /// Whether a signed part reads as one that is not signed.
-    func isAmbiguous(
+    static func isAmbiguous(
         _ head: borrowing RequestHead,
         _ octets: Span<UInt8>,
         _ form: SigningForm
@@ -64,7 +71,7 @@ extension Judge {
 
     /// What the client must have signed, where the content's digest is known or not signed: SHA-256
     /// of the client data for an assertion, their code for a session.
-    mutating func signedDigest(
+    mutating func digest(
         _ head: borrowing RequestHead,
         _ octets: Span<UInt8>,
         _ rule: Rule,
@@ -83,7 +90,7 @@ extension Judge {
     }
 
     /// The same for content that was held.
-    mutating func signedDigest(
+    mutating func digest(
         _ content: SHA256Digest,
         _ rule: Rule,
         _ proof: Proof
