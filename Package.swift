@@ -290,7 +290,7 @@ let package = Package(
         // Sources/proxy: requests between clients and origins.
         .part("Services", in: "proxy", uses: policy + verdict + ["Telemetry"], embeds: ["Page"]),
         .part("ClientStreams", in: "proxy", uses: sockets + served + ["HTTP2Wire"]),
-        .part("Origins", in: "proxy", uses: ["HTTPWire", "Lanes", "TLSSession"]),
+        .part("Origins", in: "proxy", uses: ["HTTPWire", "Lanes", "Services", "TLSSession"]),
         .part(
             "Proxy",
             in: "proxy",

@@ -1,6 +1,7 @@
 import HTTPWire
 import LoopbackKit
 import Origins
+import Services
 import Testing
 
 extension Scenarios {
@@ -128,10 +129,13 @@ extension Scenarios {
 
         @Test func `a server that takes no connection fails the call with why`() throws {
             let refusing = try RefusingPort()
-            #expect(try CallBench([refusing.address]).call() == .failure(.unreachable(.refused)))
+            #expect(
+                try CallBench([refusing.address]).call()
+                    == .failure(.unreachable(.originUnreachable))
+            )
             let deaf = try DeafPort()
             let timedOut = try CallBench([deaf.address], connect: 100).call()
-            #expect(timedOut == .failure(.unreachable(.timedOut)))
+            #expect(timedOut == .failure(.unreachable(.originTimeout)))
             let late = try CallBench([deaf.address]) { $0.totalTimeout = 100 }.call()
             #expect(late == .failure(.timedOut))
         }

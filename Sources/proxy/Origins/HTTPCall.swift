@@ -1,5 +1,7 @@
 package import HTTPWire
 import Lanes
+package import Services
+package import TLSSession
 
 /// A request of the gateway's own under way.
 package final class HTTPCall: OriginStreamOwner {
@@ -55,12 +57,12 @@ package final class HTTPCall: OriginStreamOwner {
         switch client.pool.connect(for: self, flow: 0, reusesIdle: reusesIdle, by: end) {
         case .connected(let stream): originConnected(stream)
         case .dialing(let dial): state = .connecting(dial)
-        case .failed(let fault, let server): originUnreachable(fault, server)
+        case .failed(let why): originUnreachable(why)
         }
     }
 
-    package func originUnreachable(_ fault: DialFault, _ server: OriginServer?) {
-        finish(.failure(isLate ? .timedOut : .unreachable(fault)))
+    package func originUnreachable(_ why: Unreached) {
+        finish(.failure(isLate ? .timedOut : .unreachable(why.failure, why.tlsFailure)))
     }
 
     package func originConnected(_ stream: OriginStream) {
@@ -194,8 +196,8 @@ package final class HTTPCall: OriginStreamOwner {
 package enum CallFault: Error, Equatable {
     /// The target is not in origin-form.
     case targetMalformed
-    /// No server takes a connection.
-    case unreachable(DialFault)
+    /// No server takes a connection; why the TLS handshake failed, where it did.
+    case unreachable(OriginFailure, TLSFailure? = nil)
     /// The connection ended or broke before the response was complete.
     case closed
     /// The response did not begin in time.

@@ -1,4 +1,5 @@
 import Lanes
+package import Services
 package import TLSSession
 
 /// Connects to one server of an origin after another until one takes the connection.
@@ -22,7 +23,9 @@ package final class OriginDial {
     private let end: UInt64
     private(set) var tried: [OriginServer] = []
     private var running: [OriginStream] = []
-    private var fault = DialFault.refused
+    private var failure = OriginFailure.originUnreachable
+    /// Why the handshake with the last server failed, where it did.
+    private var tlsFailure: TLSFailure?
     /// Its number among those that wait for a place; `nil` while it does not.
     private var waitNumber: UInt64?
     /// When it began to wait, monotonic nanoseconds.
@@ -51,17 +54,26 @@ package final class OriginDial {
     /// The server that was tried last.
     package var lastServer: OriginServer? { tried.last }
 
+    private var unreached: Unreached {
+        let isTLS = failure == .originTLSFailed
+        return Unreached(
+            failure: failure,
+            server: lastServer,
+            tlsFailure: isTLS ? tlsFailure : nil
+        )
+    }
+
     /// Connects, beginning with a server, or waits for one.
     func begin(_ first: OriginPool.Choice) -> OriginPool.Connecting {
         switch tryServers(first) {
         case .connected(let stream):
-            guard let owner = finish() else { return .failed(fault, lastServer) }
+            guard let owner = finish() else { return .failed(unreached) }
             stream.take(for: owner, flow: flow)
             return .connected(stream)
         case .waiting: return .dialing(self)
         case .failed:
             _ = finish()
-            return .failed(fault, lastServer)
+            return .failed(unreached)
         }
     }
 
@@ -88,9 +100,10 @@ package final class OriginDial {
     func failed(_ stream: OriginStream, _ error: SocketError) {
         running.removeAll { $0 === stream }
         note(error, stream.server, begunAt: stream.begunAt)
-        if let failure = stream.handshakeFault {
-            pool.host.note(.handshakeFailed(failure))
-            fault = .handshakeFailed(failure)
+        if let found = stream.handshakeFault {
+            pool.host.note(.handshakeFailed(found))
+            failure = .originTLSFailed
+            tlsFailure = found
         }
         stream.close()
         goOn()
@@ -123,7 +136,7 @@ package final class OriginDial {
         trying: while pool.lane.now < end {
             switch next {
             case .nobody:
-                if tried.isEmpty { fault = .noneUp }
+                if tried.isEmpty { failure = .originDown }
                 break trying
             case .full(let servers):
                 // A connect that runs may yet end well.
@@ -133,7 +146,7 @@ package final class OriginDial {
                 case .room: break
                 case .full:
                     pool.host.note(.queueFull)
-                    fault = .queueFull
+                    failure = .originQueueFull
                     break trying
                 }
             case .server(let server):
@@ -141,7 +154,7 @@ package final class OriginDial {
                 switch attempt(server) {
                 case .connected(let stream): return .connected(stream)
                 case .waiting: return .waiting
-                case .failed: if fault == .outOfDescriptors { break trying }
+                case .failed: if failure == .outOfDescriptors { break trying }
                 }
             }
             next = choose(onlyFit: !running.isEmpty)
@@ -181,17 +194,17 @@ package final class OriginDial {
         switch step {
         case .connected(let stream): connected(stream)
         case .waiting: break
-        case .failed: finish()?.originUnreachable(fault, lastServer)
+        case .failed: finish()?.originUnreachable(unreached)
         }
     }
 
     private func note(_ error: SocketError, _ server: OriginServer, begunAt: UInt64) {
         pool.host.note(.connectFailed)
         guard !error.isShortage else {
-            fault = .outOfDescriptors
+            failure = .outOfDescriptors
             return
         }
-        fault = error.isTimeout ? .timedOut : .refused
+        failure = error.isTimeout ? .originTimeout : .originUnreachable
         server.connectFailed(error, begunAt: begunAt, on: pool.lane)
     }
 
@@ -250,7 +263,7 @@ extension OriginDial {
             return waitedTooLong()
         }
         let step = attempt(server)
-        if case .failed = step, fault != .outOfDescriptors { goOn() } else { tell(step) }
+        if case .failed = step, failure != .outOfDescriptors { goOn() } else { tell(step) }
     }
 
     /// It has a connection that another request has used.
@@ -270,30 +283,23 @@ extension OriginDial {
     func displaced() {
         endWait()
         pool.host.note(.queueFull)
-        finish()?.originUnreachable(.queueFull, lastServer)
+        failure = .originQueueFull
+        finish()?.originUnreachable(unreached)
     }
 
     func waitedTooLong() {
         endWait()
         pool.host.note(.queueTimeout)
-        finish()?.originUnreachable(.queueTimeout, lastServer)
+        failure = .originQueueTimeout
+        finish()?.originUnreachable(unreached)
     }
 }
 
 /// Why no server took a connection.
-package enum DialFault: Equatable, Sendable {
-    /// The last one refused it, or can't be reached; or there is no server.
-    case refused
-    /// None is up: none was asked.
-    case noneUp
-    /// The last one did not answer.
-    case timedOut
-    /// The last one took it, and the TLS handshake failed.
-    case handshakeFailed(TLSFailure)
-    /// All servers have as many connections as they may, and the queue is full already.
-    case queueFull
-    /// No server had a place for a connection in time.
-    case queueTimeout
-    /// There is no descriptor or memory: the gateway's own trouble, and no server's.
-    case outOfDescriptors
+package struct Unreached {
+    package let failure: OriginFailure
+    /// The server that was tried last.
+    package var server: OriginServer?
+    /// Why the handshake with that server failed, where it did.
+    package var tlsFailure: TLSFailure?
 }

@@ -1,4 +1,5 @@
 package import Lanes
+import Services
 import TLSSession
 
 /// One origin on one lane: its servers, the choice among them, and connections to them.
@@ -41,8 +42,7 @@ package final class OriginPool {
         case connected(OriginStream)
         /// Connects run; the owner learns how they ended.
         case dialing(OriginDial)
-        /// No server takes a connection; which one was tried last.
-        case failed(DialFault, OriginServer?)
+        case failed(Unreached)
     }
 
     /// Gets a connection for a request.
@@ -75,9 +75,9 @@ package final class OriginPool {
         }
         switch choice {
         case .nobody:
-            guard !servers.isEmpty else { return .failed(.refused, nil) }
+            guard !servers.isEmpty else { return .failed(Unreached(failure: .originUnreachable)) }
             tryServers()
-            return .failed(.noneUp, servers.last)
+            return .failed(Unreached(failure: .originDown, server: servers.last))
         case .server(let server):
             guard reusesIdle, let idle = server.takeIdle(preface, on: lane) else { break }
             host.note(.connectionReused)

@@ -6,8 +6,8 @@ package import TLSSession
 package protocol OriginStreamOwner: AnyObject {
     /// A server took the connection that was dialled. The stream takes a request.
     func originConnected(_ stream: OriginStream)
-    /// No server took a connection; which one was tried last. Nothing was sent.
-    func originUnreachable(_ fault: DialFault, _ server: OriginServer?)
+    /// No server took a connection. Nothing was sent.
+    func originUnreachable(_ why: Unreached)
     /// There may be something to read; see ``OriginStream/receive(for:)``.
     func originReadable(_ stream: OriginStream)
     /// What waited to be sent has been sent.

@@ -1,6 +1,7 @@
 import HTTPWire
 import KeyStore
 import Rules
+import Services
 import Testing
 import Verification
 
@@ -33,27 +34,27 @@ enum Event {
     case connected(
         Via = .reused,
         inMemory: UInt64 = 0,
-        clientSent: Flow.Arrival = .partial,
+        clientSent: Leg.Arrival = .partial,
         retriesMax: Int = 0
     )
-    case connectFailed(ConnectFault)
+    case connectFailed(OriginFailure)
     case headSent
     case heldSent(Int)
     case heldUnreadable
     case originQueued
     case originDrained
     case writeFailed(isUntouched: Bool)
-    case lastWordsRead(Flow.Heard, Flow.RetryBudget = .left)
-    case originBroke(Flow.Heard, Flow.RetryBudget = .left)
+    case lastWordsRead(Leg.Heard, Leg.RetryBudget = .left)
+    case originBroke(Leg.Heard, Leg.RetryBudget = .left)
     case originTimedOut(
         client: Output,
-        Flow.Heard = .nothing,
-        Flow.RetryBudget = .left
+        Leg.Heard = .nothing,
+        Leg.RetryBudget = .left
     )
     case responseBegan(ResponseKind)
     case tunnelBegan
     case responseEnded
-    case responseMalformed(OriginFault)
+    case responseMalformed(OriginFailure)
     case served
     case storingTimedOut
     case clientBroke
@@ -83,7 +84,7 @@ extension Event {
         // A verdict that stops the request is counted with the answer.
         if case .stop = take { return .takes(take, changesVerdict: false) }
         let isChanged = flow.judgement.refusal != before
-        if isChanged { #expect(flow.verdictCount == .due) }
+        if isChanged { #expect(flow.judgement.count == .due) }
         return .takes(take, changesVerdict: isChanged)
     }
 
@@ -96,7 +97,7 @@ extension Event {
         case .askedByRule: flow.asked(by: rule)
         case .routed: flow.routed(to: rule)
         case .took(let count):
-            let place = Flow.place(ofWhole: count, by: rule)
+            let place = Content.place(ofWhole: count, by: rule)
             if place != .unread { flow.took(count, as: place) }
         default: return .does(action(of: &flow, rule))
         }
@@ -133,7 +134,7 @@ extension Event {
                 clientSent: clientSent,
                 retriesMax: retriesMax
             )
-        case .connectFailed(let fault): flow.connectFailed(fault)
+        case .connectFailed(let failure): flow.connectFailed(failure)
         case .headSent: flow.headSent()
         case .heldSent(let count): flow.heldSent(count)
         case .heldUnreadable: flow.heldUnreadable()
@@ -145,7 +146,7 @@ extension Event {
             flow.originTimedOut(client: client, heard, budget)
         case .responseBegan(let kind): flow.responseBegan(kind)
         case .responseEnded: flow.responseEnded()
-        case .responseMalformed(let fault): flow.responseMalformed(fault)
+        case .responseMalformed(let failure): flow.responseMalformed(failure)
         case .served: flow.served()
         case .storingTimedOut: flow.storingTimedOut()
         case .clientClosed: flow.clientClosed()

@@ -78,6 +78,6 @@ import Testing
         count: UInt64,
         place: Content
     ) {
-        #expect(Flow.place(ofWhole: count, by: rule) == place)
+        #expect(Content.place(ofWhole: count, by: rule) == place)
     }
 }

@@ -1,5 +1,6 @@
 import HTTPWire
 import Rules
+import Services
 import Verification
 
 @testable import Proxy
@@ -10,32 +11,44 @@ extension Transcript {
         Transcript("no server takes a connection", .get, ends: .nothing) {
             routing
             on(.unjudged, .connect(.first))
-            on(.connectFailed(.refused), .answer(.failed(.unreachable), .none, .goesOn))
+            on(
+                .connectFailed(.originUnreachable),
+                .answer(.unreached(.originUnreachable), .none, .goesOn)
+            )
         },
         Transcript("no server answers a connect in time", .post, ends: .nothing) {
             routing
             on(.unjudged, .connect(.first))
-            on(.connectFailed(.timedOut), .answer(.failed(.connectTimeout), .none, .skips))
+            on(.connectFailed(.originTimeout), .answer(.unreached(.originTimeout), .none, .skips))
         },
         Transcript("no server is up", .get, ends: .nothing) {
             routing
             on(.unjudged, .connect(.first))
-            on(.connectFailed(.noneUp), .answer(.failed(.noneUp), .none, .goesOn))
+            on(.connectFailed(.originDown), .answer(.unreached(.originDown), .none, .goesOn))
         },
         Transcript("no server has a place for a connection", .get, ends: .nothing) {
             routing
             on(.unjudged, .connect(.first))
-            on(.connectFailed(.queueFull), .answer(.failed(.queueFull), .none, .goesOn))
+            on(
+                .connectFailed(.originQueueFull),
+                .answer(.unreached(.originQueueFull), .none, .goesOn)
+            )
         },
         Transcript("no server has a place in time", .get, ends: .nothing) {
             routing
             on(.unjudged, .connect(.first))
-            on(.connectFailed(.queueTimeout), .answer(.failed(.queueTimeout), .none, .goesOn))
+            on(
+                .connectFailed(.originQueueTimeout),
+                .answer(.unreached(.originQueueTimeout), .none, .goesOn)
+            )
         },
         Transcript("no descriptor is left", .get, ends: .nothing) {
             routing
             on(.unjudged, .connect(.first))
-            on(.connectFailed(.shortage), .answer(.failed(.outOfDescriptors), .none, .goesOn))
+            on(
+                .connectFailed(.outOfDescriptors),
+                .answer(.unreached(.outOfDescriptors), .none, .goesOn)
+            )
         },
         Transcript("a client that goes during the connect", .get, ends: .nothing) {
             routing
@@ -56,7 +69,7 @@ extension Transcript {
             sent()
             on(.originBroke(.nothing), .retry(.broken, .close, .again(1)))
             given(.reused)
-            on(.originBroke(.nothing), .answer(.failed(.closed), .close, .goesOn))
+            on(.originBroke(.nothing), .answer(.failed(.originClosed), .close, .goesOn))
         },
         Transcript("a fresh connection that breaks is retried so often", .get, ends: .whole) {
             tried(.fresh, retriesMax: 2)
@@ -64,24 +77,24 @@ extension Transcript {
             again(.fresh, retriesMax: 2)
             on(.originBroke(.nothing), .retry(.broken, .close, .again(2)))
             again(.fresh, retriesMax: 2)
-            on(.originBroke(.nothing), .answer(.failed(.closed), .close, .goesOn))
+            on(.originBroke(.nothing), .answer(.failed(.originClosed), .close, .goesOn))
         },
         Transcript("a response that does not begin in time is retried", .get, ends: .whole) {
             tried(.reused, retriesMax: 1)
             on(.originTimedOut(client: .clear), .retry(.timedOut, .close, .again(1)))
             again(.fresh, retriesMax: 1)
-            on(.originTimedOut(client: .clear), .answer(.failed(.timeout), .close, .goesOn))
+            on(.originTimedOut(client: .clear), .answer(.failed(.originTimeout), .close, .goesOn))
         },
         Transcript("an interim response forbids another attempt in time", .get, ends: .whole) {
             tried(.fresh, retriesMax: 1)
             on(
                 .originTimedOut(client: .clear, .something),
-                .answer(.failed(.timeout), .close, .goesOn)
+                .answer(.failed(.originTimeout), .close, .goesOn)
             )
         },
         Transcript("without a budget there is no retry", .get, ends: .whole) {
             tried(.fresh, retriesMax: 2)
-            on(.originBroke(.nothing, .spent), .answer(.failed(.closed), .close, .goesOn))
+            on(.originBroke(.nothing, .spent), .answer(.failed(.originClosed), .close, .goesOn))
         },
         Transcript("an idle connection that breaks needs no budget", .get, ends: .whole) {
             sent()
@@ -91,7 +104,7 @@ extension Transcript {
         },
         Transcript("retries change nothing for other methods", RequestFacts(.post), ends: .whole) {
             tried(.fresh, retriesMax: 2)
-            on(.originBroke(.nothing), .answer(.failed(.closed), .close, .goesOn))
+            on(.originBroke(.nothing), .answer(.failed(.originClosed), .close, .goesOn))
         },
         Transcript(
             "retries change nothing for what an assertion stands for",
@@ -102,20 +115,23 @@ extension Transcript {
             judging
             on(.ruled(.pass), .admit)
             again(.fresh, retriesMax: 2)
-            on(.originBroke(.nothing), .answer(.failed(.closed), .close, .goesOn))
+            on(.originBroke(.nothing), .answer(.failed(.originClosed), .close, .goesOn))
         },
         Transcript("no server is left for a second attempt", .get, ends: .nothing) {
             sent()
             on(.originBroke(.nothing), .retry(.broken, .close, .again(1)))
-            on(.connectFailed(.refused), .answer(.failed(.unreachable), .none, .goesOn))
+            on(
+                .connectFailed(.originUnreachable),
+                .answer(.unreached(.originUnreachable), .none, .goesOn)
+            )
         },
         Transcript("a fresh connection that breaks is an answer", .get, ends: .whole) {
             sent(.fresh)
-            on(.originBroke(.nothing), .answer(.failed(.closed), .close, .goesOn))
+            on(.originBroke(.nothing), .answer(.failed(.originClosed), .close, .goesOn))
         },
         Transcript("a beginning of a response forbids another attempt", .get, ends: .whole) {
             sent()
-            on(.originBroke(.something), .answer(.failed(.closed), .close, .goesOn))
+            on(.originBroke(.something), .answer(.failed(.originClosed), .close, .goesOn))
         },
         Transcript(
             "a method that changes things is not repeated",
@@ -123,7 +139,7 @@ extension Transcript {
             ends: .whole
         ) {
             sent()
-            on(.originBroke(.nothing), .answer(.failed(.closed), .close, .goesOn))
+            on(.originBroke(.nothing), .answer(.failed(.originClosed), .close, .goesOn))
         },
         Transcript("any method is repeated if no byte was taken", RequestFacts(.post), ends: .whole)
         {
@@ -141,7 +157,7 @@ extension Transcript {
             judging
             on(.ruled(.pass), .admit)
             given()
-            on(.originBroke(.nothing), .answer(.failed(.closed), .close, .goesOn))
+            on(.originBroke(.nothing), .answer(.failed(.originClosed), .close, .goesOn))
         },
         Transcript(
             "a proven method that changes nothing is repeated",
@@ -175,13 +191,16 @@ extension Transcript {
             on(.connected(), .sendHead(heldBytes: 0, .byReset))
             on(.writeFailed(isUntouched: false), .readLastWords)
             on(.lastWordsRead(.nothing), .retry(.broken, .reset, .again(1)))
-            on(.connectFailed(.refused), .answer(.failed(.unreachable), .none, .skips))
+            on(
+                .connectFailed(.originUnreachable),
+                .answer(.unreached(.originUnreachable), .none, .skips)
+            )
         },
         Transcript("content that is gone can't be repeated", .put, ends: .cutShort(.anything)) {
             streaming()
             on(.received(60), takes: .send)
             on(.contentRead(isLast: false), .sendContent(.more))
-            on(.originBroke(.nothing), .answer(.failed(.closed), .reset, .lingers))
+            on(.originBroke(.nothing), .answer(.failed(.originClosed), .reset, .lingers))
         },
         Transcript("held content is kept and repeated", .put, .observing, ends: .whole) {
             holding(.observed)
@@ -209,20 +228,20 @@ extension Transcript {
     static let originFailures: [Transcript] = [
         Transcript("an origin that says nothing in time", .get, ends: .whole) {
             sent()
-            on(.originTimedOut(client: .clear), .answer(.failed(.timeout), .close, .goesOn))
+            on(.originTimedOut(client: .clear), .answer(.failed(.originTimeout), .close, .goesOn))
         },
         Transcript("an origin that takes nothing in time", .post, ends: .cutShort(.anything)) {
             streaming()
             on(.received(60), takes: .send)
             on(.contentRead(isLast: false), .sendContent(.more))
             on(.originQueued)
-            on(.originTimedOut(client: .clear), .answer(.failed(.timeout), .reset, .lingers))
+            on(.originTimedOut(client: .clear), .answer(.failed(.originTimeout), .reset, .lingers))
         },
         Transcript("what is no response is answered", .get, ends: .whole) {
             sent()
             on(
-                .responseMalformed(.malformed(.statusLineSyntax)),
-                .answer(.failed(.malformed(.statusLineSyntax)), .close, .goesOn)
+                .responseMalformed(.responseMalformed),
+                .answer(.failed(.responseMalformed), .close, .goesOn)
             )
         },
         Transcript("too many interim responses are answered", .get, ends: .whole) {
@@ -265,11 +284,11 @@ extension Transcript {
             on(.originQueued)
             on(.writeFailed(isUntouched: false), .readLastWords)
             on(.originDrained, .none)
-            on(.lastWordsRead(.nothing), .answer(.failed(.closed), .reset, .lingers))
+            on(.lastWordsRead(.nothing), .answer(.failed(.originClosed), .reset, .lingers))
             on(.writeFailed(isUntouched: false), .none)
             on(.originBroke(.nothing), .none)
             on(.originTimedOut(client: .clear), .none)
-            on(.responseMalformed(.closed), .none)
+            on(.responseMalformed(.originClosed), .none)
         },
     ]
 }

@@ -1,5 +1,6 @@
 import HTTPWire
 import Rules
+import Services
 import Verification
 
 @testable import Proxy
@@ -91,22 +92,22 @@ extension Transcript {
         Transcript("a response that breaks off is cut off", .get, ends: .whole) {
             sent()
             on(.responseBegan(.final(.keeps)), .relay(.behindRequest, .drop))
-            on(.originBroke(.something), .cutOff(.failed(.closed), .close))
+            on(.originBroke(.something), .cutOff(.failed(.originClosed), .close))
             on(.responseEnded, .none)
         },
         Transcript("a response with broken chunks is cut off", .get, ends: .whole) {
             sent()
             on(.responseBegan(.final(.keeps)), .relay(.behindRequest, .drop))
             on(
-                .responseMalformed(.malformed(.chunkSizeSyntax)),
-                .cutOff(.failed(.malformed(.chunkSizeSyntax)), .close)
+                .responseMalformed(.responseMalformed),
+                .cutOff(.failed(.responseMalformed), .close)
             )
         },
         Transcript("a response that stands still is cut off", .get, ends: .whole) {
             sent()
             on(.responseBegan(.final(.keeps)), .relay(.behindRequest, .drop))
             on(.originTimedOut(client: .queued), .awaitOrigin)
-            on(.originTimedOut(client: .clear), .cutOff(.failed(.timeout), .close))
+            on(.originTimedOut(client: .clear), .cutOff(.failed(.originTimeout), .close))
         },
         Transcript(
             "an early response is cut off with its content",

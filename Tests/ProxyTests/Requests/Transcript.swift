@@ -92,9 +92,10 @@ extension Transcript {
 }
 
 extension Flow {
-    /// The state without its payload.
+    /// The state without its payload; that of the leg where a server has the request.
     var stateName: String {
-        String(describing: state).prefix { $0 != "(" }.description
+        let name = leg.map { String(describing: $0.phase) } ?? String(describing: state)
+        return name.prefix { $0 != "(" }.description
     }
 }
 
@@ -178,7 +179,7 @@ extension Transcript {
     }
 
     /// A response comes whole.
-    static func response(_ held: Flow.HeldContent, _ release: Release = .pool) -> [Row] {
+    static func response(_ held: Leg.HeldContent, _ release: Release = .pool) -> [Row] {
         [
             on(.responseBegan(.final(.keeps)), .relay(.behindRequest, held)),
             on(.responseEnded, .finish(release)),

@@ -1,6 +1,7 @@
 import HTTPWire
 import KeyStore
 import Rules
+import Services
 import Verification
 
 @testable import Proxy
@@ -327,14 +328,20 @@ extension Transcript {
         Transcript("no server takes content that was held", .post, .holding, ends: .nothing) {
             held(100)
             on(.clientBroke, closesClient: false)
-            on(.connectFailed(.refused), .answer(.failed(.unreachable), .none, .goesOn))
+            on(
+                .connectFailed(.originUnreachable),
+                .answer(.unreached(.originUnreachable), .none, .goesOn)
+            )
         },
         Transcript("no server takes content that was released", .post, .holding, ends: .nothing) {
             holding(.observed)
             on(.received(100, isLast: true), takes: .hold)
             on(.holdFailed(.spillFailed), takesAnew: .append)
             on(.contentRead(isLast: true), .release)
-            on(.connectFailed(.refused), .answer(.failed(.unreachable), .none, .lingers))
+            on(
+                .connectFailed(.originUnreachable),
+                .answer(.unreached(.originUnreachable), .none, .lingers)
+            )
         },
     ]
 }

@@ -40,8 +40,9 @@ enum Held {
         "Sources/proxy/Origins/OriginServer.swift": "lists of streams",
         "Sources/proxy/Origins/OriginStream.swift": "the same, bytes, and HTTPWire's scanner",
         "Sources/proxy/Proxy/Requests/Exchange.swift":
-            "the machine, content, bytes, and the record for the log",
-        "Sources/proxy/Proxy/Requests/Exchange+Content.swift": "a digest",
+            "the machine, content, bytes, the origin's side, and the record for the log",
+        "Sources/proxy/Proxy/Requests/HeldBody.swift": "a digest",
+        "Sources/proxy/Proxy/Requests/ServiceCall.swift": "bytes",
         "Sources/proxy/Proxy/ProxyLane.swift":
             "counters of Telemetry and Services, HTTPWire's scratch, and lists of pools and bytes",
     ]
@@ -56,7 +57,8 @@ enum Held {
     /// Folders of other targets that are as pure, with all that they may import.
     static let pureFolders: [String: Set<String>] = [
         "Sources/proxy/Proxy/Requests/Flow/": [
-            "AppAttest", "Cryptography", "HTTPWire", "KeyStore", "Rules", "Verification",
+            "AppAttest", "Cryptography", "HTTPWire", "KeyStore", "Rules", "Services",
+            "Verification",
         ]
     ]
 

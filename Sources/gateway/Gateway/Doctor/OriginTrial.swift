@@ -2,6 +2,7 @@ import ConfigurationReading
 import HTTPWire
 import Lanes
 import Origins
+import Services
 import TLSSession
 
 /// One request to each server of each origin, as the gateway would send it.
@@ -111,7 +112,7 @@ final class OriginTrial {
 
     private static func text(of fault: CallFault, _ isTLS: Bool) -> (what: String, next: String) {
         switch fault {
-        case .unreachable(.handshakeFailed(let failure)):
+        case .unreachable(_, let failure?):
             let detail = failure.detail.isEmpty ? "" : " (\(failure.detail))"
             let why = failure.reason.rawValue + detail
             return (
@@ -119,7 +120,7 @@ final class OriginTrial {
                 "tls: { ca: FILE } for an authority of your own, server_name for another name; "
                     + "no tls where it speaks plain HTTP"
             )
-        case .unreachable(.timedOut):
+        case .unreachable(.originTimeout, _):
             return (
                 "does not take a connection in time",
                 "see whether a firewall is in between, and whether the address is right"

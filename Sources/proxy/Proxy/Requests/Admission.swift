@@ -70,7 +70,8 @@ struct Admission {
         case .loop: return exchange.flow.declined(.loopDetected)
         case .lastHop: return exchange.flow.declined(.lastHop)
         case .service(let service):
-            if head.fields.acceptsOpenMetrics(octets) { exchange.record.format = .openMetrics }
+            let isOpenMetrics = head.fields.acceptsOpenMetrics(octets)
+            exchange.call = ServiceCall(service, isOpenMetrics ? .openMetrics : .prometheus)
             return call(service, head, octets)
         case .refused(let response, let name): return answered(by: response, named: name)
         }
@@ -78,8 +79,7 @@ struct Admission {
 
     /// A path or method of the gateway's own to which no service answers.
     private func answered(by response: LocalResponse, named name: String) -> Flow.Action {
-        exchange.record.service = name
-        exchange.content = .answered(response)
+        exchange.call = ServiceCall(named: name, response)
         return exchange.flow.declined(.service)
     }
 
@@ -153,8 +153,6 @@ struct Admission {
         _ head: borrowing RequestHead,
         _ octets: Span<UInt8>
     ) -> Flow.Action {
-        exchange.record.service = service.name
-        exchange.content = .collected(service, [])
         switch service.cost {
         case .nothing: break
         case .call, .verification:
@@ -200,13 +198,13 @@ struct Admission {
             case .length(let length) = exchange.flow.facts.framing,
             let client = exchange.client, client.hasWholeContent
         else { return }
-        let place = Flow.place(ofWhole: length, by: rule)
+        let place = Content.place(ofWhole: length, by: rule)
         guard place != .unread else { return }
         guard let bytes = client.takeWholeContent(max: length) else {
             preconditionFailure("Admission: content that is here can't be taken")
         }
         if place == .held {
-            exchange.content = .held(HeldBody(exchange.heldBounds, whole: bytes))
+            exchange.content = .held(HeldBody(HeldBody.Bounds(exchange), whole: bytes))
         } else {
             // It is not counted as held: the head isn't either, and may be larger.
             exchange.content = .withHead(bytes)
@@ -221,10 +219,11 @@ struct Admission {
         case .off:
             let action = exchange.flow.unjudged()
             guard case .connect = action else { return action }
-            exchange.writeOriginHead(head, octets, framing: exchange.flow.facts.framing)
+            let framing = exchange.flow.facts.framing
+            exchange.originHead.begin(head, octets, for: exchange, framing: framing)
             return exchange.forward()
         case .deny: return exchange.flow.ruled(Ruling(.refuse(.noRule)), .enforced)
-        case .observe, .enforce: return exchange.judgeHead(head, octets)
+        case .observe, .enforce: return Judging(exchange).judge(head, octets)
         }
     }
 }

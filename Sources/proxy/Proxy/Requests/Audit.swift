@@ -45,7 +45,7 @@ struct Audit {
             value: nanoseconds,
             at: lane.wallMilliseconds
         )
-        let rule = exchange.record.service == nil ? ruleNumber : nil
+        let rule = exchange.call?.name == nil ? ruleNumber : nil
         proxy.tally.addRequest(exemplar, rule: rule, status: exchange.record.status)
         if case .cutShort(let told) = exchange.flow.delivery, let number = ruleNumber {
             let isPassed = if case .pass = told { true } else { false }
@@ -108,7 +108,7 @@ struct Audit {
     private var isRefusal: Bool {
         guard exchange.record.status < 500 else { return false }
         if case .refuse? = exchange.flow.judgement.verdict?.ruling.verdict { return true }
-        return exchange.record.status >= 400 && exchange.record.servedBy == nil
+        return exchange.record.status >= 400 && exchange.side.servedBy == nil
     }
 
     private func writeJSON(
@@ -131,7 +131,7 @@ struct Audit {
         proxy.lines.log.member("host", octets: exchange.record.asked.host)
         proxy.lines.log.member("path", octets: exchange.record.asked.path)
         proxy.lines.log.member("status", exchange.record.status)
-        if let service = exchange.record.service {
+        if let service = exchange.call?.name {
             proxy.lines.log.member("endpoint", service)
         } else {
             proxy.lines.log.member("rule", exchange.flow.rule.id)
@@ -155,16 +155,16 @@ struct Audit {
         proxy.lines.log.member("duration_us", duration / 1000)
         proxy.lines.log.member("request_bytes", requestBytes)
         proxy.lines.log.member("response_bytes", responseBytes)
-        if let servedBy = exchange.record.servedBy {
+        if let servedBy = exchange.side.servedBy {
             proxy.lines.log.member("origin", servedBy.server.settings.name)
             proxy.lines.log.member("reused", servedBy.isReused)
-        } else if let last = exchange.record.lastTried {
+        } else if let last = exchange.side.lastTried {
             proxy.lines.log.member("origin", last.settings.name)
         }
-        if exchange.record.queued > 0 {
-            proxy.lines.log.member("queued_us", exchange.record.queued / 1000)
+        if exchange.side.queued > 0 {
+            proxy.lines.log.member("queued_us", exchange.side.queued / 1000)
         }
-        if let reason = exchange.record.originTLS {
+        if let reason = exchange.side.tlsFailure {
             proxy.lines.log.member("origin_tls", reason.rawValue)
         }
         if leftOut > 0 { proxy.lines.log.member("left_out", leftOut) }
@@ -180,7 +180,7 @@ struct Audit {
         if ruling.verdict == .refuse(.challengeUnknown), let note = ruling.challengeNote {
             proxy.lines.log.member("challenge", note.rawValue)
         }
-        let isEnforced = if case .enforced = enforcement { true } else { false }
+        let isEnforced = enforcement == .enforced
         proxy.lines.log.member("enforced", isEnforced)
         if let risk = ruling.risk {
             if let metric = risk.metric { proxy.lines.log.member("risk", metric) }
@@ -241,7 +241,7 @@ extension Audit {
                 outcome: outcome,
                 fate: fate,
                 status: exchange.record.status,
-                place: exchange.record.service.map { .endpoint($0) }
+                place: exchange.call.map { .endpoint($0.name) }
                     ?? .rule(exchange.flow.rule.id, exchange.flow.rule.mode),
                 finding: finding
             )
@@ -253,7 +253,7 @@ extension Audit {
 extension Audit {
     /// Counts the request with the verdict that it has at its end: content may have changed it.
     func countForReports(nanoseconds: UInt64) {
-        guard exchange.record.service == nil else { return }
+        guard exchange.call?.name == nil else { return }
         proxy.seen.reports.add(reported, nanoseconds: nanoseconds, of: exchange.flow.rule)
     }
 
@@ -286,16 +286,53 @@ extension Audit {
     }
 }
 
+// The answer in the place of the origin's.
+extension Audit {
+    /// Counts why the request ends, and keeps it for the log.
+    func answered(_ reply: Reply) {
+        switch reply {
+        case .refused(let refusal):
+            countVerdict()
+            refused(refusal)
+        case .declined(let refusal): refused(refusal)
+        case .malformed(let reason):
+            proxy.tally.add(.malformedRequests)
+            exchange.record.outcome = .malformed(reason)
+            exchange.record.note(problem: reason.rawValue)
+        // A connect that fails is counted by itself.
+        case .unreached(let failure): exchange.record.note(problem: failure.rawValue)
+        case .failed(let failure):
+            switch failure {
+            case .originTimeout: proxy.tally.add(.originTimeouts)
+            case .responseMalformed, .tooManyInterimResponses: proxy.tally.add(.originMalformed)
+            default: proxy.tally.add(.originFailures)
+            }
+            exchange.record.note(problem: failure.rawValue)
+        case .contentTimeout:
+            proxy.tally.add(.clientTimeouts)
+            exchange.record.note(problem: LocalFault.bodyTimeout.rawValue)
+        case .allowed: countVerdict()
+        case .loopDetected, .lastHop, .service: break
+        }
+    }
+
+    private func refused(_ refusal: Refusal) {
+        if refusal == .addressThrottled { exchange.pauseAddress() }
+        exchange.record.outcome = .refused(refusal)
+        exchange.record.note(problem: refusal.rawValue)
+    }
+}
+
 // The verdict, which is counted once for a request.
 extension Audit {
     /// Nothing changes the verdict any more: it is counted, if that was left to do.
     func verdictIsFinal() {
-        if case .due = exchange.flow.verdictCount { countVerdict() }
+        if case .due = exchange.flow.judgement.count { countVerdict() }
     }
 
     /// Counts the verdict as it stands, once for each request.
     func countVerdict() {
-        guard exchange.flow.countsVerdict(),
+        guard exchange.flow.judgement.counts(),
             let (ruling, enforcement) = exchange.flow.judgement.verdict
         else { return }
         // A device that repeats an old assertion has another reason.
@@ -309,7 +346,7 @@ extension Audit {
         if ruling.risk?.mark != nil, ruling.verdict == .pass { proxy.tally.add(.riskMarks) }
         if ruling.proof == .session, ruling.verdict == .pass { proxy.tally.add(.sessionPasses) }
         if ruling.sessionAbsence == .foreign { proxy.tally.add(.sessionsForeign) }
-        let isEnforced = if case .enforced = enforcement { true } else { false }
+        let isEnforced = enforcement == .enforced
         if !proxy.seen.guards.areNone, isGuarded(ruling, enforcement) {
             proxy.seen.guards.count(exchange.flow.rule, ruling) {
                 proxy.judge.keyCheck.isInstall(ruling)
@@ -353,30 +390,14 @@ struct RequestRecord {
     var trace: RequestID?
     /// Which of the fields that name the request go to the origin as they came.
     var carried = FieldKindSet()
-    /// When a server took the request; of the last attempt.
-    var sentAt: UInt64 = 0
-    /// Nanoseconds for which it waited for a place at a server.
-    var queued: UInt64 = 0
-    var servedBy: (server: OriginServer, isReused: Bool)?
-    /// When the head of a response must have come, over all tries: milliseconds of the lane's
-    /// clock; 0 before the first try.
-    var respondBy: UInt64 = 0
-    /// The server that was tried last, where none was reached.
-    var lastTried: OriginServer?
-    /// Why the TLS handshake with that server failed, where it did.
-    var originTLS: TLSFailure.Reason?
     /// Why the gateway has answered in place of the origin.
     var outcome: LocalOutcome?
     /// What was asked, where the log or `why` may say it.
     var asked = Asked()
-    /// The service that was asked, as the log names it; also for a path that no service has.
-    var service: String?
     /// The build that the client claims, where a device might not have signed it.
     var claimedVersion: AppVersion?
     /// What became of the origin's App-Attest-Device-Bits.
     var deviceUpdate = DeviceUpdateNote.none
-    /// The metrics that it asks for.
-    var format = Exposition.Format.prometheus
     /// 0 while nothing was answered.
     var status = 0
     /// Bytes of content in the response.

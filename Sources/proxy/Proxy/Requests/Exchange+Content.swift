@@ -52,7 +52,7 @@ extension Exchange {
 
     private func put(_ piece: Span<UInt8>, _ take: Flow.Take) -> Bool {
         switch take {
-        case .collect: content.collect(piece)
+        case .collect: call?.collect(piece)
         case .hold: return hold(piece)
         case .append: content.heldBody?.appendUnheld(piece)
         case .send: origin?.append(piece)
@@ -81,73 +81,4 @@ extension Exchange {
         if held.isSpilled, !wasSpilled { proxy.tally.add(.bodiesSpilled) }
         return true
     }
-
-    /// What bounds content that is held.
-    var heldBounds: HeldBody.Bounds {
-        guard case .held(_, let memory) = flow.rule.body else {
-            preconditionFailure("Exchange: holds content although the rule doesn't")
-        }
-        return HeldBody.Bounds(
-            ledger: proxy.held,
-            limits: settings.limits,
-            entry: account.entry,
-            memoryMax: memory.rawValue,
-            folder: settings.spillFolder,
-            files: proxy.files
-        )
-    }
-}
-
-/// Content of a request that is here, or what is remembered of it.
-enum KeptContent {
-    case nothing
-    /// All of it came whole with the head, and goes out behind it.
-    case withHead([UInt8])
-    /// It is held until it can be judged by what the head claims.
-    indirect case unjudged(HeldBody, Proof)
-    /// It was held, and goes to a server: judged, or released.
-    case held(HeldBody)
-    /// It is collected for a service.
-    case collected(ServiceEntry, [UInt8])
-    /// It streams, and must have the digest that the head states: so far.
-    case hashed(ContentDigest)
-    /// The answer that a service made of it.
-    indirect case answered(LocalResponse)
-
-    /// Content that is held, judged or not.
-    var heldBody: HeldBody? {
-        switch self {
-        case .unjudged(let body, _), .held(let body): body
-        case .nothing, .withHead, .collected, .hashed, .answered: nil
-        }
-    }
-
-    /// The bytes that were here with the head, to be judged with it.
-    var arrived: [UInt8] {
-        switch self {
-        case .withHead(let bytes): bytes
-        case .held(let body): body.memory
-        case .nothing, .unjudged, .collected, .hashed, .answered: []
-        }
-    }
-
-    /// Adds a piece to what is collected.
-    mutating func collect(_ piece: Span<UInt8>) {
-        guard case .collected(let service, var bytes) = self else { return }
-        // Taken out, so that the bytes have one owner and grow where they are.
-        self = .nothing
-        piece.withUnsafeBufferPointer { bytes.append(contentsOf: $0) }
-        self = .collected(service, bytes)
-    }
-
-    /// Hashes a piece.
-    func hash(_ piece: Span<UInt8>) {
-        if case .hashed(let digest) = self { digest.stream.update(piece) }
-    }
-}
-
-/// The digest of content that streams: so far. A reference, because it is large, and most requests
-/// have none.
-final class ContentDigest {
-    @exclusivity(unchecked) var stream = SHA256.Stream()
 }

@@ -4,37 +4,50 @@ import Cryptography
 import HTTPWire
 import Lanes
 import Origins
+import Rules
 import TLSSession
 import Telemetry
 import Verification
 
 // The request on its way to a server.
 extension Exchange {
+    /// The place of the rule's origin among the settings and the pools.
+    var originPlace: Int {
+        guard let origin = flow.rule.origin else {
+            preconditionFailure("Exchange: a denied request is not forwarded")
+        }
+        return origin.rawValue
+    }
+
     /// Connects to a server.
     func connect(_ attempt: Attempt) -> Flow.Action {
-        let reusesIdle = if case .first = attempt { true } else { false }
-        if reusesIdle {
-            let (end, overflows) = lane.now.addingReportingOverflow(
-                settings.origins[originPlace].totalTimeout
-            )
-            record.respondBy = overflows ? .max : end
-        }
-        let connecting = pools[originPlace].connect(
+        let place = originPlace
+        let isFirst = attempt == .first
+        if isFirst { side.begin(now: lane.now, milliseconds: settings.origins[place].totalTimeout) }
+        let connecting = pools[place].connect(
             for: self,
             flow: client?.flow ?? 0,
-            affinity: affinity,
-            reusesIdle: reusesIdle,
+            affinity: settings.origins[place].affinity(
+                of: account.address,
+                passed: flow.judgement.passedKey
+            ),
+            reusesIdle: isFirst,
             naming: endsForOrigin,
-            avoiding: reusesIdle ? nil : record.servedBy?.server,
-            by: record.respondBy
+            avoiding: isFirst ? nil : side.servedBy?.server,
+            by: side.respondBy
         )
         switch connecting {
         case .connected(let stream): return connected(stream)
         case .dialing(let dial):
-            side = .dialing(dial)
+            side.dials(dial)
             return .none
-        case .failed(let fault, let server): return unreachable(fault, server)
+        case .failed(let why): return unreached(why)
         }
+    }
+
+    private func unreached(_ why: Unreached) -> Flow.Action {
+        side.failed(why)
+        return flow.connectFailed(why.failure)
     }
 
     /// Who the origin is told that the client is, where it wants to know before the request. The
@@ -51,31 +64,15 @@ extension Exchange {
         )
     }
 
-    private func unreachable(_ fault: DialFault, _ server: OriginServer?) -> Flow.Action {
-        side = .none
-        record.lastTried = server
-        switch fault {
-        case .refused: return flow.connectFailed(.refused)
-        case .timedOut: return flow.connectFailed(.timedOut)
-        case .noneUp: return flow.connectFailed(.noneUp)
-        case .queueFull: return flow.connectFailed(.queueFull)
-        case .queueTimeout: return flow.connectFailed(.queueTimeout)
-        case .handshakeFailed(let failure):
-            record.originTLS = failure.reason
-            return flow.connectFailed(.handshake)
-        case .outOfDescriptors: return flow.connectFailed(.shortage)
-        }
-    }
-
     /// The connection takes bytes.
     private func connected(_ connection: OriginStream) -> Flow.Action {
-        side = .connected(connection)
-        record.sentAt = MonotonicClock.nanoseconds
-        record.servedBy = (connection.server, connection.isReused)
+        side.connected(connection, at: MonotonicClock.nanoseconds)
+        // Content that was held has a length, unless it was released before all of it had come.
+        let whole = flow.isReleased ? nil : content.heldBody
         connection.begin(
             flow.facts.method,
             asksUpgrade: flow.facts.asks(.upgrade),
-            framing: originFraming,
+            framing: whole.map { .length(UInt64($0.count)) } ?? flow.facts.framing,
             limits: settings.responseLimits
         )
         let inMemory = min(content.heldBody?.memory.count ?? 0, Lane.inputBytes)
@@ -93,7 +90,7 @@ extension Exchange {
     /// out, even if the process dies.
     func sendHead(
         with count: UInt64,
-        _ ending: Flow.ConnectionEnd
+        _ ending: Leg.ConnectionEnd
     ) -> Flow.Action {
         guard let origin else { return .none }
         origin.resetsOnClose = if case .byReset = ending { true } else { false }
@@ -101,9 +98,9 @@ extension Exchange {
         if count > 0, let held = content.heldBody {
             let memory = held.memory
             // No more than is in memory, which an index counts.
-            outcome = origin.write(originHead.span, memory.span.extracting(first: Int(count)))
+            outcome = origin.write(originHead.bytes.span, memory.span.extracting(first: Int(count)))
         } else {
-            outcome = origin.write(originHead.span)
+            outcome = origin.write(originHead.bytes.span)
         }
         guard note(outcome) else { return writeFailed(origin) }
         return flow.headSent()
@@ -180,13 +177,13 @@ extension Exchange {
         return flow.lastWordsRead(heard(on: connection), retryBudget)
     }
 
-    func heard(on connection: OriginStream) -> Flow.Heard {
+    func heard(on connection: OriginStream) -> Leg.Heard {
         connection.hasReceivedNothing ? .nothing : .something
     }
 
     /// Lets go of the connection and connects once more.
     func retry(
-        _ why: Flow.Retry,
+        _ why: Leg.Retry,
         _ release: Release,
         _ attempt: Attempt
     ) -> Flow.Action {
@@ -197,57 +194,44 @@ extension Exchange {
         }
         proxy.tally.add(.retries)
         self.release(release)
-        countRetry(of: settings.origins[originPlace].state)
+        side.countRetry(of: settings.origins[originPlace].state)
         return .connect(attempt)
     }
 
     /// Whether the origin has retries left, and the request time for one.
-    var retryBudget: Flow.RetryBudget {
-        guard lane.now < record.respondBy else { return .spent }
+    var retryBudget: Leg.RetryBudget {
         let place = originPlace
-        return settings.origins[place].state.mayRetry(settings.origins[place].retries)
-            ? .left : .spent
+        let may = settings.origins[place].state.mayRetry(settings.origins[place].retries)
+        return side.left(now: lane.now) > 0 && may ? .left : .spent
     }
 
     /// The request is out; the response must begin in time.
-    func awaitResponse(_ output: Output, _ held: Flow.HeldContent) {
+    func awaitResponse(_ output: Output, _ held: Leg.HeldContent) {
         endRequest(output, held)
-        let now = lane.now
-        let left = record.respondBy > now ? record.respondBy - now : 0
-        origin?.setDeadline(milliseconds: min(settings.origins[originPlace].firstByteTimeout, left))
+        let time = settings.origins[originPlace].firstByteTimeout
+        origin?.setDeadline(milliseconds: min(time, side.left(now: lane.now)))
         client?.expectNothing()
     }
 
     /// The request is out; where nothing of it waits, the connection may end in order.
-    func endRequest(_ output: Output, _ held: Flow.HeldContent) {
+    func endRequest(_ output: Output, _ held: Leg.HeldContent) {
         if case .drop = held { dropContent() }
         if case .clear = output { origin?.resetsOnClose = false }
     }
 
     /// Lets go of the origin's side.
     func release(_ release: Release) {
-        let side = side
-        self.side = .none
-        switch side {
+        switch side.leave() {
         case .none: break
         case .dialing(let dial):
-            record.lastTried = dial.lastServer
             dial.cancel()
-            record.queued &+= dial.waited
-        case .connected(let stream): letGo(of: stream, release)
-        }
-    }
-
-    private func letGo(of stream: OriginStream, _ release: Release) {
-        switch release {
-        case .none, .close:
+            side.note(dial)
+        case .connected(let stream):
+            if case .reset = release { return stream.reset() }
             stream.resetsOnClose = false
-            stream.release(isReusable: false, idleTime: 0, idleMax: 0)
-        case .reset: stream.reset()
-        case .pool:
-            stream.resetsOnClose = false
+            let isReusable = release == .pool && !proxy.isDraining
             stream.release(
-                isReusable: !proxy.isDraining,
+                isReusable: isReusable,
                 idleTime: settings.timeouts.poolIdle,
                 idleMax: settings.limits.pooledMax
             )
@@ -255,23 +239,16 @@ extension Exchange {
     }
 }
 
-extension Exchange {
-    /// Remembers how long the request waited for a place at a server.
-    private func noteWait() {
-        if case .dialing(let dial) = side { record.queued &+= dial.waited }
-    }
-}
-
 // What the connection tells. That of a connection which the request has left comes late.
 extension Exchange: OriginStreamOwner {
     func originConnected(_ connection: OriginStream) {
-        noteWait()
+        side.dialEnded()
         perform(connected(connection))
     }
 
-    func originUnreachable(_ fault: DialFault, _ server: OriginServer?) {
-        noteWait()
-        perform(unreachable(fault, server))
+    func originUnreachable(_ why: Unreached) {
+        side.dialEnded()
+        perform(unreached(why))
     }
 
     func originDrained(_ connection: OriginStream) {
@@ -296,37 +273,5 @@ extension Exchange: OriginStreamOwner {
                 retryBudget
             )
         )
-    }
-}
-
-// Which requests go to the same server.
-extension Exchange {
-    /// The same for requests that go to the same server, where the origin's balance goes by a hash.
-    var affinity: UInt64 {
-        switch settings.origins[originPlace].balance {
-        case .roundRobin, .leastRequests: 0
-        case .hash(.address): account.address.affinity
-        case .hash(.key): keyAffinity ?? account.address.affinity
-        }
-    }
-
-    /// Only of a key that has proven the request: a name alone would let a client choose its
-    /// server.
-    private var keyAffinity: UInt64? {
-        guard let (ruling, _) = flow.judgement.verdict, ruling.verdict == .pass,
-            let keyID = ruling.keyID
-        else { return nil }
-        // A digest has 32 bytes; any eight of them are spread evenly.
-        let bytes = keyID.digest.bytes.span
-        return (0..<8).reduce(0) { $0 << 8 | UInt64(bytes[$1]) }
-    }
-}
-
-extension IPAddress {
-    fileprivate var affinity: UInt64 {
-        switch self {
-        case .v4(let address): UInt64(address)
-        case .v6(let high, let low): high ^ low
-        }
     }
 }

@@ -1,8 +1,13 @@
+import AppAttest
 import ClientStreams
+import Cryptography
 import HTTPWire
+import KeyStore
 import Lanes
 import Origins
 import Rules
+import Services
+import Sessions
 import Telemetry
 import Verification
 
@@ -20,12 +25,14 @@ final class Exchange {
     let pools: [OriginPool]
     /// Let go of when the request has been recorded.
     private(set) var client: (any ClientStream)?
-    var side = OriginSide.none
+    @exclusivity(unchecked) var side = OriginSide()
     @exclusivity(unchecked) var flow: Flow
     /// The content that is here.
     @exclusivity(unchecked) var content = KeptContent.nothing
-    /// The head for the origin; kept until the response begins, for a second attempt.
-    @exclusivity(unchecked) var originHead: [UInt8]
+    /// Kept until the response begins, for a second attempt.
+    @exclusivity(unchecked) var originHead: OriginHead
+    /// The service that answers; `nil` where an origin does.
+    var call: ServiceCall?
     /// The head, while the store is asked for its key: the client's buffer goes on.
     var keptHead: [UInt8] = []
     /// What it shows of its device, where its rule asks for that.
@@ -33,23 +40,13 @@ final class Exchange {
     /// Whose request it is, and what its address has used of its limits.
     var account: AddressAccount
     @exclusivity(unchecked) var record: RequestRecord
-    /// Whose retries it counts with, while it is one.
-    private var retried: OriginState?
-
-    /// Counts with the retries of an origin, or no more.
-    func countRetry(of origin: OriginState?) {
-        retried?.retryEnded()
-        origin?.retryBegan()
-        retried = origin
-    }
-
     init(_ proxy: ProxyLane, for client: any ClientStream, _ facts: RequestFacts) {
         self.proxy = proxy
         self.client = client
         settings = proxy.settings
         pools = proxy.pools
         flow = Flow(facts, fallback: proxy.settings.rules.fallback)
-        originHead = proxy.takeHead()
+        originHead = OriginHead(bytes: proxy.takeHead())
         account = AddressAccount(client.peerAddress)
         record = RequestRecord(
             proxy.ids.next(),
@@ -64,9 +61,7 @@ final class Exchange {
     var lane: Lane { proxy.lane }
 
     /// The connection to the server that has the request.
-    var origin: OriginStream? {
-        if case .connected(let stream) = side { stream } else { nil }
-    }
+    var origin: OriginStream? { side.stream }
 
     /// Performs an action and all that follow from it.
     func perform(_ first: Flow.Action) {
@@ -74,16 +69,16 @@ final class Exchange {
         while true {
             switch action {
             case .none: return
-            case .judgeHead: action = judgeKeptHead()
+            case .judgeHead: action = Judging(self).judgeKeptHead()
             case .collect, .stream: return readFirstContent()
             case .hold: return hold()
             case .readContent: return readContent()
             case .awaitContent: client?.awaitContent()
             case .serve: action = serve()
-            case .judgeContent: action = judgeContent()
+            case .judgeContent: action = Judging(self).judgeContent()
             case .judgeEnd: action = judgeEnd()
 
-            case .awaitCommit(let ticket): return awaitCommit(ticket)
+            case .awaitCommit(let ticket): return proxy.wait(for: ticket, self)
             case .askDevice: action = askDevice()
             case .admit: action = admit()
             case .release: action = releaseContent()
@@ -121,12 +116,12 @@ final class Exchange {
     /// Lets go of what others share; the rest goes with the exchange.
     func letGo() {
         client = nil
-        side = .none
-        if retried != nil { countRetry(of: nil) }
+        _ = side.leave()
+        side.countRetry(of: nil)
         // It is counted with the address: before that is let go.
         dropContent()
         account.leave()?.release(now: MonotonicClock.nanoseconds)
-        proxy.giveBack(head: &originHead)
+        proxy.giveBack(head: &originHead.bytes)
     }
 
     /// Lets go of content. Where a signature was verified for it and nothing was admitted, that
@@ -134,9 +129,7 @@ final class Exchange {
     func dropContent() {
         let dropped = content
         content = .nothing
-        if case .unjudged(_, let proof) = dropped, proof.hasCostSignature {
-            addFailure(now: MonotonicClock.nanoseconds)
-        }
+        if dropped.hasCostSignature { addFailure(now: MonotonicClock.nanoseconds) }
         dropped.heldBody?.release()
     }
 }
@@ -181,10 +174,174 @@ extension Exchange: ClientStreamOwner {
     }
 }
 
-/// The origin's side of a request.
-enum OriginSide {
-    case none
-    /// Servers are tried until one takes a connection.
-    case dialing(OriginDial)
-    case connected(OriginStream)
+// The verdict.
+extension Exchange {
+    /// Judges the end of streamed content.
+    func judgeEnd() -> Flow.Action {
+        switch judgedEnd() {
+        case .send: return .sendContent(.last)
+        case .stop(let action): return action
+        case .collect, .hold, .append, .sendHashed, .judgeEnd:
+            preconditionFailure("Exchange: the end of content that is held was judged")
+        }
+    }
+
+    func judgedEnd() -> Flow.Take { flow.endJudged(endFault) }
+
+    /// What speaks against the end of streamed content: another digest than the head states, or
+    /// that the key was revoked or deleted after the head was judged; `nil` for nothing.
+    private var endFault: Verdict? {
+        if let expected = flow.judgement.expectedDigest {
+            guard case .hashed(let digest) = content else {
+                preconditionFailure("Exchange: no digest is expected")
+            }
+            guard digest.stream.digest() == expected else {
+                proxy.tally.add(.digestMismatches)
+                return .refuse(.digestMismatch)
+            }
+        }
+        return flow.judgement.admittedKey.flatMap {
+            proxy.judge.keyCheck.fault(of: $0, rule: flow.rule)
+        }
+    }
+
+    /// The commit that the request waits for has not ended in time.
+    func commitTimedOut() { perform(flow.commitTimedOut()) }
+
+    /// The commit that the request waited for has ended. The client may have gone meanwhile.
+    func committed(_ decision: ConsumeDecision) {
+        if case .refused = decision { addFailure(now: MonotonicClock.nanoseconds) }
+        perform(flow.committed(decision))
+    }
+
+    /// Forwards, with the verdict.
+    func admit() -> Flow.Action {
+        // What is still to come may change the verdict.
+        if flow.isUploaded { Audit(self).countVerdict() }
+        writeVerdict()
+        return forward()
+    }
+
+    /// Forwards what is held without a verdict about all of it.
+    func releaseContent() -> Flow.Action {
+        guard let held = content.heldBody else { return .none }
+        if content.hasCostSignature { addFailure(now: MonotonicClock.nanoseconds) }
+        content = .held(held)
+        HeadWriter.framing(flow.facts.framing, into: &originHead.bytes)
+        client?.stopDeadline()
+        writeVerdict()
+        return forward()
+    }
+
+    /// Tells the origin, or the proxy that has asked, the verdict.
+    private func writeVerdict() {
+        if let (ruling, _) = flow.judgement.verdict { originHead.tell(ruling) }
+    }
+
+    /// Ends the head, and connects to a server.
+    func forward() -> Flow.Action {
+        originHead.end(with: content.takeArrived())
+        return .connect(.first)
+    }
+
+    /// Tells the proxy that has asked that it may forward the request: with what the origin is to
+    /// be told, and what the client is.
+    func allowance() -> LocalResponse {
+        writeVerdict()
+        if case .decision(.extAuthz) = flow.purpose { originHead.nameRemoved(by: flow.rule) }
+        return LocalResponse(allowing: originHead.bytes, notes: notes.fields)
+    }
+
+    /// What the response tells the client.
+    var notes: ClientNotes {
+        ClientNotes(flow.rule, flow.judgement) { proxy.challenge() }
+    }
+}
+
+// The ends of a request.
+extension Exchange {
+    /// Answers, and ends the request.
+    func answer(_ reply: Reply, _ release: Release, _ fate: ClientFate) {
+        guard let client else { return }
+        self.release(release)
+        Audit(self).answered(reply)
+        switch fate {
+        case .goesOn: break
+        case .skips: if !client.dropContent() { client.endAfterResponse() }
+        case .lingers: client.endAfterResponse()
+        }
+        var response = response(to: reply)
+        response.name(record.id)
+        switch response.outcome.row.ending {
+        case .request: break
+        case .connection: client.endAfterResponse()
+        }
+        record.outcome = response.outcome
+        record.status = response.status
+        record.note(problem: response.outcome.reason)
+        record.responseBytes = flow.facts.method == .head ? 0 : UInt64(response.content.count)
+        client.respond(response)
+        finish(.none)
+    }
+
+    /// The response is complete: the client's connection goes on or ends.
+    func finish(_ release: Release) {
+        self.release(release)
+        guard let client else { return }
+        leave()
+        client.finish()
+    }
+
+    /// The response can't be completed: the client must see that.
+    func cutOff(_ reply: Reply, _ release: Release) {
+        guard let client else { return }
+        Audit(self).answered(reply)
+        self.release(release)
+        leave()
+        client.reset()
+    }
+
+    /// The client is gone.
+    func end(_ release: Release) {
+        self.release(release)
+        leave()
+    }
+
+    /// The response to what the machine says.
+    private func response(to reply: Reply) -> LocalResponse {
+        switch reply {
+        case .refused(let refusal), .declined(let refusal): problem(refusal)
+        case .malformed(let reason): LocalResponse(.malformed(reason))
+        case .unreached(let failure), .failed(let failure): LocalResponse(.failed(failure))
+        case .contentTimeout: LocalResponse(.fault(.bodyTimeout))
+        case .loopDetected: LocalResponse(.fault(.loopDetected))
+        case .lastHop: LocalResponse(empty: .lastHop)
+        case .allowed: allowance()
+        case .service: serviceCall.response
+        }
+    }
+
+    /// The problem document of a refusal.
+    private func problem(_ refusal: Refusal) -> LocalResponse {
+        let outcome = LocalOutcome.refused(refusal)
+        var details = LocalResponse.Details()
+        if outcome.row.nextStep == .signAgain { details.challenge = proxy.challenge() }
+        // A rule that judges nothing has no refusal that says how to sign.
+        details.signing = flow.rule.notice.challengeParameters
+        if refusal == .addressThrottled {
+            details.waitSeconds = Int(account.wait / 1_000_000_000) + 1
+        }
+        return LocalResponse(outcome, details)
+    }
+
+    /// Asks the service.
+    func serve() -> Flow.Action { serviceCall.ask(for: self) }
+
+    private var serviceCall: ServiceCall {
+        guard let call else { preconditionFailure("Exchange: no service was chosen") }
+        return call
+    }
+
+    /// What the service stores is not stored in time. A key whose commit ends later is enrolled.
+    func storingTimedOut() { perform(flow.storingTimedOut()) }
 }

@@ -2,6 +2,7 @@ import AppAttest
 import Cryptography
 import Lanes
 import RequestBinding
+import Rules
 import Synchronization
 import Verification
 
@@ -44,6 +45,18 @@ final class HeldBody {
         let folder: String
         /// Makes all calls on it.
         let files: FileThread
+
+        init(_ exchange: Exchange) {
+            guard case .held(_, let memory) = exchange.flow.rule.body else {
+                preconditionFailure("HeldBody: content is held although the rule doesn't")
+            }
+            ledger = exchange.proxy.held
+            limits = exchange.settings.limits
+            entry = exchange.account.entry
+            memoryMax = memory.rawValue
+            folder = exchange.settings.spillFolder
+            files = exchange.proxy.files
+        }
     }
 
     /// What is in memory: the first bytes.
@@ -279,4 +292,57 @@ package final class HeldLedger: Sendable {
     func giveBackMemory(_ count: Int) { inMemory.wrappingSubtract(count, ordering: .relaxed) }
 
     func giveBackDisk(_ count: Int) { onDisk.wrappingSubtract(count, ordering: .relaxed) }
+}
+
+/// Content of a request that is here, or what is remembered of it.
+enum KeptContent {
+    case nothing
+    /// All of it came whole with the head, and goes out after it.
+    case withHead([UInt8])
+    /// It is held until it can be judged by what the head claims.
+    indirect case unjudged(HeldBody, Proof)
+    /// It was held, and goes to a server: judged, or released.
+    case held(HeldBody)
+    /// It streams, and must have the digest that the head states: so far.
+    case hashed(ContentDigest)
+
+    /// Content that is held, judged or not.
+    var heldBody: HeldBody? {
+        switch self {
+        case .unjudged(let body, _), .held(let body): body
+        case .nothing, .withHead, .hashed: nil
+        }
+    }
+
+    /// The bytes that were here with the head, to be judged with it.
+    var arrived: [UInt8] {
+        switch self {
+        case .withHead(let bytes): bytes
+        case .held(let body): body.memory
+        case .nothing, .unjudged, .hashed: []
+        }
+    }
+
+    /// Whether a signature was verified for it, and nothing was admitted yet.
+    var hasCostSignature: Bool {
+        if case .unjudged(_, let proof) = self { proof.hasCostSignature } else { false }
+    }
+
+    /// Hashes a piece.
+    func hash(_ piece: Span<UInt8>) {
+        if case .hashed(let digest) = self { digest.stream.update(piece) }
+    }
+
+    /// Takes what came with the head, for the head.
+    mutating func takeArrived() -> [UInt8] {
+        guard case .withHead(let bytes) = self else { return [] }
+        self = .nothing
+        return bytes
+    }
+}
+
+/// The digest of content that streams: so far. A reference, because it is large, and most requests
+/// have none.
+final class ContentDigest {
+    @exclusivity(unchecked) var stream = SHA256.Stream()
 }

@@ -46,10 +46,10 @@ extension Flow {
         /// `connectFailed`.
         case connect(Attempt)
         /// Lets go of the connection and connects once more.
-        case retry(Retry, Release, Attempt)
+        case retry(Leg.Retry, Release, Attempt)
         /// Sends the head, with so many of the bytes that are held. Then `headSent` or
         /// `writeFailed`.
-        case sendHead(heldBytes: UInt64, ConnectionEnd)
+        case sendHead(heldBytes: UInt64, Leg.ConnectionEnd)
         /// Sends content that is held, from an offset. Then `heldSent` or `writeFailed`.
         case sendHeld(from: UInt64)
         /// Ends content that was released, where its framing has an end. Then `contentSent`.
@@ -59,9 +59,9 @@ extension Flow {
         /// Sends what was read. Behind the last of it `contentSent`; or `writeFailed`.
         case sendContent(Piece)
         /// Waits for the response. The connection may end in order from here, if all is sent.
-        case awaitResponse(Output, HeldContent)
+        case awaitResponse(Output, Leg.HeldContent)
         /// The same, where the response has begun: nothing is waited for.
-        case endRequest(Output, HeldContent)
+        case endRequest(Output, Leg.HeldContent)
         /// Reads what the server said before its connection broke. Then `lastWordsRead`.
         case readLastWords
         /// Waits on: it is the client that stands still.
@@ -70,7 +70,7 @@ extension Flow {
         // The response.
 
         /// Passes the response on.
-        case relay(ResponseStart, HeldContent)
+        case relay(Leg.ResponseStart, Leg.HeldContent)
         /// Makes a tunnel of both connections. Then `tunnelBegan`.
         case beginTunnel
 
@@ -86,42 +86,8 @@ extension Flow {
         case end(Release)
     }
 
-    /// How a connection ends, also by the end of the process.
-    enum ConnectionEnd: Equatable, Sendable { case inOrder, byReset }
-
-    /// Why a request is sent once more.
-    enum Retry: Equatable, Sendable {
-        /// The server took no byte of it.
-        case unsent
-        /// The connection broke.
-        case broken
-        /// The response did not begin in time.
-        case timedOut
-    }
-
     /// Which part of streamed content is sent.
     enum Piece: Equatable, Sendable { case more, last }
-
-    /// Whether content that is held is needed any longer.
-    enum HeldContent: Equatable, Sendable { case keep, drop }
-
-    /// Whether the request was complete when its response began.
-    enum ResponseStart: Equatable, Sendable {
-        case behindRequest
-        /// The rest of the request is not waited for: the response is the connection's last.
-        case early
-    }
-
-    /// What becomes of the client's connection.
-    enum ClientFate: Equatable, Sendable {
-        /// All of the request was read: another may follow.
-        case goesOn
-        /// Content was not read. If all of it is here, it is dropped, and another request may
-        /// follow; or else as `lingers`.
-        case skips
-        /// The rest of the request is read away for a bounded time, or the connection ends.
-        case lingers
-    }
 
     /// What becomes of a piece of content.
     enum Take: Equatable, Sendable {

@@ -1,4 +1,5 @@
 import HTTPWire
+import KeyStore
 import Rules
 import Verification
 
@@ -28,8 +29,8 @@ struct Flow: ~Copyable {
     /// Where the request is.
     enum State {
         /// The verdict is asked for: about the head, or about the content that was held.
-        /// Leaves to `collecting`, `holding`, `awaitingCommit`, `awaitingDevice`, `connecting`,
-        /// `serving`, `over`.
+        /// Leaves to `collecting`, `holding`, `awaitingKey`, `awaitingCommit`, `awaitingDevice`,
+        /// `connecting`, `serving`, `over`.
         case judging(Content)
         /// The content for a service is on its way. Leaves to `serving`, `over`.
         case collecting(contentMax: UInt64)
@@ -38,25 +39,20 @@ struct Flow: ~Copyable {
         case holding(Content)
         /// The service is at work on its answer, for a bounded time. Leaves to `over`.
         case serving
-        /// The verdict allows the request, if the commit that it waits for does; or the store is
-        /// asked for its key, and the request is judged again when it has answered.
-        /// Leaves to `judging`, `awaitingDevice`, `connecting`, `serving`, `over`.
+        /// The store is asked for the key. Leaves to `judging`, `over`.
+        case awaitingKey(Content)
+        /// The verdict allows the request, if the commit that it waits for does.
+        /// Leaves to `awaitingDevice`, `connecting`, `serving`, `over`.
         case awaitingCommit(Content)
         /// All else holds, and Apple is asked about the device. Leaves to `connecting`, `over`.
         case awaitingDevice(Content)
         /// A server is being found. Leaves to `sending`, `over`.
         case connecting(Approach)
-        /// A server is given the request. Leaves to `connecting`, `responding`, `over`.
-        case sending(Leg)
-        /// The response goes to the client, and maybe the rest of the request to the server.
-        /// Leaves to `over`.
-        case responding(Leg, Response)
+        /// A server has the request: ``Leg/Phase`` says how far it is, and where it leaves to.
+        case forwarding(Leg)
         /// The request has ended, and what the origin got of it is known. Every event is late.
         case over(Delivery)
     }
-
-    /// The most content that goes to the origin in one piece with the head, in bytes.
-    static let behindHeadMax: UInt64 = 1024
 
     /// What the request is and asks, taken from its head once.
     let facts: RequestFacts
@@ -66,13 +62,7 @@ struct Flow: ~Copyable {
     /// service that judges its requests, its own.
     private(set) var rule: Rule
     /// What was found out about it.
-    var judgement = Judgement.none
-    /// Whether its verdict was counted.
-    var verdictCount = VerdictCount.none
-    /// Whether the store was asked for its key. It is asked once for a request.
-    var hasSoughtKey = false
-    /// Whether nothing that streamed content brings can change the verdict any more.
-    var isEndJudged = false
+    var judgement = Judgement()
     /// Bytes of content that have come.
     var contentBytes: UInt64 = 0
     var state: State
@@ -85,15 +75,6 @@ struct Flow: ~Copyable {
         case decision(DecisionForm)
         /// A service of the gateway answers it.
         case service
-    }
-
-    /// Whether a verdict was counted.
-    enum VerdictCount {
-        /// It was not, and need not be.
-        case none
-        /// It will be when it is final: content may change it.
-        case due
-        case done
     }
 
     /// - fallback: the rule that stands for requests that were not routed.
@@ -124,15 +105,6 @@ extension Flow {
         guard case .judging = state else { impossible("malformed") }
         if case .decision = purpose { return answer(.malformed(reason)) }
         return answerLast(.malformed(reason), .none)
-    }
-
-    /// Where content is judged that came whole with its head: where it is, and goes to the origin
-    /// together with the head, or held. Other content stays with the client.
-    static func place(ofWhole count: UInt64, by rule: Rule) -> Content {
-        if let limit = rule.body.limit, count > UInt64(limit.rawValue) { return .unread }
-        if count <= behindHeadMax { return .withHead }
-        if case .held = rule.body { return .held }
-        return .unread
     }
 
     /// The rule was found.
@@ -188,64 +160,46 @@ extension Flow {
 
     /// Whether content is to be read from the client now.
     var takesContent: Bool {
-        if case .collecting = state { return true }
-        if case .holding = state { return true }
-        return leg?.takesContent ?? false
+        switch state {
+        case .collecting, .holding: true
+        default: leg?.takesContent ?? false
+        }
     }
 
     /// Whether the client is to send content, now or when the server takes it.
-    var awaitsContent: Bool {
-        if case .collecting = state { return true }
-        if case .holding = state { return true }
-        if case .streaming? = leg?.upload { return true }
-        return false
-    }
+    var awaitsContent: Bool { takesContent || leg?.isStreaming == true }
 
     /// Whether the trailers of the response are the client's.
     var passesTrailers: Bool {
-        guard case .responding(_, let response) = state else { return false }
-        if case .pass = response.trailers { return true }
-        return false
+        guard case .responding(let response)? = leg?.phase else { return false }
+        return response.trailers == .pass
     }
 
     /// Whether the client has sent all of the request.
     var isUploaded: Bool {
         switch state {
-        case .judging(let content), .awaitingCommit(let content), .awaitingDevice(let content):
+        case .judging(let content), .awaitingKey(let content), .awaitingCommit(let content),
+            .awaitingDevice(let content):
             content.isHere
         case .connecting(let approach): approach.content.isHere
         case .collecting, .holding: false
         case .serving: true
-        case .sending(let leg), .responding(let leg, _):
-            if case .given = leg.upload { true } else { false }
+        case .forwarding(let leg): leg.isGiven
         case .over: false
         }
     }
 
     /// Whether content that was held goes on unjudged, with the framing that the client uses.
     var isReleased: Bool {
-        guard case .connecting(let approach) = state, case .released = approach.content else {
-            return false
+        if case .connecting(let approach) = state, case .released = approach.content {
+            true
+        } else {
+            false
         }
-        return true
-    }
-
-    /// Whether the store is to be asked for the key that the ruling names, before anything else.
-    func seeksKey(_ ruling: Ruling) -> Bool { ruling.awaitsKey && !hasSoughtKey }
-
-    /// Marks the verdict as counted.
-    ///
-    /// - Returns: whether it is to be counted now, as it stands.
-    mutating func countsVerdict() -> Bool {
-        guard verdictCount != .done, judgement.verdict != nil else { return false }
-        verdictCount = .done
-        return true
     }
 
     /// Whether the response of an origin has begun.
-    var hasResponse: Bool {
-        if case .responding = state { true } else { false }
-    }
+    var hasResponse: Bool { leg?.hasResponse == true }
 
     /// What an origin was given, as far as it is known now.
     var delivery: Delivery {
@@ -256,25 +210,203 @@ extension Flow {
     /// The request on its way to a server, also while its response comes; `nil` where there is
     /// none.
     var leg: Leg? {
-        switch state {
-        case .sending(let leg), .responding(let leg, _): leg
-        case .judging, .collecting, .holding, .serving, .awaitingCommit, .awaitingDevice,
-            .connecting, .over:
-            nil
-        }
-    }
-
-    /// Keeps what has changed of it.
-    mutating func keep(_ leg: Leg) {
-        if case .responding(_, let response) = state {
-            state = .responding(leg, response)
-        } else {
-            state = .sending(leg)
-        }
+        if case .forwarding(let leg) = state { leg } else { nil }
     }
 
     /// Traps: the event is a bug of the driver.
     func impossible(_ event: StaticString) -> Never {
         preconditionFailure("Flow: \(event) while \(state)")
+    }
+}
+
+// The verdict and what follows from it.
+extension Flow {
+    /// The verdict is known: of the head, or of content that was held.
+    mutating func ruled(_ ruling: Ruling, _ enforcement: Enforcement) -> Action {
+        guard case .judging(let content) = state else { impossible("ruled") }
+        judgement.give(ruling, enforcement)
+        return decide(ruling, enforcement, content)
+    }
+
+    /// Nothing in the head speaks against the request, and the verdict needs its content.
+    ///
+    /// - provisional: a ruling that names the key; its standing says whether the key has signed.
+    mutating func contentAwaited(
+        _ provisional: Ruling,
+        _ enforcement: Enforcement
+    ) -> Action {
+        guard case .judging(.unread) = state else { impossible("contentAwaited") }
+        judgement.await(provisional, enforcement)
+        state = .holding(.held)
+        return .hold
+    }
+
+    /// The commit that the request waited for has ended.
+    mutating func committed(_ decision: ConsumeDecision) -> Action {
+        commitEnded { $0.settle(decision) }
+    }
+
+    /// The commit that the request waits for has not ended in time. Nothing more is said of it.
+    mutating func commitTimedOut() -> Action { commitEnded { $0.settleWithoutCommit() } }
+
+    private mutating func commitEnded(_ settle: (inout Ruling) -> Void) -> Action {
+        if isOver { return .none }  // Late: the client has gone.
+        // Whatever the store has answered about the key: all is judged again.
+        if case .awaitingKey(let content) = state {
+            state = .judging(content)
+            return content == .held ? .judgeContent : .judgeHead
+        }
+        guard case .awaitingCommit(let content) = state,
+            let (ruling, enforcement) = judgement.settle(settle)
+        else { impossible("a commit ended") }
+        return decide(ruling, enforcement, content)
+    }
+
+    /// It is known what Apple says of the device, or that it says nothing.
+    mutating func deviceAnswered(_ finding: DeviceFinding) -> Action {
+        if isOver { return .none }  // Late: the client has gone.
+        guard case .awaitingDevice(let content) = state, let device = rule.device,
+            let (ruling, enforcement) = judgement.settle({ $0.settle(finding, device) })
+        else { impossible("deviceAnswered") }
+        if let refusal = refusal(of: ruling, enforcement) { return answer(.refused(refusal)) }
+        return forward(content)
+    }
+
+    /// Mode × rollout × verdict. What is refused by it waits for nothing; the device is asked about
+    /// last, so that a request which is refused anyway costs no call to Apple.
+    private mutating func decide(
+        _ ruling: Ruling,
+        _ enforcement: Enforcement,
+        _ content: Content
+    ) -> Action {
+        if case .key(let ticket) = ruling.pending {
+            judgement.keySought()
+            state = .awaitingKey(content)
+            return .awaitCommit(ticket)
+        }
+        if let refusal = refusal(of: ruling, enforcement) { return answer(.refused(refusal)) }
+        if let ticket = ruling.awaitedTicket(isEnforced: enforcement == .enforced) {
+            state = .awaitingCommit(content)
+            return .awaitCommit(ticket)
+        }
+        guard rule.asksDevice, ruling.awaitsDevice else { return forward(content) }
+        state = .awaitingDevice(content)
+        return .askDevice
+    }
+
+    /// Why the request is answered here; `nil` where it goes on.
+    private func refusal(of ruling: Ruling, _ enforcement: Enforcement) -> Refusal? {
+        switch Decision(ruling, rule: rule, isEnforced: enforcement == .enforced) {
+        case .refuse(let refusal): refusal
+        case .forward: nil
+        }
+    }
+
+    /// Nothing is waited for any more.
+    private mutating func forward(_ content: Content) -> Action {
+        switch purpose {
+        case .service:
+            state = .serving
+            return .serve
+        case .decision: return answer(.allowed)
+        case .relay:
+            connect(content)
+            return .admit
+        }
+    }
+
+    /// Looks for a server.
+    mutating func connect(_ content: Content) {
+        judgement.mustCount()
+        let told: Told = judgement.isPass ? .pass : .anything
+        state = .connecting(Approach(content: content, attempt: .first, told: told))
+    }
+}
+
+// The ends of a request.
+extension Flow {
+    /// The service has its answer.
+    mutating func served() -> Action { serviceEnded(.service) }
+
+    /// What the service stores is not stored in time.
+    mutating func storingTimedOut() -> Action { serviceEnded(.declined(.storeUnavailable)) }
+
+    private mutating func serviceEnded(_ reply: Reply) -> Action {
+        if isOver { return .none }  // Late: the client has gone, or the other event came first.
+        guard case .serving = state else { impossible("a service ended") }
+        return answer(reply)
+    }
+
+    /// The client is gone in both directions, and nobody has read that.
+    ///
+    /// What was verified whole arrives whole: nobody chooses where it ends by going away. That the
+    /// client is gone shows again when something is sent to it.
+    ///
+    /// - Returns: whether the client's stream is to be closed.
+    func clientBroke() -> Bool {
+        switch state {
+        case .connecting(let approach): approach.content != .held
+        case .forwarding(let leg): leg.endsWithClient
+        case .collecting, .serving, .judging, .holding, .awaitingKey, .awaitingCommit,
+            .awaitingDevice, .over:
+            true
+        }
+    }
+
+    /// The client's stream was closed before the response was complete.
+    mutating func clientClosed() -> Action {
+        if isOver { return .none }  // Late: the request has ended by itself.
+        let release: Release
+        switch state {
+        case .connecting: release = .close
+        case .forwarding(let leg): release = leg.release()
+        case .collecting, .serving, .judging, .holding, .awaitingKey, .awaitingCommit,
+            .awaitingDevice, .over:
+            release = .none
+        }
+        state = .over(delivery)
+        return .end(release)
+    }
+
+    /// Answers. A request that is refused by its head alone need not cost its connection: content
+    /// that is here is skipped.
+    mutating func answer(_ reply: Reply) -> Action {
+        let content: Content
+        var release = Release.none
+        switch state {
+        case .judging(let taken), .awaitingKey(let taken), .awaitingCommit(let taken),
+            .awaitingDevice(let taken):
+            content = taken
+        case .connecting(let approach): content = approach.content
+        case .serving: content = .withHead
+        case .forwarding(let leg):
+            precondition(!leg.hasResponse, "Flow: an answer after the response's head")
+            release = leg.release()
+            guard leg.isGiven else { return answerLast(reply, release) }
+            content = .withHead
+        case .collecting, .holding: return answerLast(reply, .none)
+        case .over: impossible("answer")
+        }
+        let fate: ClientFate =
+            switch content {
+            case .withHead, .held: .goesOn
+            case .unread: .skips
+            case .released: .lingers
+            }
+        state = .over(delivery)
+        return .answer(reply, release, fate)
+    }
+
+    /// Answers, and the rest of the request is not read.
+    mutating func answerLast(_ reply: Reply, _ release: Release) -> Action {
+        state = .over(delivery)
+        return .answer(reply, release, .lingers)
+    }
+
+    /// The request can't go on: it is answered, or its response is cut off.
+    mutating func abandon(_ reply: Reply) -> Action {
+        guard case .forwarding(let leg) = state, leg.hasResponse else { return answer(reply) }
+        state = .over(leg.delivery)
+        return .cutOff(reply, leg.release())
     }
 }

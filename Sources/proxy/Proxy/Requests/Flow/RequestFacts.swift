@@ -93,11 +93,5 @@ enum Trailers: Equatable, Sendable {
     case end
 }
 
-/// A response that has begun.
-struct Response: Equatable {
-    let reuse: OriginReuse
-    let trailers: Trailers
-}
-
 /// Whether the connection to the origin may carry another request.
 enum OriginReuse: Equatable, Sendable { case keeps, drops }

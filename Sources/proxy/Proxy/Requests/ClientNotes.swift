@@ -1,0 +1,53 @@
+import AppAttest
+import HTTPWire
+import Rules
+import Services
+import Verification
+
+/// What the gateway tells the client in the response to an admitted request: the next challenge,
+/// and what the client has to do before the rule can be enforced for it.
+struct ClientNotes {
+    /// A field for each.
+    private(set) var fields: [(name: StaticString, value: String)] = []
+
+    /// - challenge: a fresh one.
+    init(_ rule: Rule, _ judgement: Judgement, challenge: () -> String) {
+        guard rule.mode != .off else { return }
+        if let refusal = judgement.refusal,
+            let next = rule.notice.nextStep(after: refusal, of: judgement.keyID)
+        {
+            fields.append(("App-Attest-Next", next))
+        }
+        // A session needs no challenge, and its requests are to cost little.
+        if rule.sendsNextChallenge, !(judgement.isPass && judgement.proof == .session) {
+            fields.append(("App-Attest-Challenge", challenge()))
+        }
+    }
+
+    /// Those for an origin's response. None where a shared cache may keep the response: other
+    /// clients would get them.
+    func fields(
+        in head: borrowing ResponseHead,
+        _ octets: Span<UInt8>,
+        answering method: Method
+    ) -> [(name: StaticString, value: String)] {
+        fields.isEmpty || head.mayBeShared(octets, answering: method) ? [] : fields
+    }
+}
+
+extension ClientNotice {
+    /// What a client has to do whose request was forwarded although it would be refused, where it
+    /// can do anything.
+    ///
+    /// The key that is to be replaced is named: the client's own cache may answer a later request,
+    /// of another key, with the same field.
+    fileprivate func nextStep(after refusal: Refusal, of keyID: KeyID?) -> String? {
+        // A client that has not sent a token learns here that the rule asks for one.
+        if refusal == .deviceTokenMissing { return signAgain }
+        return switch LocalOutcome.refused(refusal).row.nextStep {
+        case .enrol: enrol + (keyID.map { ";key=\"\($0.base64)\"" } ?? "")
+        case .signAgain: signAgain
+        case .fixClient, .none, .retryLater, .unsaid: nil
+        }
+    }
+}

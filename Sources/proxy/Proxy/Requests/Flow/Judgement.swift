@@ -1,0 +1,171 @@
+import AppAttest
+import Cryptography
+import HTTPWire
+import KeyStore
+import Rules
+import Verification
+
+/// What is known of a request's verdict, and what is still to be done about it.
+struct Judgement: Sendable {
+    /// What was found last; `nil` for a request that was not judged, or needs no verdict.
+    private var ruling: Ruling?
+    private var enforcement = Enforcement.observed
+    /// Whether the ruling is the verdict. Before, the head is good as far as it is known, and the
+    /// content has to come.
+    private var isGiven = false
+    private(set) var count = Count.none
+    /// Whether the store was asked for its key. It is asked once for a request.
+    private var hasSoughtKey = false
+    /// Whether nothing that streamed content brings can change the verdict any more.
+    private var isEndJudged = false
+
+    /// Whether the verdict was counted.
+    enum Count {
+        /// It was not, and need not be.
+        case none
+        /// It will be when it is final: content may change it.
+        case due
+        case done
+    }
+
+    // MARK: Changes
+
+    /// Nothing in the head speaks against the request.
+    mutating func await(_ provisional: Ruling, _ enforcement: Enforcement) {
+        ruling = provisional
+        self.enforcement = enforcement
+    }
+
+    /// The verdict.
+    mutating func give(_ ruling: Ruling, _ enforcement: Enforcement) {
+        self.ruling = ruling
+        self.enforcement = enforcement
+        isGiven = true
+    }
+
+    /// A party that was waited for has answered, or not in time.
+    ///
+    /// - Returns: the verdict as it is now.
+    mutating func settle(_ settle: (inout Ruling) -> Void) -> (Ruling, Enforcement)? {
+        guard isGiven, var changed = ruling else { return nil }
+        settle(&changed)
+        ruling = changed
+        return (changed, enforcement)
+    }
+
+    /// The content changes the verdict, or makes it before all of it was judged.
+    ///
+    /// - Returns: whether the request is refused for it.
+    mutating func change(to verdict: Verdict) -> Enforcement {
+        guard ruling != nil else { return .observed }
+        ruling?.verdict = verdict
+        isGiven = true
+        if enforcement == .observed { mustCount() }
+        return enforcement
+    }
+
+    /// All of the content was judged. The verdict becomes the fault, where there is one.
+    mutating func endJudged(_ fault: Verdict?) -> Enforcement {
+        isEndJudged = true
+        return fault.map { change(to: $0) } ?? .observed
+    }
+
+    /// The store is asked for the key.
+    mutating func keySought() { hasSoughtKey = true }
+
+    /// The verdict is counted once it is final.
+    mutating func mustCount() { if count == .none { count = .due } }
+
+    /// Marks the verdict as counted.
+    ///
+    /// - Returns: whether it is to be counted now, as it stands.
+    mutating func counts() -> Bool {
+        guard count != .done, isGiven else { return false }
+        count = .done
+        return true
+    }
+
+    // MARK: Questions
+
+    /// The verdict and whether it is enforced, once there is one.
+    var verdict: (ruling: Ruling, enforcement: Enforcement)? {
+        isGiven ? ruling.map { ($0, enforcement) } : nil
+    }
+
+    /// Whether the assertion was used: its counter, or its challenge.
+    var isProven: Bool { isGiven && ruling?.standing == .complete }
+
+    /// The key whose assertion, or session, the request was admitted by; `nil` where there is none.
+    var admittedKey: KeyID? { isProven && refusal == nil ? ruling?.keyID : nil }
+
+    /// The refusal that the verdict is, whether or not it is enforced.
+    var refusal: Refusal? { isGiven ? ruling?.refusal : nil }
+
+    /// The key that the request names, and by what it proves itself.
+    var keyID: KeyID? { isGiven ? ruling?.keyID : nil }
+    var proof: ProofKind? { isGiven ? ruling?.proof : nil }
+
+    /// The key that has proven the request.
+    var passedKey: KeyID? { isPass ? ruling?.keyID : nil }
+
+    var isPass: Bool { isGiven && ruling?.verdict == .pass }
+
+    /// Whether the store is to be asked for the key that a ruling names, before anything else.
+    func seeksKey(_ ruling: Ruling) -> Bool { ruling.awaitsKey && !hasSoughtKey }
+
+    /// Whether the content must still show the digest that the head states.
+    var expectsDigest: Bool { !isEndJudged && expectedDigest != nil }
+
+    /// What the head states.
+    var expectedDigest: SHA256Digest? { isGiven ? ruling?.expectedDigest : nil }
+
+    /// Whether the end of the content waits: it must have the digest that the head states, and the
+    /// key that has signed may be revoked meanwhile.
+    var withholdsEnd: Bool { expectsDigest || admittedKey != nil && !isEndJudged }
+}
+
+/// Whether a verdict that is no pass refuses the request.
+enum Enforcement: Equatable, Sendable {
+    case observed
+    case enforced
+
+    /// Whether rule and rollout include the client.
+    ///
+    /// - signer: the key that has signed the request; `nil` when none is known to have. A key id
+    ///   that is only named could be chosen so that it falls outside; for such a request the
+    ///   client's address counts.
+    init(_ rule: Rule, signer: KeyID?, address: IPAddress, at now: UnixTime) {
+        let includes: Bool
+        switch rule.mode {
+        case .off, .observe: includes = false
+        case .deny: includes = true
+        case .enforce:
+            includes =
+                if let key = Self.key(rule, signer) {
+                    rule.rollout.enforces(key.digest.bytes.span, at: now)
+                } else {
+                    rule.rollout.enforces(address.bytes.span, at: now)
+                }
+        }
+        self = includes ? .enforced : .observed
+    }
+
+    /// Where a request stands in the rollout of its rule, whatever mode and share say today.
+    ///
+    /// - signer, address: as above.
+    static func bucket(_ rule: Rule, signer: KeyID?, address: IPAddress) -> Bucket {
+        if let key = key(rule, signer) {
+            rule.rollout.bucket(of: key.digest.bytes.span)
+        } else {
+            rule.rollout.bucket(of: address.bytes.span)
+        }
+    }
+
+    /// The key that the rollout counts by; `nil` where it counts by the address.
+    private static func key(_ rule: Rule, _ signer: KeyID?) -> KeyID? {
+        switch rule.rollout.subject {
+        case .key: signer
+        case .address: nil
+        }
+    }
+}

@@ -1,0 +1,363 @@
+import HTTPWire
+import Services
+
+/// One request on one connection to a server, as a machine that ``Flow`` holds.
+///
+/// It knows what the server was given, what of the request is still here, and whether the response
+/// has begun. Each event returns a step: what the driver does, that the server has failed the
+/// request, or that the request is to be sent once more.
+struct Leg: Equatable {
+    /// How far the server is.
+    enum Phase: Equatable {
+        /// It is given the request. Leaves to `connecting`, `responding`, `over`.
+        case sending
+        /// The response goes to the client, and maybe the rest of the request to the server.
+        /// Leaves to `over`.
+        case responding(Response)
+    }
+
+    /// What follows an event.
+    enum Step: Equatable {
+        case does(Flow.Action)
+        case fails(OriginFailure)
+        /// The request goes to another connection, with its content as it was.
+        case retries(Retry, Content)
+    }
+
+    private(set) var phase = Phase.sending
+    private(set) var upload: Upload
+    /// Whether something waits to be taken by the server.
+    private(set) var output = Output.clear
+    let attempt: Attempt
+    let told: Told
+    private let isReused: Bool
+    private let rule: Repeating
+    /// Bytes of content that is held.
+    private let heldBytes: UInt64
+
+    /// Whether a request that has reached a server may be sent once more.
+    struct Repeating: Equatable {
+        /// Nothing is executed twice.
+        let isHarmless: Bool
+        /// How often the origin lets a request be sent once more.
+        let retriesMax: Int
+    }
+
+    /// - inMemory: how many bytes of content that is held can go out with the head.
+    init(
+        _ approach: Approach,
+        _ via: Via,
+        _ framing: BodyFraming,
+        heldBytes: UInt64,
+        inMemory: UInt64,
+        _ rule: Repeating
+    ) {
+        attempt = approach.attempt
+        told = approach.told
+        isReused = via == .reused && approach.attempt == .first
+        self.rule = rule
+        self.heldBytes = heldBytes
+        let content = approach.content
+        switch content {
+        case .withHead: upload = .given(.all(content))
+        case .unread: upload = .streaming(.nothing)
+        case .held: upload = .replaying(offset: min(inMemory, heldBytes), content)
+        case .released:
+            // Chunks are framed one by one, and after the head.
+            let goesWithHead = if case .length = framing { true } else { false }
+            upload = .replaying(offset: goesWithHead ? min(inMemory, heldBytes) : 0, content)
+        }
+    }
+
+    /// Sends the head, with what of the content goes out together with it.
+    func sendHead(_ clientSent: Arrival) -> Flow.Action {
+        switch upload {
+        case .streaming where clientSent == .partial: .sendHead(heldBytes: 0, .byReset)
+        case .given, .streaming, .abandoned: .sendHead(heldBytes: 0, .inOrder)
+        case .replaying(let first, let content):
+            .sendHead(
+                heldBytes: first,
+                content == .held && first == heldBytes ? .inOrder : .byReset
+            )
+        }
+    }
+}
+
+// What the others ask.
+extension Leg {
+    /// Whether the response has begun.
+    var hasResponse: Bool { if case .responding = phase { true } else { false } }
+
+    /// Whether the server's connection was given all of the request.
+    var isGiven: Bool { if case .given = upload { true } else { false } }
+
+    /// Whether content goes on as it comes.
+    var isStreaming: Bool { if case .streaming = upload { true } else { false } }
+
+    /// Whether the server's connection was given all of the request, and nothing waits.
+    var isSent: Bool { isGiven && output == .clear }
+
+    /// The server stops the client: nothing is read while something waits to be sent.
+    var takesContent: Bool { isStreaming && output == .clear }
+
+    /// What the server was given of the request.
+    var delivery: Delivery { isSent ? .whole : .cutShort(told) }
+
+    /// Whether the client's stream is closed when the client has gone in both directions.
+    var endsWithClient: Bool {
+        if hasResponse { return true }
+        return switch upload {
+        case .replaying(_, .held): false
+        case .given(.all), .given(.nothing): output == .clear
+        case .given(.unjudged), .replaying, .streaming, .abandoned: true
+        }
+    }
+
+    /// What becomes of the connection when the request leaves it.
+    ///
+    /// RFC 9112 §8: an incomplete request must not look complete. Some servers run the application
+    /// on what came before an orderly end; none does after a reset.
+    func release(_ reuse: OriginReuse = .drops) -> Release {
+        guard isSent else { return .reset }
+        return switch reuse {
+        case .keeps: .pool
+        case .drops: .close
+        }
+    }
+
+    /// Whether all of the request is still here.
+    private var hasAll: Bool {
+        switch upload {
+        case .streaming(.nothing), .abandoned(.nothing), .replaying, .given(.all): true
+        case .streaming(.some), .streaming(.unjudged), .abandoned(.some), .abandoned(.unjudged),
+            .given(.nothing), .given(.unjudged):
+            false
+        }
+    }
+
+    /// Whether the request may be sent once more though it has reached a server.
+    private var mayRepeat: Bool {
+        rule.isHarmless && hasAll && (isReused || attempt.number < rule.retriesMax)
+    }
+
+    private func retries(_ why: Retry) -> Step {
+        switch upload {
+        case .replaying(_, let content), .given(.all(let content)): .retries(why, content)
+        case .streaming, .abandoned, .given(.nothing), .given(.unjudged): .retries(why, .unread)
+        }
+    }
+}
+
+// The request on its way to the server.
+extension Leg {
+    /// The head was handed to the server's connection.
+    mutating func headSent() -> Step {
+        switch upload {
+        case .given: .does(.awaitResponse(output, .keep))
+        case .streaming: .does(.stream)
+        case .replaying(let offset, _): replay(from: offset)
+        case .abandoned: preconditionFailure("Leg: the head was sent to a server that failed")
+        }
+    }
+
+    /// A piece of content that is held was handed to the server's connection.
+    mutating func heldSent(_ count: Int) -> Step {
+        guard case .replaying(let offset, let content) = upload else {
+            preconditionFailure("Leg: content that is held was sent while \(upload)")
+        }
+        let next = offset &+ UInt64(count)
+        upload = .replaying(offset: next, content)
+        return replay(from: next)
+    }
+
+    /// The server has not taken all that was handed over. `drained` follows when it has.
+    mutating func queued() -> Step {
+        output = .queued
+        return .does(.none)
+    }
+
+    /// The server has taken all that was handed over.
+    mutating func drained() -> Step {
+        output = .clear
+        switch upload {
+        case .streaming: return .does(.readContent)
+        case .replaying(let offset, _): return replay(from: offset)
+        case .given: return isOut(.keep)
+        case .abandoned: return .does(.none)
+        }
+    }
+
+    /// Content that streams is about to go; `false` where the server takes no more.
+    mutating func streams() -> Bool {
+        switch upload {
+        case .streaming(.nothing): upload = .streaming(.some)
+        case .streaming(.some), .streaming(.unjudged): break
+        case .abandoned: return false
+        case .replaying, .given: preconditionFailure("Leg: content streams that is here")
+        }
+        return true
+    }
+
+    /// The last of the content was handed to the server's connection.
+    mutating func contentSent() -> Step {
+        switch upload {
+        case .streaming(.nothing), .streaming(.some): upload = .given(.nothing)
+        case .streaming(.unjudged), .replaying(_, .released): upload = .given(.unjudged)
+        case .given, .abandoned, .replaying:
+            preconditionFailure("Leg: the last content was sent while \(upload)")
+        }
+        return isOut(.keep)
+    }
+
+    /// The server's connection was given all of the request.
+    private func isOut(_ held: HeldContent) -> Step {
+        .does(hasResponse ? .endRequest(output, held) : .awaitResponse(output, held))
+    }
+
+    /// Sends the next of what is held, when the server takes it.
+    private mutating func replay(from offset: UInt64) -> Step {
+        if case .queued = output { return .does(.none) }
+        guard offset >= heldBytes else { return .does(.sendHeld(from: offset)) }
+        switch upload {
+        case .replaying(_, .released(.nothing)): return .does(.endHeld)
+        case .replaying(_, .released(.more)):
+            upload = .streaming(.unjudged)
+            return .does(.streamOn)
+        case .replaying(_, let content):
+            // Kept only as long as the request may have to be sent once more.
+            let isKept = !hasResponse && mayRepeat
+            upload = .given(isKept ? .all(content) : .nothing)
+            return isOut(isKept ? .keep : .drop)
+        case .streaming, .given, .abandoned:
+            preconditionFailure("Leg: content is sent again while \(upload)")
+        }
+    }
+}
+
+// Failures of the server.
+extension Leg {
+    /// Bytes could not be sent.
+    ///
+    /// - isUntouched: whether the server has taken no byte of the request.
+    mutating func writeFailed(isUntouched: Bool) -> Step {
+        // Not one byte of the request was taken: any method may be sent again.
+        if !hasResponse, isUntouched, isReused, hasAll { return retries(.unsent) }
+        if case .streaming(let trace) = upload { upload = .abandoned(trace) }
+        return .does(.readLastWords)
+    }
+
+    /// The connection has ended or broken before the response was complete.
+    func broke(_ heard: Heard, _ budget: RetryBudget) -> Step {
+        // RFC 9112 §8: a short response must not look like a whole one.
+        //
+        // The request may be sent once more if that does no harm and all of it is still here
+        // (RFC 9112 §9.3.1, RFC 9110 §9.2.2); the verdict stays as it is. An idle connection may be
+        // closed by the origin in the moment it is taken: that one is always allowed.
+        guard !hasResponse, case .nothing = heard, mayRepeat, isReused || budget == .left else {
+            return .fails(.originClosed)
+        }
+        return retries(.broken)
+    }
+
+    /// The time of the connection has passed.
+    ///
+    /// - client: whether the client takes what is sent to it.
+    /// - heard: what came before; - budget: whether the origin has retries left.
+    func timedOut(client: Output, _ heard: Heard, _ budget: RetryBudget) -> Step {
+        if hasResponse {
+            // The client is what stands still; its own deadline is running.
+            return client == .queued ? .does(.awaitOrigin) : .fails(.originTimeout)
+        }
+        // Every retry costs the client as long again, so the reused connection is no excuse.
+        guard case .nothing = heard, budget == .left, mayRepeat, attempt.number < rule.retriesMax
+        else { return .fails(.originTimeout) }
+        return retries(.timedOut)
+    }
+}
+
+// The response.
+extension Leg {
+    /// The head of the response has come. Interim responses are passed on before it.
+    mutating func responseBegan(_ kind: ResponseKind, to facts: RequestFacts) -> Step {
+        precondition(!hasResponse, "Leg: a second response")
+        guard case .final(var reuse, var trailers) = kind else { return .does(.beginTunnel) }
+        if facts.asks(.isolation) || facts.asks(.authentication) { reuse = .drops }
+        // RFC 9110 §6.5.1: for clients that said that they take them.
+        if !facts.asks(.trailers) { trailers = .end }
+        phase = .responding(Response(reuse: reuse, trailers: trailers))
+        // The request will not be sent once more.
+        guard case .given(.all) = upload else {
+            return .does(.relay(isGiven ? .behindRequest : .early, .keep))
+        }
+        upload = .given(.nothing)
+        return .does(.relay(.behindRequest, .drop))
+    }
+}
+
+// What is told to it, and by it.
+extension Leg {
+    /// How a connection ends, also by the end of the process.
+    enum ConnectionEnd: Equatable, Sendable { case inOrder, byReset }
+
+    /// Why a request is sent once more.
+    enum Retry: Equatable, Sendable {
+        /// The server took no byte of it.
+        case unsent
+        /// The connection broke.
+        case broken
+        /// The response did not begin in time.
+        case timedOut
+    }
+
+    /// Whether content that is held is needed any longer.
+    enum HeldContent: Equatable, Sendable { case keep, drop }
+
+    /// Whether the request was complete when its response began.
+    enum ResponseStart: Equatable, Sendable {
+        case behindRequest
+        /// The rest of the request is not waited for: the response is the connection's last.
+        case early
+    }
+
+    /// How much of the content is with the client's stream already, as far as its length is known.
+    enum Arrival: Equatable, Sendable { case partial, whole }
+
+    /// What a connection has brought before it broke.
+    enum Heard: Equatable, Sendable {
+        case nothing
+        /// The beginning of a response, or an interim one.
+        case something
+    }
+
+    /// Whether another retry would be too many for the origin now.
+    enum RetryBudget: Equatable, Sendable { case left, spent }
+}
+
+/// A response that has begun.
+struct Response: Equatable {
+    let reuse: OriginReuse
+    let trailers: Trailers
+}
+
+/// Whether a connection has carried a request before.
+enum Via: Equatable, Sendable {
+    case fresh
+    case reused
+}
+
+/// Whether bytes wait in memory until the other side takes them.
+enum Output: Equatable, Sendable {
+    case clear
+    case queued
+}
+
+/// What becomes of the connection to a server.
+enum Release: Equatable, Sendable {
+    /// There is none.
+    case none
+    /// It may carry another request.
+    case pool
+    case close
+    /// The server must not take what it got for a whole request.
+    case reset
+}

@@ -1,0 +1,145 @@
+import AppAttest
+import ClientStreams
+import HTTPWire
+import KeyStore
+import Lanes
+import Rules
+import Telemetry
+import Verification
+
+/// Has the lane's judge judge a request once, and counts what that cost.
+struct Judging {
+    private let exchange: Exchange
+    /// Monotonic nanoseconds.
+    private let beganAt = MonotonicClock.nanoseconds
+    /// How many signatures the judge had verified before.
+    private let verifiedBefore: UInt64
+
+    init(_ exchange: Exchange) {
+        self.exchange = exchange
+        verifiedBefore = exchange.proxy.judge.verifications
+    }
+
+    private var proxy: ProxyLane { exchange.proxy }
+
+    /// Judges what the head shows, and writes the head for the origin.
+    func judge(_ head: borrowing RequestHead, _ octets: Span<UInt8>) -> Flow.Action {
+        let rule = exchange.flow.rule
+        let opening = proxy.judge.open(
+            head,
+            octets,
+            rule: rule,
+            now: UnixTime(seconds: proxy.wallSeconds),
+            mayVerify: exchange.mayVerify(now: beganAt),
+            content: exchange.content.arrived.span
+        )
+        if rule.asksDevice, opening.mayPass { exchange.device = DeviceVisit(head, octets) }
+        noteClaimedVersion(head, octets, opening)
+        switch opening {
+        case .ruled(let ruling) where exchange.flow.judgement.seeksKey(ruling):
+            exchange.keptHead = octets.withUnsafeBufferPointer { Array($0) }
+            return ruled(ruling)
+        case .ruled(var ruling):
+            if ruling.awaitsKey { ruling.settleWithoutCommit() }
+            count(ruling)
+            if case .relay = exchange.flow.purpose {
+                let framing = exchange.flow.facts.framing
+                exchange.originHead.begin(head, octets, for: exchange, framing: framing)
+            }
+            if ruling.expectedDigest != nil { exchange.content = .hashed(ContentDigest()) }
+            return ruled(ruling)
+        case .hold(let proof):
+            countVerifications()
+            exchange.originHead.begin(head, octets, for: exchange, framing: nil)
+            let held = HeldBody(HeldBody.Bounds(exchange), key: proof.keyID)
+            exchange.content = .unjudged(held, proof)
+            // Without a stated digest nothing is verified so far: whose key it is, is not known.
+            let provisional = proof.provisional
+            return exchange.flow.contentAwaited(provisional, enforcement(of: provisional))
+        }
+    }
+
+    /// Judges a head that was kept while the store was asked for its key.
+    func judgeKeptHead() -> Flow.Action {
+        guard let client = exchange.client else { return .none }
+        let octets = exchange.keptHead
+        exchange.keptHead = []
+        let heads = proxy.scratch.askedHeads
+        do throws(Malformed) {
+            let limits = exchange.settings.clientLimits.head
+            try heads.request.read(octets.span, isSecure: client.isSecure, limits: limits)
+        } catch {
+            preconditionFailure("Judging: a head that was read can't be read again")
+        }
+        return judge(heads.request, octets.span)
+    }
+
+    /// Judges content that is held and complete.
+    func judgeContent() -> Flow.Action {
+        guard case .unjudged(let held, let proof) = exchange.content else {
+            preconditionFailure("Judging: content held without a proof")
+        }
+        exchange.client?.stopDeadline()
+        var ruling = proxy.judge.close(
+            proof,
+            content: held.digest(),
+            start: held.start,
+            text: { held.text() },
+            rule: exchange.flow.rule,
+            now: UnixTime(seconds: proxy.wallSeconds),
+            mayVerify: exchange.mayVerify(now: beganAt)
+        )
+        if exchange.flow.judgement.seeksKey(ruling) { return ruled(ruling) }
+        if ruling.awaitsKey { ruling.settleWithoutCommit() }
+        exchange.content = .held(held)
+        count(ruling)
+        if proof.hasCostSignature, case .refuse = ruling.verdict {
+            exchange.addFailure(now: beganAt)
+        }
+        HeadWriter.field("Content-Length", UInt64(held.count), into: &exchange.originHead.bytes)
+        return ruled(ruling)
+    }
+
+    private func ruled(_ ruling: Ruling) -> Flow.Action {
+        exchange.flow.ruled(ruling, enforcement(of: ruling))
+    }
+
+    private func enforcement(of ruling: Ruling) -> Enforcement {
+        Enforcement(
+            exchange.flow.rule,
+            signer: ruling.signer,
+            address: exchange.account.address,
+            at: UnixTime(seconds: proxy.wallSeconds)
+        )
+    }
+
+    /// Keeps what the client claims of its app, as far as no device has signed it.
+    private func noteClaimedVersion(
+        _ head: borrowing RequestHead,
+        _ octets: Span<UInt8>,
+        _ opening: Opening
+    ) {
+        if case .ruled(let ruling) = opening, ruling.appVersion != nil { return }
+        let version = head.fields.appBuild(octets).flatMap { AppVersion(octets, $0) }
+        exchange.record.claimedVersion = version
+    }
+
+    /// Counts what the ruling cost. A verification that led to no admission is the address's, also
+    /// one of a recorded request: it costs as much as one of a bad signature.
+    private func count(_ ruling: Ruling) {
+        if ruling.verdict == .refuse(.addressThrottled) {
+            proxy.tally.add(.addressVerificationsRefused)
+        }
+        guard countVerifications() > 0 else { return }
+        if case .refuse = ruling.verdict { exchange.addFailure(now: beganAt) }
+    }
+
+    @discardableResult
+    private func countVerifications() -> UInt64 {
+        let done = proxy.judge.verifications &- verifiedBefore
+        guard done > 0 else { return 0 }
+        proxy.tally.add(.verifications, done)
+        proxy.tally.add(.verification, nanoseconds: MonotonicClock.nanoseconds &- beganAt)
+        return done
+    }
+}

@@ -1,0 +1,142 @@
+import AppAttest
+import ByteCoding
+import ClientStreams
+import Cryptography
+import HTTPWire
+import KeyStore
+import Origins
+import Rules
+import Verification
+
+/// The head that an origin gets in place of the client's, or the fields that another proxy gets
+/// which asks before it forwards the request itself.
+struct OriginHead {
+    /// Memory that the lane lends.
+    var bytes: [UInt8]
+
+    /// Writes the head while the client's bytes are there. The framing follows where it is not
+    /// known yet, then the verdict.
+    mutating func begin(
+        _ head: borrowing RequestHead,
+        _ octets: Span<UInt8>,
+        for exchange: Exchange,
+        framing: BodyFraming?
+    ) {
+        guard let client = exchange.client else { return }
+        let rule = exchange.flow.rule
+        let facts = exchange.flow.facts
+        let place = exchange.originPlace
+        let origins = exchange.settings.origins
+        var options = HeadWriter.RequestOptions()
+        // The proof is the gateway's business. A rule with field names of its own is for an app
+        // whose origin may still read them.
+        if rule.mode != .off { options.dropping.formUnion(FieldKindSet.proof) }
+        let kept = origins[place].keptFields
+        // RFC 9112 §3.2: what goes out as HTTP/1.1 has a Host, also for HTTP/1.0 clients without
+        // one.
+        let isNameless = head.authority.isEmpty
+        let host = origins[place].host ?? (isNameless ? Array(origins[place].name.utf8) : nil)
+        if host != nil { options.dropping.insert(FieldKindSet(.host)) }
+        let isProxy = client.peerIsTrusted
+        options.keeping = isProxy ? kept.fromProxies : kept.fromAll
+        if rule.mode != .off { options.guarding = rule.guardedFields }
+        options.dropping.subtract(exchange.record.carried)
+        options.framing = framing ?? .none
+        options.closes = facts.asks(.isolation)
+        options.forwardsUpgrade = facts.asks(.upgrade)
+        options.acceptsTrailers = facts.asks(.trailers)
+        options.cameByHTTP2 = client.spoken == .http2
+        HeadWriter.beginRequest(head, octets, options, into: &bytes)
+        if let host { HeadWriter.field("Host", host, into: &bytes) }
+        name(exchange, keepsTrace: kept.keepsTrace && head.fields.contains(.traceparent))
+        client.writeProvenance(
+            head,
+            octets,
+            exchange.proxy.scratch.address,
+            keepsHost: isProxy && kept.keepsHost && head.fields.contains(.xForwardedHost),
+            into: &bytes
+        )
+    }
+
+    /// Tells the origin the names that it does not get as they came.
+    ///
+    /// - keepsTrace: the origin gets the client's traceparent.
+    private mutating func name(_ exchange: Exchange, keepsTrace: Bool) {
+        let carried = exchange.record.carried
+        if !carried.contains(.requestID) {
+            HeadWriter.requestID(exchange.record.id, into: &bytes)
+        }
+        guard let trace = exchange.record.trace, !carried.contains(.traceparent), !keepsTrace
+        else { return }
+        HeadWriter.traceParent(
+            trace,
+            span: exchange.proxy.ids.next(),
+            isSampled: exchange.settings.traces == .beginSampled,
+            into: &bytes
+        )
+    }
+
+    /// Tells the verdict. Every copy that the client sent was dropped.
+    mutating func tell(_ ruling: Ruling) {
+        HeadWriter.field("App-Attest-Verdict", text: ruling.verdict.word, into: &bytes)
+        let reason = ruling.verdict.reason
+        if !reason.isEmpty { HeadWriter.field("App-Attest-Reason", text: reason, into: &bytes) }
+        if let bits = ruling.deviceBits {
+            HeadWriter.field("App-Attest-Device-Bits", text: bits.fieldText, into: &bytes)
+        }
+        // The key has signed the request, whatever else speaks against it.
+        if ruling.signer != nil, let context = ruling.context {
+            HeadWriter.field("App-Attest-Context", Base64.encode(context.span), into: &bytes)
+        }
+        if let risk = ruling.risk {
+            HeadWriter.field("App-Attest-Risk", text: risk.text, into: &bytes)
+        }
+        guard ruling.verdict == .pass, let keyID = ruling.keyID,
+            let environment = ruling.environment?.rawValue
+        else { return }
+        let text = Base64.encode(keyID.digest.bytes.span)
+        HeadWriter.field("App-Attest-Key-Id", text, into: &bytes)
+        HeadWriter.field("App-Attest-App-Id", text: ruling.appID, into: &bytes)
+        HeadWriter.field("App-Attest-Environment", text: environment, into: &bytes)
+        if let proof = ruling.proof {
+            HeadWriter.field("App-Attest-Proof", text: proof.rawValue, into: &bytes)
+        }
+    }
+
+    /// Ends the head. A request that is sent once more is sent with the content that came with it.
+    mutating func end(with content: [UInt8]) {
+        HeadWriter.endHead(into: &bytes)
+        bytes += content
+    }
+
+    // MARK: For another proxy
+
+    /// The fields that origins get from the gateway alone, and those of a proof by session. No rule
+    /// lets a client's own pass.
+    private static let gatewayFields: [StaticString] = [
+        "App-Attest-Verdict", "App-Attest-Reason", "App-Attest-Key-Id", "App-Attest-App-Id",
+        "App-Attest-Environment", "App-Attest-Proof", "App-Attest-Risk", "App-Attest-Context",
+        "App-Attest-Device-Bits", "App-Attest-Device-Token", "App-Attest-Session",
+        "App-Attest-Sequence", "App-Attest-Signature",
+    ]
+    /// Those of a proof, which an application may read where a rule verifies nothing.
+    private static let proofFields: [StaticString] = [
+        "App-Attest-Assertion", "App-Attest-Challenge", "App-Attest-Unsupported",
+    ]
+
+    /// Envoy removes the fields that this one lists. It replaces those of the client that the
+    /// answer has too; without this field it would pass the others on.
+    mutating func nameRemoved(by rule: Rule) {
+        let names = Self.gatewayFields + (rule.mode != .off ? Self.proofFields : [])
+        let removed = names.map(\.description).filter { !hasLine($0) }
+        let text = removed.joined(separator: ", ")
+        HeadWriter.field("X-Envoy-Auth-Headers-To-Remove", text: text, into: &bytes)
+    }
+
+    /// Whether a field of this name was written.
+    private func hasLine(_ name: String) -> Bool {
+        bytes.split(separator: UInt8(ascii: "\n")).contains {
+            $0.starts(with: (name + ":").utf8)
+        }
+    }
+}

@@ -1,0 +1,109 @@
+import AppAttest
+import ClientStreams
+import HTTPWire
+import Lanes
+import Services
+import Telemetry
+import Verification
+
+/// A request that the gateway answers itself, from the choice of the service to the answer.
+///
+/// A reference, so that other requests carry one word.
+final class ServiceCall {
+    /// As the log names it; also for a path that no service has.
+    let name: String
+    /// `nil` where the answer is known at once.
+    private let entry: ServiceEntry?
+    /// The content, as far as it has come.
+    @exclusivity(unchecked) private var content: [UInt8] = []
+    /// The metrics that it asks for.
+    private let format: Exposition.Format
+    /// `nil` while the service is at work.
+    private var answer: LocalResponse?
+
+    init(_ entry: ServiceEntry, _ format: Exposition.Format) {
+        name = entry.name
+        self.entry = entry
+        self.format = format
+    }
+
+    /// A path or method of the gateway's own to which no service answers.
+    init(named name: String, _ answer: LocalResponse) {
+        self.name = name
+        entry = nil
+        format = .prometheus
+        self.answer = answer
+    }
+
+    /// Adds a piece of content.
+    func collect(_ piece: Span<UInt8>) {
+        // The pointer lives for the call, and the copy is made inside it.
+        piece.withUnsafeBufferPointer { content.append(contentsOf: $0) }
+    }
+
+    /// The answer, once it is there.
+    var response: LocalResponse {
+        guard let answer else { preconditionFailure("ServiceCall: there is no answer yet") }
+        return answer
+    }
+
+    /// Asks the service.
+    func ask(for exchange: Exchange) -> Flow.Action {
+        guard let entry else { preconditionFailure("ServiceCall: no service is asked") }
+        exchange.client?.stopDeadline()
+        let now = MonotonicClock.nanoseconds
+        var request = ServiceRequest(
+            content: content,
+            grant: exchange.flow.judgement.verdict?.ruling.grant,
+            now: UnixTime(seconds: exchange.proxy.wallSeconds),
+            tick: now,
+            address: exchange.account.address
+        )
+        content = []
+        request.entry = exchange.account.entry
+        // Who calls, as an audit log names them.
+        if entry.tellsCaller {
+            request.caller =
+                exchange.client?.peerUser.map { "uid \($0)" } ?? exchange.account.address.text
+        }
+        request.format = format
+        switch entry.cost {
+        case .nothing, .call: break
+        case .verification: request.verificationWait = exchange.verificationWait(now: now)
+        }
+        switch entry.service.answer(request) {
+        case .now(let result): return answered(result, to: exchange)
+        case .later(let pending): wait(for: pending, exchange)
+        case .afterCommit(let pending):
+            exchange.proxy.waitToStore(exchange)
+            wait(for: pending, exchange)
+        }
+        return .none
+    }
+
+    private func wait(for pending: PendingAnswer, _ exchange: Exchange) {
+        let lane = exchange.lane
+        let waiting = LaneBound((self, exchange), on: lane)
+        pending { result in
+            lane.perform {
+                let (call, exchange) = waiting.value
+                exchange.perform(call.answered(result, to: exchange))
+                exchange.proxy.commitQueue.letGoOfStored()
+            }
+        }
+    }
+
+    /// The request may have ended meanwhile. What was done is counted all the same.
+    private func answered(_ result: ServiceResult, to exchange: Exchange) -> Flow.Action {
+        exchange.oweCalls(result.callsOwed)
+        if result.verifiedInVain { exchange.addFailure(now: MonotonicClock.nanoseconds) }
+        if let counter = result.counter { exchange.proxy.tally.add(counter, result.countedTimes) }
+        if exchange.isUnderWay {
+            if case .notEnrolled(.addressThrottled) = result.response.outcome {
+                exchange.pauseAddress()
+            }
+            answer = result.response
+        }
+        return exchange.flow.served()
+    }
+}

@@ -1,0 +1,136 @@
+import ClientStreams
+import HTTPWire
+import Lanes
+import Origins
+import Telemetry
+
+/// Two streams after an upgrade: bytes pass in both directions until both have ended.
+final class Tunnel: ByteStreamOwner {
+    /// Both streams hold the tunnel as long as they live, so it lets go of them at its end: `nil`
+    /// from then on.
+    private var sides: (client: any ByteStream, origin: any ByteStream)?
+    private let idleMilliseconds: UInt64
+    private var clientEnded = false
+    private var originEnded = false
+    private var carried = Carried()
+    /// Told once, when both sides are closed.
+    private let ended: (Carried) -> Void
+
+    /// Bytes that a tunnel has carried.
+    struct Carried {
+        var fromClient: UInt64 = 0
+        var fromOrigin: UInt64 = 0
+    }
+
+    private init(idleMilliseconds: UInt64, ended: @escaping (Carried) -> Void) {
+        self.idleMilliseconds = idleMilliseconds
+        self.ended = ended
+    }
+
+    /// Takes both connections over from a request. Its line of the log comes when the tunnel ends.
+    ///
+    /// - head: the origin's 101; - rest: what came after it.
+    static func begin(
+        for exchange: Exchange,
+        _ head: borrowing ResponseHead,
+        _ octets: Span<UInt8>,
+        _ rest: Span<UInt8>
+    ) {
+        guard let client = exchange.client, let origin = exchange.origin else { return }
+        let tunnel = Tunnel(idleMilliseconds: exchange.settings.timeouts.tunnelIdle) { carried in
+            exchange.proxy.tally.add(.tunnelsClosed)
+            Audit(exchange).writeLine(
+                requestBytes: carried.fromClient,
+                responseBytes: carried.fromOrigin
+            )
+        }
+        guard let (stream, early) = client.upgrade(head, octets, behind: rest, to: tunnel)
+        else { return }
+        exchange.proxy.tally.add(.tunnels)
+        exchange.flow.tunnelBegan()
+        Audit(exchange).count()
+        exchange.letGo()
+        tunnel.begin(
+            stream,
+            origin.becomeTunnel(of: tunnel),
+            fromClient: early,
+            fromOrigin: rest.count
+        )
+    }
+
+    /// Sends the bytes that the client had sent before the tunnel stood.
+    ///
+    /// - behind: bytes of the origin that came with its response, and were sent with it.
+    private func begin(
+        _ client: any ByteStream,
+        _ origin: any ByteStream,
+        fromClient early: [UInt8],
+        fromOrigin behind: Int
+    ) {
+        carried = Carried(fromClient: UInt64(early.count), fromOrigin: UInt64(behind))
+        sides = (client, origin)
+        origin.setDeadline(milliseconds: nil)
+        touch()
+        if !early.isEmpty, case .failed = origin.write(early.span) { return end() }
+        client.resumeReading()
+        origin.resumeReading()
+    }
+
+    /// Passes on what one side has sent, when the other takes it: one read, then it is the turn of
+    /// the lane's other connections.
+    func readable(_ source: any ByteStream) {
+        guard let target = other(than: source), target.unsentBytes == 0 else { return }
+        switch source.read() {
+        case .octets(let bytes):
+            touch()
+            if source === sides?.client {
+                carried.fromClient += UInt64(bytes.count)
+            } else {
+                carried.fromOrigin += UInt64(bytes.count)
+            }
+            if case .failed = target.write(bytes.span) { return end() }
+            if target.unsentBytes == 0 { source.resumeReading() }
+        case .wouldBlock: return
+        case .ended: return ended(source, target)
+        case .failed: return end()
+        }
+    }
+
+    func drained(_ target: any ByteStream) {
+        touch()
+        other(than: target)?.resumeReading()
+    }
+
+    private func other(than side: any ByteStream) -> (any ByteStream)? {
+        sides.map { $0.client === side ? $0.origin : $0.client }
+    }
+
+    private func ended(_ source: any ByteStream, _ target: any ByteStream) {
+        let isClient = source === sides?.client
+        guard isClient ? !clientEnded : !originEnded else { return }
+        if isClient { clientEnded = true } else { originEnded = true }
+        target.shutDownOutput()
+        if clientEnded, originEnded { end() }
+    }
+
+    /// One side is gone in both directions. Behind the origin's end that is the client's own end,
+    /// and what it sent before is still to be read.
+    func broke(_ stream: any ByteStream) {
+        if !originEnded { end() }
+    }
+
+    func failed(_ stream: any ByteStream) { end() }
+
+    func closed(_ stream: any ByteStream) { end() }
+
+    private func touch() { sides?.client.setDeadline(milliseconds: idleMilliseconds) }
+
+    /// Closes both sides.
+    private func end() {
+        guard let (client, origin) = sides else { return }
+        sides = nil
+        origin.close()
+        client.close()
+        ended(carried)
+    }
+}
