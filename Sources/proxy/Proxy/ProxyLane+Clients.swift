@@ -65,14 +65,8 @@ extension ProxyLane: ClientHost {
 
     package func countUnsent(_ change: Int) {
         held.countUnsent(change)
-        connections.unsentBytes += change
         let max = held.share(of: settings.limits.http2.unsentTotalMax)
-        // Once a millisecond at most, since all connections are looked at.
-        guard change > 0, connections.unsentBytes > max, connections.droppedAt != lane.now else {
-            return
-        }
-        connections.droppedAt = lane.now
-        connections.clients.values.max { $0.waitingBytes < $1.waitingBytes }?.dropWaiting()
+        connections.countUnsent(change, max: max, now: lane.now)?.dropWaiting()
     }
 
     func provenance(of peer: IPAddress, isSecure: Bool) -> ProvenanceWriter {
@@ -119,10 +113,7 @@ extension ProxyLane: ClientHost {
 
     package func clientTLSFailed(_ failure: TLSFailure, _ address: IPAddress) {
         tally.add(.tlsFailures)
-        guard failure.reason == .certificateMissing || failure.isAboutCertificate,
-            let count = connections.certificatePace.count(now: MonotonicClock.nanoseconds)
-        else { return }
-        connections.certificateRefused?(failure.reason, address, count)
+        connections.refused(failure, address)
     }
 }
 

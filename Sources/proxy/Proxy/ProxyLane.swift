@@ -40,7 +40,7 @@ package final class ProxyLane {
     /// Looks after the origins' servers for all lanes; `nil` on the lanes that don't.
     private var watch: OriginWatch?
     /// Requests that wait for a commit, in the order of their tickets.
-    var commitQueue = CommitQueue()
+    private(set) lazy var commits = CommitQueue(self)
     /// The access log: its lines, and which requests have one.
     var lines: LogLines
 
@@ -48,7 +48,7 @@ package final class ProxyLane {
     @exclusivity(unchecked) var ids: RequestIDSource
 
     /// Memory that one event at a time uses.
-    @exclusivity(unchecked) var scratch = Scratch()
+    @exclusivity(unchecked) var scratch = LaneScratch()
     var connections = OpenConnections()
     /// The gateway ends: connections close after their request.
     private var ending = Ending.no
@@ -111,7 +111,7 @@ package final class ProxyLane {
         for pool in replaced {
             pool.retire(to: pools.first { $0.settings.state === pool.settings.state })
         }
-        commitTimeChanged()
+        commits.timeChanged()
         watch?.take(settings.origins)
     }
 
@@ -225,10 +225,9 @@ package final class ProxyLane {
     }
 
     /// Whether one more connection may be there, or one more request beside another one.
-    var hasPlace: Bool { connectionCount + connections.placeCount < settings.limits.connectionsMax }
-
-    /// Connections of clients, and those that are about to be.
-    var connectionCount: Int { connections.clients.count + connections.proxied.connections.count }
+    var hasPlace: Bool {
+        connections.count + connections.placeCount < settings.limits.connectionsMax
+    }
 
     /// The listener has stopped accepting for a while.
     package func acceptPaused() { tally.add(.acceptPauses) }
@@ -236,8 +235,11 @@ package final class ProxyLane {
     /// A copy of what was counted, how many client connections are open, and how many connections
     /// to origins wait for a request.
     package var counted: (clients: Int, pooled: Int, tally: Tally) {
-        (connectionCount, pools.reduce(0) { $1.servers.reduce($0) { $0 + $1.idleCount } }, tally)
+        (connections.count, pools.reduce(0) { $1.servers.reduce($0) { $0 + $1.idleCount } }, tally)
     }
+
+    /// A batch has ended, with an outcome for each request that waits for one of its tickets.
+    package func commitEnded(_ report: CommitReport) { commits.ended(report) }
 
     /// Hands over what was counted for reports, and begins anew.
     package func takeReport() -> [ReportCounts.Entry] { seen.reports.take() }
@@ -325,7 +327,7 @@ package final class ProxyLane {
             tally.add(.lanePolls, UInt64(turn.polls))
             tally.add(.laneTurnEvents, size: turn.events)
         }
-        if case .begun(let emptied?) = ending, connectionCount == 0 { end(emptied) }
+        if case .begun(let emptied?) = ending, connections.count == 0 { end(emptied) }
     }
 
     /// No client is left, and the last lines of the log are out.
@@ -333,11 +335,10 @@ package final class ProxyLane {
         ending = .begun(nil)
         // Both hold this one.
         lane.turnEnded = nil
-        commitQueue.alarm.end()
+        // Requests that have ended hold this one too.
+        commits.end()
         watch?.end()
         for pool in pools { pool.retire(to: nil) }
-        // Requests that have ended, and hold this one too.
-        commitQueue = CommitQueue()
         emptied()
     }
 }
@@ -350,24 +351,6 @@ private enum Ending {
 }
 
 extension ProxyLane {
-    /// Connections that are open, and what is told of those that were refused.
-    struct OpenConnections {
-        var clients: [ObjectIdentifier: any ClientConnection] = [:]
-        /// HTTP/2 requests that count as connections.
-        var placeCount = 0
-        /// Bytes of responses that wait for HTTP/2 clients.
-        var unsentBytes = 0
-        /// When one of those clients' connections was last told to drop what waits.
-        var droppedAt: UInt64 = 0
-        /// Connections whose PROXY header is still to come.
-        var proxied = ProxiedSet()
-        var certificatePace = ProxiedFault.Pace()
-        /// Called, not too often, for connections without a PROXY header that counts.
-        var proxiedFailed: ((ProxiedFault) -> Void)?
-        /// A client's certificate was refused or missing; how many were since the last one told.
-        var certificateRefused: ((TLSFailure.Reason, IPAddress, Int) -> Void)?
-    }
-
     /// What is learnt of requests that have ended.
     struct Seen {
         var reports: ReportCounts
@@ -378,47 +361,6 @@ extension ProxyLane {
         init(_ rules: RuleSet) {
             reports = ReportCounts(rules)
             guards = GuardCounts(rules)
-        }
-    }
-
-    /// Memory that one event at a time uses, so that no request allocates it.
-    struct Scratch {
-        let heads = HeadScratch()
-        let headMemory = HeadMemory()
-        /// Where heads are read that others ask about.
-        let askedHeads = HeadScratch()
-        var address = ClientAddress()
-        var view = TargetView()
-        private var dateSecond: Int64 = -1
-        private var dateOctets: [UInt8] = []
-        /// Empty arrays for the heads that go to origins: their memory is used again.
-        private var spareHeads: [[UInt8]] = []
-
-        /// The most heads that are kept, and the most memory of one.
-        private static let spareHeadsMax = 256
-        private static let spareHeadBytesMax = 32 << 10
-
-        init() {}
-
-        mutating func takeHead() -> [UInt8] { spareHeads.popLast() ?? [] }
-
-        /// Taken out of the caller's variable, as by ``Lane/giveBack(_:)``.
-        mutating func giveBack(head: inout [UInt8]) {
-            var taken: [UInt8] = []
-            swap(&taken, &head)
-            guard taken.capacity <= Self.spareHeadBytesMax, spareHeads.count < Self.spareHeadsMax
-            else { return }
-            taken.removeAll(keepingCapacity: true)
-            spareHeads.append(taken)
-        }
-
-        /// A second of the wall clock as an IMF-fixdate.
-        mutating func date(at second: Int64) -> [UInt8] {
-            if second != dateSecond {
-                dateSecond = second
-                dateOctets = HTTPDate.octets(unixSeconds: second)
-            }
-            return dateOctets
         }
     }
 

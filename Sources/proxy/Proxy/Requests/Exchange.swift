@@ -78,7 +78,7 @@ final class Exchange {
             case .judgeContent: action = Judging(self).judgeContent()
             case .judgeEnd: action = judgeEnd()
 
-            case .awaitCommit(let ticket): return proxy.wait(for: ticket, self)
+            case .awaitCommit(let ticket): return proxy.commits.wait(for: ticket, self)
             case .askDevice: action = askDevice()
             case .admit: action = admit()
             case .release: action = releaseContent()

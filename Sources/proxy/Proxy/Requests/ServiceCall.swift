@@ -75,7 +75,7 @@ final class ServiceCall {
         case .now(let result): return answered(result, to: exchange)
         case .later(let pending): wait(for: pending, exchange)
         case .afterCommit(let pending):
-            exchange.proxy.waitToStore(exchange)
+            exchange.proxy.commits.waitToStore(exchange)
             wait(for: pending, exchange)
         }
         return .none
@@ -88,7 +88,7 @@ final class ServiceCall {
             lane.perform {
                 let (call, exchange) = waiting.value
                 exchange.perform(call.answered(result, to: exchange))
-                exchange.proxy.commitQueue.letGoOfStored()
+                exchange.proxy.commits.letGoOfStored()
             }
         }
     }

@@ -4,14 +4,14 @@ import Testing
 
 @testable import Proxy
 
-struct ProxiedSetTests {
+struct ProxiedFaultTests {
     @Test func `of many failures one is told in ten seconds, with how many there were`() {
-        var set = ProxiedSet()
+        var pace = ProxiedFault.Pace()
         let second: UInt64 = 1_000_000_000
-        #expect(set.count(now: 5 * second) == 1)
-        for tick in UInt64(0)..<100 { #expect(set.count(now: 6 * second + tick) == nil) }
-        #expect(set.count(now: 15 * second) == 101)
-        #expect(set.count(now: 16 * second) == nil)
+        #expect(pace.count(now: 5 * second) == 1)
+        for tick in UInt64(0)..<100 { #expect(pace.count(now: 6 * second + tick) == nil) }
+        #expect(pace.count(now: 15 * second) == 101)
+        #expect(pace.count(now: 16 * second) == nil)
     }
 
     @Test func `the log says who it was, and what was wrong`() {
