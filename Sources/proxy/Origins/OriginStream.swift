@@ -18,6 +18,23 @@ package final class OriginStream: Connection {
         case tunnel(any ByteStreamOwner)
     }
 
+    /// How far the connection is made.
+    private enum Making {
+        /// The connect has not ended. Leaves to `shaking`, `ended`.
+        case connecting
+        /// The handshake has begun: why it failed, or has not ended. Leaves to `ended`.
+        case shaking(TLSFailure)
+        case ended
+    }
+
+    /// As what the server counts it.
+    private enum Load {
+        case none
+        /// A request that is still to begin. Leaves to `request`, `none`.
+        case reserved
+        case request
+    }
+
     package let server: OriginServer
     /// What the server gets before the first request.
     let preface: [UInt8]
@@ -25,19 +42,13 @@ package final class OriginStream: Connection {
     private var use: Use
     /// When the connect, or the request, began: milliseconds of ``Lane/now``.
     private(set) var begunAt: UInt64
-    /// Whether the connect has ended well, and the handshake under TLS.
-    private(set) var isConnected: Bool
-    /// Why the handshake failed, or has not ended; `nil` while it has not begun.
-    private(set) var handshakeFault: TLSFailure?
+    private var making: Making
     /// Why TLS has failed after the handshake; `nil` while it has not.
     package internal(set) var tlsFault: TLSFailure?
     /// Whether a request before this one used it.
     package var isReused: Bool { wasPooled }
     private var wasPooled = false
-    /// Whether it counts as a request under way.
-    private var isActive = false
-    /// Whether the request that it carries was begun.
-    private var hasRequest = false
+    private var load = Load.none
     /// Nanoseconds from the last head byte of the request to the first of its response; 0 before.
     package var waited: UInt64 = 0
     /// Whether it has a place at a server whose connections are limited.
@@ -92,7 +103,7 @@ package final class OriginStream: Connection {
         self.preface = preface
         self.host = host
         begunAt = lane.now
-        isConnected = !isConnecting && tls == nil
+        making = !isConnecting && tls == nil ? .ended : .connecting
         // Trials are no connections for requests, as checks are none.
         holdsPlace = if case .dial = use { server.isLimited } else { false }
         super.init(
@@ -104,6 +115,14 @@ package final class OriginStream: Connection {
         )
         if case .dial = use { becameActive() }
         begin(with: preface)
+    }
+
+    /// Whether the connect has ended well, and the handshake under TLS.
+    var isConnected: Bool { if case .ended = making { true } else { false } }
+
+    /// Why the handshake failed, or has not ended; `nil` while it has not begun.
+    var handshakeFault: TLSFailure? {
+        if case .shaking(let failure) = making { failure } else { nil }
     }
 
     /// Whether it may carry another request: nothing to read, no end announced, as far as is known.
@@ -158,7 +177,7 @@ package final class OriginStream: Connection {
     /// A request begins.
     func requestBegan() {
         begunAt = lane.now
-        hasRequest = true
+        load = .request
     }
 
     /// Closes it; a request that it carries has ended.
@@ -171,16 +190,16 @@ package final class OriginStream: Connection {
     }
 
     private func becameActive() {
-        guard !isActive else { return }
-        isActive = true
+        guard case .none = load else { return }
+        load = .reserved
         server.state.began()
     }
 
     private func becameInactive() {
-        guard isActive else { return }
-        isActive = false
-        server.state.ended(hadRequest: hasRequest, waited: waited)
-        hasRequest = false
+        if case .none = load { return }
+        let hadRequest = if case .request = load { true } else { false }
+        load = .none
+        server.state.ended(hadRequest: hadRequest, waited: waited)
         waited = 0
     }
 
@@ -215,18 +234,18 @@ package final class OriginStream: Connection {
 
     /// Begins the handshake, or goes on with it.
     func beginHandshake() -> Handshake {
-        handshakeFault = .late
+        making = .shaking(.late)
         let handshake = shakeHands()
         switch handshake {
-        case .ended: handshakeFault = nil
+        case .ended: making = .ended
         case .waiting: break
-        case .failed(let failure): handshakeFault = failure
+        case .failed(let failure): making = .shaking(failure)
         }
         return handshake
     }
 
     private func ended(_ error: SocketError?) {
-        isConnected = error == nil
+        if error == nil { making = .ended }
         switch use {
         case .dial(let dial):
             if let error { dial.failed(self, error) } else { dial.connected(self) }
@@ -258,7 +277,7 @@ package final class OriginStream: Connection {
     override public func outputFailed() {
         switch use {
         case .dial, .trial:
-            handshakeFault = .ended
+            making = .shaking(.ended)
             ended(.handshakeFailed)
         case .idle: close()
         case .busy(let owner): owner.originWriteFailed(self)
