@@ -195,7 +195,7 @@ import Testing
         #expect(found.isEmpty)
     }
 
-    @Test func `long lines, functions and files are caught`() {
+    @Test func `long lines, functions, files and types are caught`() {
         let line = "let a = \"" + String(repeating: "x ", count: 50) + "\""
         #expect(SizeCheck.findings(in: source(line)).map(\.line) == [1])
         let address = "    // https://example.com/" + String(repeating: "x", count: 90)
@@ -211,6 +211,12 @@ import Testing
         let lines = String(repeating: "\n", count: 601)
         #expect(SizeCheck.findings(in: source(lines)).count == 1)
         #expect(SizeCheck.findings(in: source(lines, "Tests/StrictCBORTests/A.swift")).count == 1)
+        let folder = "Sources/base/StrictCBOR"
+        let parts = ["A", "A+B", "AB"].map {
+            source(String(lines.dropLast(180)), "\(folder)/\($0).swift")
+        }
+        #expect(SizeCheck.types(parts).map(\.path) == ["\(folder)/A.swift"])
+        #expect(SizeCheck.types([parts[0], parts[2]]).isEmpty)
     }
 
     @Test(arguments: [

@@ -44,8 +44,10 @@ import Testing
         expectNone(findings)
     }
 
-    @Test func `files, functions and lines keep their sizes`() {
+    @Test func `files, types, functions and lines keep their sizes`() {
         expectNone((project.sources + [project.manifestSource]).flatMap(SizeCheck.findings))
+        let code = project.ownSources.filter { $0.path.hasPrefix("Sources/") }
+        expectNone(SizeCheck.types(code))
         let columns = project.cFiles.flatMap { file in
             let lines = file.text.split(separator: "\n", omittingEmptySubsequences: false)
             return SizeCheck.columns(path: file.path, lines: lines)

@@ -3,13 +3,32 @@ enum SizeCheck {
     static let columnsMax = 100
     static let linesMax = 600
     static let functionLinesMax = 70
+    static let typeLinesMax = 800
 
     static func findings(in source: SwiftSource) -> [Finding] {
         file(source) + columns(path: source.path, lines: source.lines) + functions(source)
     }
 
+    /// All files of a type together: `Noun.swift` and each `Noun+Topic.swift` of its target.
+    static func types(_ sources: [SwiftSource]) -> [Finding] {
+        let types = Dictionary(grouping: sources) { source in
+            let file = source.path.split(separator: "/").last ?? ""
+            return "\(source.target)/\(file.prefix { $0 != "+" && $0 != "." })"
+        }
+        return types.sorted { $0.key < $1.key }.compactMap { name, files in
+            let count = files.reduce(0) { $0 + lineCount($1) }
+            guard count > Held.largeTypes[name] ?? typeLinesMax else { return nil }
+            let text = "\(name) has \(count) lines in all its files, \(typeLinesMax) at most"
+            return files[0].finding(0, text + "; have parts of its state own themselves")
+        }
+    }
+
+    private static func lineCount(_ source: SwiftSource) -> Int {
+        source.lines.last?.isEmpty == true ? source.lines.count - 1 : source.lines.count
+    }
+
     private static func file(_ source: SwiftSource) -> [Finding] {
-        let count = source.lines.last?.isEmpty == true ? source.lines.count - 1 : source.lines.count
+        let count = lineCount(source)
         guard count > linesMax else { return [] }
         let text =
             "\(count) lines, \(linesMax) at most; move one noun or topic to a file of its own"
