@@ -64,9 +64,11 @@ final class LaneUnit: Sendable {
         lane.perform {
             let residents = bound.value
             residents.certificates = sockets.map(\.tls)
-            residents.proxy.proxiedFailed = proxiedFailed
-            residents.proxy.refusalsLeftOut = leftOut
-            residents.proxy.certificateRefused = certificateRefused
+            residents.proxy.report(
+                proxiedFailed: proxiedFailed,
+                certificateRefused: certificateRefused,
+                refusalsLeftOut: leftOut
+            )
             for (index, socket) in sockets.enumerated() {
                 let listener = Listener(descriptor: socket.descriptor, on: lane)
                 listener.descriptorsMax = descriptorsMax

@@ -5,6 +5,7 @@ package import Verification
 /// Who is at the other end of a connection, as the current settings see it. One for a connection,
 /// whatever protocol it goes on with.
 package final class ClientPeer {
+    /// Of a Unix socket the loopback address.
     package let address: IPAddress
     /// The other end is a Unix socket, which has no address.
     package let isUnix: Bool
@@ -34,6 +35,24 @@ package final class ClientPeer {
         self.entry = entry
         self.provenance = provenance
         self.settingsNumber = settingsNumber
+    }
+
+    /// As ``entry``, for other modules.
+    package var addressEntry: AddressEntry? { entry }
+    /// Whether what it says of its clients is believed.
+    package var isTrusted: Bool { provenance.peerIsTrusted }
+    /// The certificate that it has shown.
+    package var certificate: ClientCertificate? { provenance.certificate }
+
+    /// Tells an origin who the client is: see ``HTTPWire/ProvenanceWriter``.
+    package func writeProvenance(
+        _ head: borrowing RequestHead,
+        _ octets: Span<UInt8>,
+        _ address: ClientAddress,
+        keepsHost: Bool,
+        into out: inout [UInt8]
+    ) {
+        provenance.write(head, octets, address, keepsHost: keepsHost, into: &out)
     }
 
     /// Takes what the client has shown in its TLS handshake.

@@ -2,7 +2,6 @@ package import HTTP2Wire
 package import HTTPWire
 package import Lanes
 package import Services
-package import Verification
 
 /// The client's side of one request.
 ///
@@ -16,35 +15,15 @@ package import Verification
 package protocol ClientStream: AnyObject {
     // MARK: The client
 
-    /// The address of the connection's other end; of a Unix socket's the loopback address.
-    var peerAddress: IPAddress { get }
-    /// Whether the other end is a Unix socket, which has no address of its own.
-    var peerIsUnix: Bool { get }
+    /// Who is at the connection's other end.
+    var peer: ClientPeer { get }
     /// The user at the other end of a Unix socket; `nil` elsewhere.
     var peerUser: UInt32? { get }
     /// The port of the other end, and where the connection came in; of a Unix socket without ports
     /// and addresses.
     var socketEnds: (peerPort: UInt16, own: SocketAddress) { get }
-    /// Whether the connection has TLS.
-    var isSecure: Bool { get }
     /// What the client speaks.
     var spoken: ClientProtocol { get }
-    /// What the peer's address has used of its limits; `nil` where it has none of its own.
-    var addressEntry: AddressEntry? { get }
-    /// Whether what the connection's other end says of its clients is believed.
-    var peerIsTrusted: Bool { get }
-    /// The certificate that the other end has shown.
-    var certificate: ClientCertificate? { get }
-    /// Tells an origin who the client is: see ``HTTPWire/ProvenanceWriter``.
-    func writeProvenance(
-        _ head: borrowing RequestHead,
-        _ octets: Span<UInt8>,
-        _ address: ClientAddress,
-        keepsHost: Bool,
-        into out: inout [UInt8]
-    )
-    /// How the client asks for decisions; `nil` where its requests go to origins.
-    var decides: DecisionForm? { get }
     /// The turns of the lane that the client uses.
     var flow: Int { get }
 
@@ -202,8 +181,8 @@ extension ClientStream {
 
 /// A client's connection, whatever its protocol: what its host asks of it.
 package protocol ClientConnection: AnyObject {
-    /// What the peer's address has used of its limits; `nil` where it has none of its own.
-    var addressEntry: AddressEntry? { get }
+    /// Who is at the other end.
+    var client: ClientPeer { get }
     /// Bytes of responses that wait for windows to open.
     var waitingBytes: Int { get }
     /// Ends the requests whose responses wait for windows, in its next turn.

@@ -2,7 +2,7 @@ import HTTP2Wire
 import HTTPWire
 package import Lanes
 package import TLSSession
-package import Verification
+import Verification
 
 /// A client's HTTP/1 connection: finds heads, serves one request after the other, lingers, closes.
 package final class HTTP1Connection: Connection, ClientConnection {
@@ -28,7 +28,7 @@ package final class HTTP1Connection: Connection, ClientConnection {
     private var isPaused = false
     /// Nothing has come yet, and the client may speak HTTP/2.
     private var mayBecomeHTTP2: Bool
-    let client: ClientPeer
+    package let client: ClientPeer
     /// What the client had still to take when the deadline was set. The kernel's part counts: it
     /// makes room in large steps only, and between them a slow reader looks like one that stands.
     private var untakenAtDeadline: UInt32 = 0
@@ -53,9 +53,6 @@ package final class HTTP1Connection: Connection, ClientConnection {
         scanner = HeadScanner(.request(isSecure: tls != nil))
         super.init(descriptor: descriptor, peer: peer, isConnecting: false, tls: tls, on: lane)
     }
-
-    /// What the peer's address has used of its limits; `nil` where it has none of its own.
-    package var addressEntry: AddressEntry? { client.entry }
 
     /// Waits for the first head.
     package func begin() {

@@ -59,7 +59,7 @@ extension HTTP1Stream {
     /// is answered before its end is not waited for.
     private func settlePersistence() {
         if out.framing == .untilClose || !body.isFinished || connection.host.isDraining {
-            isPersistent = false
+            endAfterResponse()
         }
     }
 

@@ -10,13 +10,20 @@ final class HTTP1Stream {
     /// What the owner is told when the connection is closed.
     var end = ClientEnd.aborted
 
+    /// What follows the response on the connection.
+    private enum Sequel {
+        /// The next request. Leaves to `linger`.
+        case request
+        /// The end at once: the client has said that this request without content is its last.
+        case end
+        /// The end when what still comes was read away.
+        case linger
+    }
+
     // The request.
     let version: HTTPVersion
     let isHead: Bool
-    /// Whether the connection takes another request after this one.
-    var isPersistent: Bool
-    /// The client has said that this request without content is its last: nothing follows it.
-    private let isLast: Bool
+    private var sequel: Sequel
     var awaitsContinue: Bool
     @exclusivity(unchecked) var body: BodyReader
     /// What had come when the time for content began, over which the client's rate is measured.
@@ -41,10 +48,14 @@ final class HTTP1Stream {
         version = head.version
         isHead = !isMalformed && head.method == .head
         let mayPersist = head.version == .http11 || limits.keepsOldClients
-        isPersistent = !isMalformed && mayPersist && head.isPersistent
         awaitsContinue = !isMalformed && head.expectsContinue
         let framing = isMalformed ? BodyFraming.none : head.framing
-        isLast = !isMalformed && !head.isPersistent && framing == .none
+        sequel =
+            switch (isMalformed, head.isPersistent) {
+            case (false, true) where mayPersist: .request
+            case (false, false) where framing == .none: .end
+            case (_, _): .linger
+            }
         body = BodyReader(framing, limits: limits.head)
     }
 
@@ -68,33 +79,10 @@ final class HTTP1Stream {
 }
 
 extension HTTP1Stream: ClientStream {
-    var peerAddress: IPAddress { connection.client.address }
-    var peerIsUnix: Bool { connection.client.isUnix }
-    var peerUser: UInt32? { peerIsUnix ? connection.peerUser : nil }
+    var peer: ClientPeer { connection.client }
+    var peerUser: UInt32? { peer.isUnix ? connection.peerUser : nil }
     var socketEnds: (peerPort: UInt16, own: SocketAddress) { connection.socketEnds }
-    var isSecure: Bool { connection.client.isSecure }
     var spoken: ClientProtocol { version == .http11 ? .http11 : .http10 }
-    var addressEntry: AddressEntry? { connection.client.entry }
-    var peerIsTrusted: Bool { connection.client.provenance.peerIsTrusted }
-    var certificate: ClientCertificate? { connection.client.provenance.certificate }
-
-    func writeProvenance(
-        _ head: borrowing RequestHead,
-        _ octets: Span<UInt8>,
-        _ address: ClientAddress,
-        keepsHost: Bool,
-        into out: inout [UInt8]
-    ) {
-        connection.client.provenance.write(
-            head,
-            octets,
-            address,
-            keepsHost: keepsHost,
-            into: &out
-        )
-    }
-
-    var decides: DecisionForm? { connection.client.decides }
     var flow: Int { connection.flow }
 
     // MARK: The request's content
@@ -196,16 +184,17 @@ extension HTTP1Stream: ClientStream {
 
     // MARK: The end
 
-    func endAfterResponse() { isPersistent = false }
+    func endAfterResponse() { if case .request = sequel { sequel = .linger } }
+
+    /// Whether the connection takes another request after this one.
+    var isPersistent: Bool { if case .request = sequel { true } else { false } }
 
     func finish() {
         guard leave() != nil else { return }
-        if body.isFinished, isPersistent {
-            connection.takeNext()
-        } else if isLast {
-            endBehindLast()
-        } else {
-            connection.linger()
+        switch sequel {
+        case .request where body.isFinished: connection.takeNext()
+        case .end: endBehindLast()
+        case .request, .linger: connection.linger()
         }
     }
 
@@ -222,7 +211,7 @@ extension HTTP1Stream: ClientStream {
     /// a client says behind the response tells that it has read that.
     private func endBehindLast() {
         guard connection.unsentBytes == 0, connection.inbox.isEmpty, !connection.isReadable,
-            !isSecure || connection.isSilent()
+            !peer.isSecure || connection.isSilent()
         else { return connection.linger() }
         connection.resetsOnClose = false
         connection.shutDownOutput()

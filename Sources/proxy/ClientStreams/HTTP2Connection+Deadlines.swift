@@ -30,7 +30,7 @@ extension HTTP2Connection {
         case .firstRequest, .request, .lateRequests: session.sayGoAway()
         case .output: outputTimedOut()
         case .pause:
-            isPaused = false
+            if input == .paused { input = .reading }
             resumeReading()
         }
     }
@@ -50,7 +50,8 @@ extension HTTP2Connection {
 
     /// The address is over a limit: nothing is read for a while.
     func pause() {
-        isPaused = true
+        guard input != .over else { return }
+        input = .paused
         if unsentBytes == 0 { allow(.pause, milliseconds: Self.pauseMilliseconds) }
     }
 }

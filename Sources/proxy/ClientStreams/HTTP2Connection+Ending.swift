@@ -5,7 +5,7 @@ import Lanes
 extension HTTP2Connection {
     /// The client has sent its end. Complete requests are answered all the same.
     func inputEnded() {
-        isInputOver = true
+        input = .over
         for channel in session.openChannels where !channel.isInputEnded {
             (channel.owner as? HTTP2Stream)?.closed()
         }
@@ -14,7 +14,7 @@ extension HTTP2Connection {
 
     /// The connection is broken. What was verified whole arrives whole.
     func inputFailed() {
-        isInputOver = true
+        input = .over
         for channel in session.openChannels {
             guard let stream = channel.owner as? HTTP2Stream, let owner = stream.owner,
                 owner.clientBroke()

@@ -2,7 +2,7 @@ import HTTP2Wire
 import HTTPWire
 package import Lanes
 import TLSSession
-package import Verification
+import Verification
 
 /// A client's HTTP/2 connection: serves many requests at once.
 ///
@@ -34,18 +34,26 @@ package final class HTTP2Connection: Connection, ClientConnection {
         case end
     }
 
+    /// Whether the client is read.
+    enum Input {
+        /// Leaves to `paused`, `over`.
+        case reading
+        /// Its address is over a limit. Leaves to `reading`, `over`.
+        case paused
+        /// It sends no more.
+        case over
+    }
+
     let host: any ClientHost
     let session: HTTP2Session
-    let client: ClientPeer
+    package let client: ClientPeer
     var phase = Phase.serving
     var awaited = Awaited.firstRequest
     var deadline: UInt64?
     /// When the endpoint's deadline passes: the earliest of all, or before it.
     var armedAt: UInt64?
     var untakenAtDeadline: UInt32 = 0
-    var isPaused = false
-    /// The client sends no more.
-    var isInputOver = false
+    var input = Input.reading
     var isDrainAnnounced = false
     /// Streams that had something to send since the last write.
     @exclusivity(unchecked) private var unsettled: [HTTP2Stream] = []
@@ -73,9 +81,6 @@ package final class HTTP2Connection: Connection, ClientConnection {
         self.session = session
         super.init(descriptor: descriptor, peer: peer, isConnecting: false, tls: tls, on: lane)
     }
-
-    /// What the peer's address has used of its limits; `nil` where it has none of its own.
-    package var addressEntry: AddressEntry? { client.entry }
 
     /// Begins with the bytes that showed that the client speaks HTTP/2.
     func begin(_ bytes: Span<UInt8>) {
@@ -177,7 +182,7 @@ package final class HTTP2Connection: Connection, ClientConnection {
         }
     }
 
-    private var mayRead: Bool { !isPaused && !isInputOver && unsentBytes == 0 }
+    private var mayRead: Bool { input == .reading && unsentBytes == 0 }
 
     private func feed(_ bytes: Span<UInt8>) {
         do throws(HTTP2Session.Fault) {
@@ -269,7 +274,7 @@ package final class HTTP2Connection: Connection, ClientConnection {
         if session.isOver { return end() }
         let isDone = session.openCount == 0 && !session.hasNews
         if isDone, session.hasSaidGoAway { return end() }
-        if isInputOver, !session.hasNews, unsentBytes == 0, !hasRequests { return end() }
+        if input == .over, !session.hasNews, unsentBytes == 0, !hasRequests { return end() }
         if session.hasNews || mayRead && isReadable { lane.resume(self) }
         awaitNext(isIdle: isDone)
     }
@@ -284,7 +289,7 @@ package final class HTTP2Connection: Connection, ClientConnection {
         case .request where isIdle && !session.isMidHead: return
         case .nothing, .firstRequest, .restOfHead, .request, .lateRequests: break
         }
-        if isPaused {
+        if input == .paused {
             allow(.pause, milliseconds: Self.pauseMilliseconds)
         } else if isDrainAnnounced, !session.hasSaidGoAway {
             allow(.lateRequests, milliseconds: limits.drainIdleTime)

@@ -139,32 +139,9 @@ extension HTTP2Stream: HTTP2ChannelOwner {
 }
 
 extension HTTP2Stream: ClientStream {
-    var peerAddress: IPAddress { connection.client.address }
-    var peerIsUnix: Bool { connection.client.isUnix }
+    var peer: ClientPeer { connection.client }
     var socketEnds: (peerPort: UInt16, own: SocketAddress) { connection.socketEnds }
-    var isSecure: Bool { connection.client.isSecure }
     var spoken: ClientProtocol { .http2 }
-    var addressEntry: AddressEntry? { connection.client.entry }
-    var peerIsTrusted: Bool { connection.client.provenance.peerIsTrusted }
-    var certificate: ClientCertificate? { connection.client.provenance.certificate }
-
-    func writeProvenance(
-        _ head: borrowing RequestHead,
-        _ octets: Span<UInt8>,
-        _ address: ClientAddress,
-        keepsHost: Bool,
-        into out: inout [UInt8]
-    ) {
-        connection.client.provenance.write(
-            head,
-            octets,
-            address,
-            keepsHost: keepsHost,
-            into: &out
-        )
-    }
-
-    var decides: DecisionForm? { connection.client.decides }
     var flow: Int { connection.flow }
 
     // MARK: The request's content

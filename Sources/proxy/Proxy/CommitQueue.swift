@@ -72,7 +72,7 @@ final class CommitQueue {
     /// Lets go of the requests at the front that have ended; called when one has its answer. One
     /// that has ended after another waits for that.
     func letGoOfStored() {
-        while let first = storing.first, !first.exchange.isUnderWay { storing.removeFirst() }
+        while let first = storing.first, first.exchange.flow.isOver { storing.removeFirst() }
     }
 
     /// Lets go of all, and of the alarm.
@@ -111,11 +111,12 @@ final class CommitQueue {
         while let first = waiting.first, first.since <= latest {
             waiting.removeFirst()
             proxy.tally.add(.commitWait, nanoseconds: now &- first.since)
-            first.exchange.commitTimedOut()
+            first.exchange.perform(first.exchange.flow.commitTimedOut())
         }
         while let first = storing.first, first.since <= latest {
             storing.removeFirst()
-            first.exchange.storingTimedOut()
+            // A key whose commit ends later is enrolled.
+            first.exchange.perform(first.exchange.flow.storingTimedOut())
         }
         setAgain(alarm)
     }

@@ -100,11 +100,7 @@ package final class ProxyLane {
         )
         tally.renumber(settings.rules.rules.map { before[$0.id] })
         seen.reports.serve(settings.rules)
-        self.settings = settings
-        seen.guards = GuardCounts(settings.rules)
-        reloadCount &+= 1
-        self.judge = judge
-        self.services = services
+        replaceRules(settings, judge: judge, services: services)
         let replaced = pools
         for pool in replaced { pool.closeIdle() }
         pools = settings.origins.map { OriginPool($0, on: lane, host: self) }
@@ -272,7 +268,7 @@ package final class ProxyLane {
     }
 
     package func connectionClosed(_ connection: any ClientConnection) {
-        connection.addressEntry?.release(now: MonotonicClock.nanoseconds)
+        connection.client.addressEntry?.release(now: MonotonicClock.nanoseconds)
         connections.clients[ObjectIdentifier(connection)] = nil
         tally.add(.connectionsClosed)
     }
@@ -364,22 +360,20 @@ extension ProxyLane {
         }
     }
 
-    /// Called, not too often, for connections without a PROXY header that counts.
-    package var proxiedFailed: ((ProxiedFault) -> Void)? {
-        get { connections.proxiedFailed }
-        set { connections.proxiedFailed = newValue }
-    }
-
-    /// A client's certificate was refused or missing; how many were since the last one told.
-    package var certificateRefused: ((TLSFailure.Reason, IPAddress, Int) -> Void)? {
-        get { connections.certificateRefused }
-        set { connections.certificateRefused = newValue }
-    }
-
-    /// How many refusals have left no line.
-    package var refusalsLeftOut: ((UInt64) -> Void)? {
-        get { lines.refusalsLeftOut }
-        set { lines.refusalsLeftOut = newValue }
+    /// Says who is called, not too often, for what is refused.
+    ///
+    /// - proxiedFailed: a connection without a PROXY header that counts.
+    /// - certificateRefused: a client's certificate was refused or missing; how many were since the
+    ///   last call.
+    /// - refusalsLeftOut: how many refusals have left no line.
+    package func report(
+        proxiedFailed: @escaping (ProxiedFault) -> Void,
+        certificateRefused: @escaping (TLSFailure.Reason, IPAddress, Int) -> Void,
+        refusalsLeftOut: @escaping (UInt64) -> Void
+    ) {
+        connections.proxiedFailed = proxiedFailed
+        connections.certificateRefused = certificateRefused
+        lines.refusalsLeftOut = refusalsLeftOut
     }
 
     /// The refusals that were last.

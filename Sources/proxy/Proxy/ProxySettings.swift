@@ -57,21 +57,7 @@ package final class ProxySettings: Sendable {
         self.logRule = logRule
         self.spillFolder = spillFolder
         self.devices = devices
-        clientLimits = ClientLimits(timeouts, limits, keepsOldClients: keepsOldClients)
-        responseLimits = ResponseLimits(
-            head: limits.responseHead,
-            interimMax: limits.interimResponsesMax
-        )
-    }
-
-    func isTrusted(_ address: IPAddress) -> Bool {
-        trustedProxies.contains { $0.contains(address) }
-    }
-}
-
-extension ClientLimits {
-    convenience init(_ timeouts: Timeouts, _ limits: ProxyLimits, keepsOldClients: Bool) {
-        self.init(
+        clientLimits = ClientLimits(
             head: limits.requestHead,
             http2: limits.http2,
             handshakeTime: timeouts.handshake,
@@ -86,6 +72,14 @@ extension ClientLimits {
             lingerBytesMax: limits.drainBytesMax,
             keepsOldClients: keepsOldClients
         )
+        responseLimits = ResponseLimits(
+            head: limits.responseHead,
+            interimMax: limits.interimResponsesMax
+        )
+    }
+
+    func isTrusted(_ address: IPAddress) -> Bool {
+        trustedProxies.contains { $0.contains(address) }
     }
 }
 

@@ -47,8 +47,8 @@ struct AddressAccount {
 extension Exchange {
     /// Whether the client's address is known.
     var hasAddress: Bool {
-        guard let client, account.address == client.peerAddress else { return true }
-        return !client.peerIsUnix || client.peerIsTrusted
+        guard let client, account.address == client.peer.address else { return true }
+        return !client.peer.isUnix || client.peer.isTrusted
     }
 
     /// The call costs so many tokens more: a challenge each.

@@ -33,7 +33,7 @@ struct Admission {
         proxy.tally.add(.requests)
         if exchange.record.spoken == .http2 { proxy.tally.add(.http2Requests) }
         if let fault { return exchange.flow.malformed(fault) }
-        guard let form = exchange.client?.decides else {
+        guard let form = exchange.client?.peer.decides else {
             return admit(proxy.heads.request, octets)
         }
         return admitAsked(form, octets)
@@ -88,7 +88,7 @@ struct Admission {
     /// Takes the names that a trusted proxy gives. What anybody else gives is deleted, so that no
     /// client chooses a line of the log or joins the trace of another one.
     private func identify(_ head: borrowing RequestHead, _ octets: Span<UInt8>) {
-        if exchange.client?.peerIsTrusted == true {
+        if exchange.client?.peer.isTrusted == true {
             if let id = head.fields.requestID(octets) {
                 exchange.record.id = id
                 exchange.record.carried.insert(FieldKindSet(.requestID))
@@ -117,7 +117,7 @@ struct Admission {
             head.fields,
             octets,
             source: settings.addressSource,
-            peer: client.peerAddress,
+            peer: client.peer.address,
             isTrusted: { settings.isTrusted($0) }
         )
         exchange.account.address = proxy.scratch.address.client
@@ -129,7 +129,7 @@ struct Admission {
     private func findAddress() {
         guard let client = exchange.client else { return }
         let address = exchange.account.address
-        if address == client.peerAddress, let entry = client.addressEntry {
+        if address == client.peer.address, let entry = client.peer.addressEntry {
             exchange.account.holding = .ofConnection(entry)
             return
         }
@@ -257,7 +257,7 @@ extension Admission {
         }
         let heads = proxy.scratch.askedHeads
         do throws(Malformed) {
-            let isSecure = exchange.client?.isSecure ?? false
+            let isSecure = exchange.client?.peer.isSecure ?? false
             let limits = settings.clientLimits.head
             try heads.request.read(asked.span, isSecure: isSecure, limits: limits)
         } catch {
@@ -272,7 +272,7 @@ extension Admission {
         _ question: borrowing RequestHead,
         _ octets: Span<UInt8>
     ) -> LocalFault? {
-        guard exchange.client?.peerIsTrusted == true else { return .askerUntrusted }
+        guard exchange.client?.peer.isTrusted == true else { return .askerUntrusted }
         guard !exchange.flow.facts.hasContent else { return .contentRefused }
         // What the other proxy would forward beside the request that is asked about, and the
         // gateway would have deleted.

@@ -48,8 +48,7 @@ struct Audit {
         let rule = exchange.call?.name == nil ? ruleNumber : nil
         proxy.tally.addRequest(exemplar, rule: rule, status: exchange.record.status)
         if case .cutShort(let told) = exchange.flow.delivery, let number = ruleNumber {
-            let isPassed = if case .pass = told { true } else { false }
-            proxy.tally.addCutShort(rule: number, isPassed: isPassed)
+            proxy.tally.addCutShort(rule: number, isPassed: told == .pass)
         }
     }
 
@@ -123,7 +122,7 @@ struct Audit {
         proxy.lines.log.member("request_id", exchange.record.id)
         if let trace = exchange.record.trace { proxy.lines.log.member("trace_id", trace) }
         proxy.lines.log.member("client", exchange.account.address.text)
-        if let certificate = exchange.client?.certificate {
+        if let certificate = exchange.client?.peer.certificate {
             proxy.lines.log.member("client_certificate", certificate.logName)
         }
         proxy.lines.log.member("protocol", exchange.record.spoken.rawValue)
@@ -141,9 +140,7 @@ struct Audit {
             proxy.lines.log.member("decides", form.rawValue)
         }
         recordVerdict()
-        switch exchange.record.deviceUpdate {
-        case .none: break
-        case .asked, .ignored:
+        if exchange.record.deviceUpdate != .none {
             proxy.lines.log.member("device_update", exchange.record.deviceUpdate.rawValue)
         }
         if case .cutShort = exchange.flow.delivery {
@@ -271,11 +268,7 @@ extension Audit {
                 Enforcement.bucket(exchange.flow.rule, signer: ruling.signer, address: address)
             )
         }
-        let isRefused =
-            switch (fate, enforcement) {
-            case (.refused, .enforced): true
-            case (.refused, .observed), (.forwarded, _): false
-            }
+        let isRefused = if case .refused = fate { enforcement == .enforced } else { false }
         return ReportedRequest(
             ruling,
             claimed: exchange.record.claimedVersion,
@@ -305,7 +298,10 @@ extension Audit {
             switch failure {
             case .originTimeout: proxy.tally.add(.originTimeouts)
             case .responseMalformed, .tooManyInterimResponses: proxy.tally.add(.originMalformed)
-            default: proxy.tally.add(.originFailures)
+            case .originClosed: proxy.tally.add(.originFailures)
+            case .originUnreachable, .originDown, .originQueueFull, .originQueueTimeout,
+                .originTLSFailed, .outOfDescriptors:
+                break
             }
             exchange.record.note(problem: failure.rawValue)
         case .contentTimeout:

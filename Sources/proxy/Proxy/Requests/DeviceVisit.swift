@@ -107,20 +107,6 @@ package struct DeviceMention: Hashable, Sendable {
     package let environment: KeyEnvironment
     /// Where the request came from; `nil` where nobody knows.
     package let address: IPAddress?
-
-    package init(
-        token: DeviceToken,
-        keyID: KeyID,
-        appID: String,
-        environment: KeyEnvironment,
-        address: IPAddress?
-    ) {
-        self.token = token
-        self.keyID = keyID
-        self.appID = appID
-        self.environment = environment
-        self.address = address
-    }
 }
 
 /// Asks Apple about devices, for the lanes.

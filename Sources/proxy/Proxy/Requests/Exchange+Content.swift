@@ -1,21 +1,12 @@
 import ClientStreams
-import Cryptography
 import HTTPWire
 import Lanes
 import Origins
-import Rules
-import Services
 import Telemetry
 import Verification
 
 // The request's content on its way from the client.
 extension Exchange {
-    /// Begins to hold content; it was made ready when the head was judged.
-    func hold() {
-        proxy.tally.add(.bodiesHeld)
-        readFirstContent()
-    }
-
     /// Begins to read: says `100 Continue` first where the client waits for it.
     func readFirstContent() {
         guard let client else { return }

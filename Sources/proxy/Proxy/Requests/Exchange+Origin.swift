@@ -1,6 +1,4 @@
-import AppAttest
 import ClientStreams
-import Cryptography
 import HTTPWire
 import Lanes
 import Origins
@@ -57,7 +55,7 @@ extension Exchange {
             return nil
         }
         let (port, own) = client.socketEnds
-        let isPeer = account.address == client.peerAddress && !client.peerIsUnix
+        let isPeer = account.address == client.peer.address && !client.peer.isUnix
         return (
             ProxyHeader.End(account.address, port: isPeer ? port : 0),
             ProxyHeader.End(own.ipAddress, port: own.port ?? 0)
@@ -201,8 +199,9 @@ extension Exchange {
     /// Whether the origin has retries left, and the request time for one.
     var retryBudget: Leg.RetryBudget {
         let place = originPlace
-        let may = settings.origins[place].state.mayRetry(settings.origins[place].retries)
-        return side.left(now: lane.now) > 0 && may ? .left : .spent
+        guard side.left(now: lane.now) > 0 else { return .spent }
+        return settings.origins[place].state.mayRetry(settings.origins[place].retries)
+            ? .left : .spent
     }
 
     /// The request is out; the response must begin in time.

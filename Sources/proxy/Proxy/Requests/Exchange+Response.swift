@@ -1,4 +1,3 @@
-import AppAttest
 import ClientStreams
 import HTTPWire
 import Lanes
@@ -50,7 +49,7 @@ extension Exchange {
 
     func originInterim(_ head: borrowing ResponseHead, _ octets: Span<UInt8>) -> Bool {
         client?.sendInterim(head, octets)
-        return isUnderWay
+        return !flow.isOver
     }
 
     func originResponded(

@@ -1,4 +1,3 @@
-import AppAttest
 import ClientStreams
 import Cryptography
 import HTTPWire
@@ -7,7 +6,6 @@ import Lanes
 import Origins
 import Rules
 import Services
-import Sessions
 import Telemetry
 import Verification
 
@@ -40,6 +38,7 @@ final class Exchange {
     /// Whose request it is, and what its address has used of its limits.
     var account: AddressAccount
     @exclusivity(unchecked) var record: RequestRecord
+
     init(_ proxy: ProxyLane, for client: any ClientStream, _ facts: RequestFacts) {
         self.proxy = proxy
         self.client = client
@@ -47,16 +46,13 @@ final class Exchange {
         pools = proxy.pools
         flow = Flow(facts, fallback: proxy.settings.rules.fallback)
         originHead = OriginHead(bytes: proxy.takeHead())
-        account = AddressAccount(client.peerAddress)
+        account = AddressAccount(client.peer.address)
         record = RequestRecord(
             proxy.ids.next(),
             startedAt: MonotonicClock.nanoseconds,
             spoken: client.spoken
         )
     }
-
-    /// Whether the request has not ended yet. What arrives later finds it over.
-    var isUnderWay: Bool { !flow.isOver }
 
     var lane: Lane { proxy.lane }
 
@@ -71,10 +67,13 @@ final class Exchange {
             case .none: return
             case .judgeHead: action = Judging(self).judgeKeptHead()
             case .collect, .stream: return readFirstContent()
-            case .hold: return hold()
+            case .hold:
+                // The place for it was made ready when the head was judged.
+                proxy.tally.add(.bodiesHeld)
+                return readFirstContent()
             case .readContent: return readContent()
             case .awaitContent: client?.awaitContent()
-            case .serve: action = serve()
+            case .serve: action = serviceCall.ask(for: self)
             case .judgeContent: action = Judging(self).judgeContent()
             case .judgeEnd: action = judgeEnd()
 
@@ -205,9 +204,6 @@ extension Exchange {
         }
     }
 
-    /// The commit that the request waits for has not ended in time.
-    func commitTimedOut() { perform(flow.commitTimedOut()) }
-
     /// The commit that the request waited for has ended. The client may have gone meanwhile.
     func committed(_ decision: ConsumeDecision) {
         if case .refused = decision { addFailure(now: MonotonicClock.nanoseconds) }
@@ -334,14 +330,8 @@ extension Exchange {
         return LocalResponse(outcome, details)
     }
 
-    /// Asks the service.
-    func serve() -> Flow.Action { serviceCall.ask(for: self) }
-
     private var serviceCall: ServiceCall {
         guard let call else { preconditionFailure("Exchange: no service was chosen") }
         return call
     }
-
-    /// What the service stores is not stored in time. A key whose commit ends later is enrolled.
-    func storingTimedOut() { perform(flow.storingTimedOut()) }
 }

@@ -67,7 +67,7 @@ struct Judging {
         let heads = proxy.scratch.askedHeads
         do throws(Malformed) {
             let limits = exchange.settings.clientLimits.head
-            try heads.request.read(octets.span, isSecure: client.isSecure, limits: limits)
+            try heads.request.read(octets.span, isSecure: client.peer.isSecure, limits: limits)
         } catch {
             preconditionFailure("Judging: a head that was read can't be read again")
         }

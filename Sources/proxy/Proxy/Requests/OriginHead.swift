@@ -37,7 +37,7 @@ struct OriginHead {
         let isNameless = head.authority.isEmpty
         let host = origins[place].host ?? (isNameless ? Array(origins[place].name.utf8) : nil)
         if host != nil { options.dropping.insert(FieldKindSet(.host)) }
-        let isProxy = client.peerIsTrusted
+        let isProxy = client.peer.isTrusted
         options.keeping = isProxy ? kept.fromProxies : kept.fromAll
         if rule.mode != .off { options.guarding = rule.guardedFields }
         options.dropping.subtract(exchange.record.carried)
@@ -49,7 +49,7 @@ struct OriginHead {
         HeadWriter.beginRequest(head, octets, options, into: &bytes)
         if let host { HeadWriter.field("Host", host, into: &bytes) }
         name(exchange, keepsTrace: kept.keepsTrace && head.fields.contains(.traceparent))
-        client.writeProvenance(
+        client.peer.writeProvenance(
             head,
             octets,
             exchange.proxy.scratch.address,

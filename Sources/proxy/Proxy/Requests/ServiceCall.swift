@@ -98,7 +98,7 @@ final class ServiceCall {
         exchange.oweCalls(result.callsOwed)
         if result.verifiedInVain { exchange.addFailure(now: MonotonicClock.nanoseconds) }
         if let counter = result.counter { exchange.proxy.tally.add(counter, result.countedTimes) }
-        if exchange.isUnderWay {
+        if !exchange.flow.isOver {
             if case .notEnrolled(.addressThrottled) = result.response.outcome {
                 exchange.pauseAddress()
             }

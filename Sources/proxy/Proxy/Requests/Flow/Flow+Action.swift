@@ -4,9 +4,6 @@ extension Flow {
     /// What the driver does next.
     enum Action: Equatable, Sendable {
         case none
-
-        // The verdict.
-
         /// Judges the head again, which was kept while the store was asked for its key. Then
         /// `ruled` or `contentAwaited`.
         case judgeHead
@@ -21,7 +18,7 @@ extension Flow {
         case stream
         /// Reads on.
         case readContent
-        /// Gives the client time for its content anew.
+        /// Gives the client time for its content from now on.
         case awaitContent
         /// Asks the service. Then `served`.
         case serve
@@ -56,7 +53,7 @@ extension Flow {
         case endHeld
         /// Lets go of content that is held, and reads on for the server.
         case streamOn
-        /// Sends what was read. Behind the last of it `contentSent`; or `writeFailed`.
+        /// Sends what was read. After the last of it `contentSent`; or `writeFailed`.
         case sendContent(Piece)
         /// Waits for the response. The connection may end in order from here, if all is sent.
         case awaitResponse(Output, Leg.HeldContent)
@@ -104,7 +101,7 @@ extension Flow {
         /// It is hashed, compared with the digest that the head states, and the key is looked up
         /// again. Then `endJudged`.
         case judgeEnd
-        /// Nobody wants it or what follows.
+        /// It is dropped, and what follows too.
         case stop(Action)
     }
 }

@@ -24,7 +24,8 @@ extension Flow {
             facts.framing,
             heldBytes: contentBytes,
             inMemory: inMemory,
-            Leg.Repeating(isHarmless: isHarmless, retriesMax: retriesMax)
+            isHarmless: isHarmless,
+            retriesMax: retriesMax
         )
         state = .forwarding(leg)
         return leg.sendHead(clientSent)

@@ -31,17 +31,12 @@ struct Leg: Equatable {
     let attempt: Attempt
     let told: Told
     private let isReused: Bool
-    private let rule: Repeating
+    /// Whether a server that has got the request may get it again: nothing is executed twice.
+    private let isHarmless: Bool
+    /// How often the origin lets a request be sent once more.
+    private let retriesMax: Int
     /// Bytes of content that is held.
     private let heldBytes: UInt64
-
-    /// Whether a request that has reached a server may be sent once more.
-    struct Repeating: Equatable {
-        /// Nothing is executed twice.
-        let isHarmless: Bool
-        /// How often the origin lets a request be sent once more.
-        let retriesMax: Int
-    }
 
     /// - inMemory: how many bytes of content that is held can go out with the head.
     init(
@@ -50,12 +45,14 @@ struct Leg: Equatable {
         _ framing: BodyFraming,
         heldBytes: UInt64,
         inMemory: UInt64,
-        _ rule: Repeating
+        isHarmless: Bool,
+        retriesMax: Int
     ) {
         attempt = approach.attempt
         told = approach.told
         isReused = via == .reused && approach.attempt == .first
-        self.rule = rule
+        self.isHarmless = isHarmless
+        self.retriesMax = retriesMax
         self.heldBytes = heldBytes
         let content = approach.content
         switch content {
@@ -137,7 +134,7 @@ extension Leg {
 
     /// Whether the request may be sent once more though it has reached a server.
     private var mayRepeat: Bool {
-        rule.isHarmless && hasAll && (isReused || attempt.number < rule.retriesMax)
+        isHarmless && hasAll && (isReused || attempt.number < retriesMax)
     }
 
     private func retries(_ why: Retry) -> Step {
@@ -269,7 +266,7 @@ extension Leg {
             return client == .queued ? .does(.awaitOrigin) : .fails(.originTimeout)
         }
         // Every retry costs the client as long again, so the reused connection is no excuse.
-        guard case .nothing = heard, budget == .left, mayRepeat, attempt.number < rule.retriesMax
+        guard case .nothing = heard, budget == .left, mayRepeat, attempt.number < retriesMax
         else { return .fails(.originTimeout) }
         return retries(.timedOut)
     }
