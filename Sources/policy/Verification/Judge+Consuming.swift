@@ -3,29 +3,9 @@ import Challenges
 import KeyStore
 import RequestBinding
 import Rules
-import Sessions
 
-// What a good request uses up: counter and challenge, or a session's sequence number.
+// What a good request with an assertion uses up: counter and challenge.
 extension Judge {
-    /// Uses the sequence number. Whether the key was revoked meanwhile is the one thing that a
-    /// failing store can't say.
-    func use(
-        _ evidence: SessionEvidence,
-        _ claim: Claim,
-        _ rule: Rule,
-        _ ruling: inout Ruling
-    ) {
-        if claim.isOutdated, rule.onError == .refuse, evidence.session.admits(evidence.sequence) {
-            ruling.verdict = .failure(.store)
-            return
-        }
-        guard evidence.session.use(evidence.sequence) else {
-            ruling.verdict = .refuse(.sessionReplayed)
-            return
-        }
-        ruling.settle(claim.isOutdated ? .unassured : .admitted)
-    }
-
     /// Uses counter and challenge in one step of the store, now or when it has committed.
     func consume(
         _ counter: SignCounter,

@@ -88,12 +88,7 @@ extension Judge {
                     issuer: challenges
                 )
             )
-        case .session(let evidence):
-            if !evidence.session.admits(evidence.sequence) {
-                .refuse(.sessionReplayed)
-            } else {
-                isOutdated ? .failure(.store) : nil
-            }
+        case .session(let evidence): evidence.fault(isOutdated: isOutdated)
         }
     }
 
@@ -153,7 +148,8 @@ extension Judge {
         case .assertion(let assertion):
             verified = verify(assertion, signed, key.stored, key.app, &ruling)
         case .session(let evidence):
-            verified = Self.verify(evidence, signed, &ruling)
+            verified = evidence.verified(signed)
+            if verified == nil { ruling.verdict = .refuse(.sessionMismatch) }
         }
         guard let verified else { return (ruling, nil) }
         ruling.standing = .signed
@@ -193,19 +189,6 @@ extension Judge {
             if error.reason == .appMismatch { ruling.standing = .signed }
             return nil
         }
-    }
-
-    /// The assertion that has opened the session, where the request's code is right.
-    private static func verify(
-        _ evidence: SessionEvidence,
-        _ code: SHA256Digest,
-        _ ruling: inout Ruling
-    ) -> VerifiedAssertion? {
-        guard code.isEqual(constantTime: evidence.signature) else {
-            ruling.verdict = .refuse(.sessionMismatch)
-            return nil
-        }
-        return evidence.session.assertion
     }
 
     func isTooLong(_ framing: BodyFraming, _ rule: Rule) -> Bool {
@@ -341,7 +324,8 @@ extension Judge {
         let serial = check(claim, proof, rule: rule, now: now, &ruling)
         guard ruling.verdict == .pass else { return }
         switch proof.evidence {
-        case .session(let evidence): use(evidence, claim, rule, &ruling)
+        case .session(let evidence):
+            evidence.use(isOutdated: claim.isOutdated, rule, &ruling)
         case .assertion(let assertion):
             let keyID = proof.keyID
             consume(assertion.counter, serial, keyID, claim.row, rule: rule, now: now, &ruling)

@@ -1,6 +1,7 @@
 package import AppAttest
 import Cryptography
 import HTTPWire
+import KeyStore
 import RequestBinding
 import Rules
 import Sessions
@@ -60,6 +61,29 @@ struct SessionEvidence: Sendable {
     let session: Session
     let sequence: SequenceNumber
     let signature: SHA256Digest
+
+    /// The assertion that has opened the session, where the request's code is right.
+    func verified(_ code: SHA256Digest) -> VerifiedAssertion? {
+        code.isEqual(constantTime: signature) ? session.assertion : nil
+    }
+
+    /// What speaks against the sequence number now, and the key; nothing is used.
+    func fault(isOutdated: Bool) -> Verdict? {
+        guard session.admits(sequence) else { return .refuse(.sessionReplayed) }
+        return isOutdated ? .failure(.store) : nil
+    }
+
+    /// Uses the sequence number. Whether the key was revoked meanwhile is the one thing that a
+    /// failing store can't say.
+    func use(isOutdated: Bool, _ rule: Rule, _ ruling: inout Ruling) {
+        if isOutdated, rule.onError == .refuse, session.admits(sequence) {
+            ruling.verdict = .failure(.store)
+        } else if session.use(sequence) {
+            ruling.settle(isOutdated ? .unassured : .admitted)
+        } else {
+            ruling.verdict = .refuse(.sessionReplayed)
+        }
+    }
 }
 
 /// Where in a head the fields of the proof are.
