@@ -2,6 +2,9 @@
 //
 //   ProxyLane           what the proxy owns on one lane: pools, judge, counters, scratch memory
 //   Exchange            one request: performs what its machine, Flow, says
+//   OriginSide          its connection to a server, and OriginHead what the server gets first
+//   ServiceCall         what it asks of a service of the gateway's own
+//   CommitQueue         requests that wait for the store
 //   HeldBody            content that waits to be judged, counted in a HeldLedger of all lanes
 //   Tunnel              two streams after a 101
 //   SnapshotDesk        gives operators' pages what they show, by one gathering at a time

@@ -28,7 +28,7 @@ extension Exchange {
                 watchOrigin()
             case .complete:
                 // RFC 9110 §6.5.1: for clients that said that they take trailers.
-                client.endContent(flow.passesTrailers ? connection.trailers : nil)
+                client.endContent(flow.leg?.passesTrailers == true ? connection.trailers : nil)
                 if case .closed = client.flush() { return }
                 return perform(flow.responseEnded())
             case .none, .stopped: return

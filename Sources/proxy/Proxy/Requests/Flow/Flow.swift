@@ -5,6 +5,8 @@ import Verification
 
 /// One admitted request, from its verdict to the end of its response, as a pure state machine.
 ///
+///     awaitingKey
+///         ⇅
 ///     judging ⇄ holding           collecting → serving ──→ over
 ///      │   └→ awaitingCommit ─┬──────────────────┘
 ///      │        │     └───────│→ awaitingDevice
@@ -168,12 +170,6 @@ extension Flow {
 
     /// Whether the client is to send content, now or when the server takes it.
     var awaitsContent: Bool { takesContent || leg?.isStreaming == true }
-
-    /// Whether the trailers of the response are the client's.
-    var passesTrailers: Bool {
-        guard case .responding(let response)? = leg?.phase else { return false }
-        return response.trailers == .pass
-    }
 
     /// Whether the client has sent all of the request.
     var isUploaded: Bool {

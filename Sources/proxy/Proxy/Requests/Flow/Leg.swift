@@ -85,6 +85,11 @@ extension Leg {
     /// Whether the response has begun.
     var hasResponse: Bool { if case .responding = phase { true } else { false } }
 
+    /// Whether the trailers of the response are the client's.
+    var passesTrailers: Bool {
+        if case .responding(let response) = phase { response.trailers == .pass } else { false }
+    }
+
     /// Whether the server's connection was given all of the request.
     var isGiven: Bool { if case .given = upload { true } else { false } }
 
