@@ -33,8 +33,13 @@ let deque = product("DequeModule", of: "swift-collections")
 // For tests alone: swift-openapi-runtime's signatures name its types.
 let httpTypes = product("HTTPTypes", of: "swift-http-types")
 
-let object: [Target.Dependency] = ["AppAttest", "Cryptography"]
-let key: [Target.Dependency] = ["Cryptography", "DeviceKey"]
+let object: [Target.Dependency] = ["AppAttest", "Cryptography", "Signatures"]
+// The gateway's; every other build of the libraries that verify has no OpenSSL.
+let openSSL: Target.Dependency = .target(
+    name: "COpenSSL",
+    condition: .when(platforms: [.linux], traits: ["Gateway"])
+)
+let key: [Target.Dependency] = ["Cryptography", "DeviceKey", "Signatures"]
 let kept: [Target.Dependency] = ["Challenges", "KeyCatalog", "KeyStore"]
 let policy: [Target.Dependency] =
     object + ["ByteCoding", "HTTPWire", "JSONText", "RequestBinding", "Rules"]
@@ -43,7 +48,7 @@ let apple: [Target.Dependency] = ["AppleServices", "KeyStore"]
 let sockets: [Target.Dependency] = ["TLSSession", "Telemetry", "Lanes"]
 let device: [Target.Dependency] = [
     "AppAttest", "StrictCBOR", "StrictDER", "Cryptography", "ByteCoding", "JSONText",
-    "RequestBinding",
+    "RequestBinding", "Signatures",
 ]
 let served: [Target.Dependency] = ["HTTPWire", "Services", "Verification"]
 let wires: [Target.Dependency] = ["CLinux", "TLSSession", "Lanes"]
@@ -208,8 +213,8 @@ extension Target {
 
 let package = Package(
     name: "portcullis",
-    // What the client needs; TidyTests hold its code to it. The libraries for servers are for
-    // Linux: they use OpenSSL and, of Swift, what Apple's systems have since 26.
+    // What the client and AppAttest need; TidyTests hold their code to it. The other libraries are
+    // for Linux: they use OpenSSL and, of Swift, what Apple's systems have since 26.
     platforms: [.iOS(.v16), .macOS(.v13), .tvOS(.v16), .watchOS(.v9), .visionOS(.v1)],
     products: [
         .library(name: "AppAttest", targets: ["AppAttest"]),
@@ -250,14 +255,15 @@ let package = Package(
         .part("StrictCBOR", in: "base"),
         .part("StrictDER", in: "base"),
         .part("Telemetry", in: "base"),
-        .part("Cryptography", in: "base", uses: ["ByteCoding", "COpenSSL", "StrictDER", crypto]),
+        .part("Signatures", in: "base", uses: ["ByteCoding", "StrictDER", openSSL, crypto]),
+        .part("Cryptography", in: "base", uses: ["COpenSSL", "Signatures", "StrictDER"]),
 
         // Sources/attestation: what a device proves. Pure.
-        .part("DeviceKey", in: "attestation", uses: ["ByteCoding", "Cryptography"]),
+        .part("DeviceKey", in: "attestation", uses: ["ByteCoding", "Signatures"]),
         .part(
             "AppAttest",
             in: "attestation",
-            uses: ["ByteCoding", "Cryptography", "DeviceKey", "StrictCBOR", "StrictDER"]
+            uses: ["ByteCoding", "DeviceKey", "Signatures", "StrictCBOR", "StrictDER"]
         ),
 
         // Sources/http: messages and their parts. Pure.
@@ -363,7 +369,11 @@ let package = Package(
         .tests("HTTP2Wire", uses: ["HTTPWire"]),
         .tests("HTTPWire", uses: ["ByteCoding", "FuzzTargets", "Services", "TestSupport"]),
         .tests("RequestBinding"),
-        .tests("Cryptography", uses: ["ByteCoding"]),
+        .tests("Cryptography", uses: ["ByteCoding", "Signatures"]),
+        .tests(
+            "Signatures",
+            uses: ["AppAttest", "ByteCoding", "Cryptography", "StrictDER", "TestSupport"]
+        ),
         .tests(
             "AppAttest",
             uses: ["StrictCBOR", "StrictDER", "Cryptography", "ByteCoding", "TestSupport"]

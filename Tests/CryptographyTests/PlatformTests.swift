@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// Where the package can't be built, the build says so in one sentence. Nearly all products are
+/// Where the package can't be built, the build says so in one sentence. The gateway is
 /// made of the target COpenSSL, whose header says it.
 @Suite struct PlatformTests {
     /// The errors of the toolchain's C compiler for the header.

@@ -38,6 +38,12 @@ let package = Package(
             dependencies: [client, testing],
             swiftSettings: settings
         ),
+        // AppAttest alone, which links no OpenSSL.
+        .executableTarget(
+            name: "SampleVerifier",
+            dependencies: [attest],
+            swiftSettings: settings
+        ),
         .executableTarget(
             name: "Sample",
             dependencies: [

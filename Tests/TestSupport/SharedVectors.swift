@@ -1,4 +1,4 @@
-package import Cryptography
+package import Signatures
 
 /// The attestations, assertions and receipts that the tests try: those that software made, which
 /// the repository keeps, and the genuine ones, where the shared folder is there.

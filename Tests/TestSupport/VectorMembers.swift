@@ -1,6 +1,6 @@
 package import AppAttest
 import ByteCoding
-package import Cryptography
+package import Signatures
 
 /// A member of a vector can't be read: the vector is broken, and the test stops.
 package struct BrokenVector: Error {

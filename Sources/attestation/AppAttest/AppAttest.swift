@@ -23,8 +23,8 @@
 // Results are `Encodable`, and the values in them `Codable`. A proof is not `Decodable`: bytes that
 // were decoded prove nothing. `AttestationRecord` is what a server stores and reads back.
 //
-// Supported on Linux with OpenSSL 3 (libssl-dev). Elsewhere the build ends with a sentence that
-// says so (Sources/base/COpenSSL).
+// Supported on Linux and on Apple's systems. What is cryptography is in `Signatures`, which has
+// OpenSSL in the gateway and swift-crypto everywhere else.
 //
 // Sources, cited by step where they are obeyed:
 //   Apple, "Validating apps that connect to your server"
@@ -36,7 +36,7 @@
 
 @_exported public import DeviceKey
 
-@_exported public import struct Cryptography.P256PublicKey
-@_exported public import struct Cryptography.UnixTime
-@_exported public import class Cryptography.X509Certificate
-@_exported public import struct Cryptography.X509CertificateError
+@_exported public import struct Signatures.P256PublicKey
+@_exported public import struct Signatures.UnixTime
+@_exported public import class Signatures.X509Certificate
+@_exported public import struct Signatures.X509CertificateError

@@ -1,4 +1,4 @@
-public import Cryptography
+public import Signatures
 
 /// Apple's two authorities for App Attest, pinned.
 ///

@@ -1,5 +1,6 @@
-internal import Cryptography
+internal import Signatures
 internal import StrictCBOR
+internal import StrictDER
 
 /// The authenticator data of an attestation: 164 fixed bytes and what may follow.
 ///
@@ -20,7 +21,8 @@ struct AttestedAuthenticatorData {
     let extensions: AuthenticatorExtensions
 
     init(_ bytes: [UInt8]) throws(AttestationRefusal) {
-        let span = bytes.span
+        let whole = ContiguousArray(bytes)
+        let span = whole.span
         guard bytes.count >= Self.fixedBytes, let head = AuthenticatorHead(span, 0..<bytes.count)
         else {
             throw AttestationRefusal(.malformed, "authData has \(bytes.count) bytes")
@@ -221,13 +223,5 @@ extension Span<UInt8> {
             return false
         }
         return true
-    }
-
-    /// The bytes of a range as an array of their own.
-    func copy(_ range: Range<Int>) -> [UInt8] {
-        var copy: [UInt8] = []
-        copy.reserveCapacity(range.count)
-        for index in range { copy.append(self[index]) }
-        return copy
     }
 }

@@ -1,5 +1,5 @@
 internal import ByteCoding
-package import Cryptography
+package import Signatures
 
 /// An app whose keys are accepted, and under which conditions.
 public struct ExpectedApp: Hashable, Sendable {

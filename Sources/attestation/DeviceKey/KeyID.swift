@@ -1,5 +1,5 @@
 internal import ByteCoding
-package import Cryptography
+package import Signatures
 
 /// The name of a device's key: SHA-256 of its X9.62 public point, 32 bytes held inline.
 ///
@@ -28,7 +28,7 @@ public struct KeyID: Hashable, Sendable {
     /// for anything else.
     package init?(base64 text: Span<UInt8>) {
         guard text.count <= 44, let bytes = Base64.decode(text),
-            let digest = SHA256Digest(bytes.span)
+            let digest = SHA256Digest(ContiguousArray(bytes).span)
         else { return nil }
         self.digest = digest
     }
@@ -37,7 +37,7 @@ public struct KeyID: Hashable, Sendable {
     /// missing padding are read too. `nil` for anything else.
     public init?(base64 text: String) {
         let bytes = Array(text.utf8)
-        self.init(base64: bytes.span)
+        self.init(base64: ContiguousArray(bytes).span)
     }
 
     /// The 32 bytes as an array.

@@ -45,6 +45,16 @@ public enum Hex {
     }
 }
 
+extension String {
+    /// The text of bytes in UTF-8; `nil` when they are none. Apple's systems have
+    /// `String(validating:as:)` since 2024 only.
+    package init?(utf8 octets: [UInt8]) {
+        self.init(decoding: octets, as: UTF8.self)
+        // What is no UTF-8 was replaced by other bytes.
+        guard utf8.elementsEqual(octets) else { return nil }
+    }
+}
+
 /// The process that decides in the place of this one, which has handed its part over to it.
 ///
 /// Questions and answers are bytes; who asks and who answers has one file for both.

@@ -45,7 +45,7 @@ package struct ByteReader: Sendable {
     }
 
     package mutating func text(max: Int = .max) throws(Fault) -> String {
-        guard let text = String(validating: try block(max: max), as: UTF8.self) else {
+        guard let text = String(utf8: try block(max: max)) else {
             throw Fault()
         }
         return text

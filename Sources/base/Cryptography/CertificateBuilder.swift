@@ -1,4 +1,5 @@
 internal import COpenSSL
+public import Signatures
 internal import StrictDER
 
 /// What is to stand in a certificate of a test authority or a software authenticator.
@@ -37,6 +38,11 @@ public struct CertificateBuilder: Sendable {
     /// Extensions beside basicConstraints and keyUsage, in order.
     public var extensions: [Extension]
 
+    /// The value of basicConstraints, in the place of the one that ``isAuthority`` stands for.
+    package var basicConstraints: [UInt8]?
+    /// The value of keyUsage, in the place of the one that ``isAuthority`` stands for.
+    package var keyUsage: [UInt8]?
+
     /// A certificate without extensions of its own.
     public init(
         commonName: String,
@@ -60,7 +66,7 @@ public struct CertificateBuilder: Sendable {
 
     /// The certificate of a key, signed by itself.
     public func selfSigned(by key: ECPrivateKey) -> X509Certificate {
-        certificate(for: key.x963, curve: key.curve, signer: key, issuerName: nil)
+        certificate(for: key.x963, curve: key.curve, signer: key, issuer: nil)
     }
 
     /// The certificate of a key, signed by an issuer.
@@ -73,7 +79,7 @@ public struct CertificateBuilder: Sendable {
             for: key.x963,
             curve: key.curve,
             signer: issuerKey,
-            issuerName: X509_get_subject_name(issuer.pointer)
+            issuer: issuer
         )
     }
 
@@ -87,7 +93,7 @@ public struct CertificateBuilder: Sendable {
             for: key.x963,
             curve: .p256,
             signer: issuerKey,
-            issuerName: X509_get_subject_name(issuer.pointer)
+            issuer: issuer
         )
     }
 
@@ -95,9 +101,10 @@ public struct CertificateBuilder: Sendable {
         for point: [UInt8],
         curve: ECPrivateKey.Curve,
         signer: ECPrivateKey,
-        issuerName: OpaquePointer?
+        issuer: X509Certificate?
     ) -> X509Certificate {
         guard let pointer = X509_new() else { Self.fail("X509_new") }
+        defer { X509_free(pointer) }
         Self.require(X509_set_version(pointer, 2), "version")
         Self.require(ASN1_INTEGER_set_uint64(X509_get_serialNumber(pointer), serial), "serial")
         setTime(X509_getm_notBefore(pointer), notBefore)
@@ -106,24 +113,37 @@ public struct CertificateBuilder: Sendable {
         add("CN", commonName, to: subject)
         if let organizationalUnit { add("OU", organizationalUnit, to: subject) }
         if let organization { add("O", organization, to: subject) }
-        Self.require(X509_set_issuer_name(pointer, issuerName ?? subject), "issuer")
+        if let issuer {
+            let issuer = OpenSSLX509(issuer)
+            Self.require(
+                X509_set_issuer_name(pointer, X509_get_subject_name(issuer.pointer)),
+                "issuer"
+            )
+        } else {
+            Self.require(X509_set_issuer_name(pointer, subject), "issuer")
+        }
         setKey(of: pointer, point: point, curve: curve)
 
         // RFC 5280 §4.2.1.9 and §4.2.1.3. keyUsage: keyCertSign and cRLSign, or digitalSignature.
-        let basicConstraints = DEREncoder.sequence(
+        let constraints = DEREncoder.sequence(
             isAuthority ? [DEREncoder.element(.boolean, [0xFF])] : []
         )
-        let keyUsage: [UInt8] = isAuthority ? [0x03, 0x02, 0x01, 0x06] : [0x03, 0x02, 0x07, 0x80]
+        let usage: [UInt8] = isAuthority ? [0x03, 0x02, 0x01, 0x06] : [0x03, 0x02, 0x07, 0x80]
         let standard = [
-            Extension(oid: OID("2.5.29.19"), isCritical: true, value: basicConstraints),
-            Extension(oid: OID("2.5.29.15"), isCritical: true, value: keyUsage),
+            Extension(
+                oid: OID("2.5.29.19"),
+                isCritical: true,
+                value: basicConstraints ?? constraints
+            ),
+            Extension(oid: OID("2.5.29.15"), isCritical: true, value: keyUsage ?? usage),
         ]
         for entry in standard + extensions { add(entry, to: pointer) }
 
         let hash = signer.curve == .p256 ? EVP_sha256() : EVP_sha384()
         guard X509_sign(pointer, signer.envelope, hash) > 0 else { Self.fail("sign") }
+        guard let der = DER.bytes({ i2d_X509(pointer, $0) }) else { Self.fail("encode") }
         do {
-            return try X509Certificate(owning: pointer)
+            return try X509Certificate(der: der)
         } catch {
             Self.fail("read back: \(error.detail)")
         }
@@ -169,9 +189,11 @@ public struct CertificateBuilder: Sendable {
             ASN1_OCTET_STRING_set(value, entry.value, Int32(entry.value.count)),
             "extension"
         )
-        let made = entry.oid.withObject {
-            X509_EXTENSION_create_by_OBJ(nil, $0, entry.isCritical ? 1 : 0, value)
+        guard let object = OBJ_txt2obj(entry.oid.description, 1) else {
+            Self.fail("\(entry.oid)")
         }
+        defer { ASN1_OBJECT_free(object) }
+        let made = X509_EXTENSION_create_by_OBJ(nil, object, entry.isCritical ? 1 : 0, value)
         guard let made else { Self.fail("extension \(entry.oid)") }
         defer { X509_EXTENSION_free(made) }
         Self.require(X509_add_ext(certificate, made, -1), "extension \(entry.oid)")
@@ -183,5 +205,39 @@ public struct CertificateBuilder: Sendable {
 
     private static func fail(_ what: String) -> Never {
         preconditionFailure("CertificateBuilder: OpenSSL refuses \(what)")
+    }
+}
+
+/// A certificate as OpenSSL takes it, to sign with.
+final class OpenSSLX509 {
+    let pointer: OpaquePointer
+
+    /// Reads a certificate again, which is one for OpenSSL too.
+    init(_ certificate: X509Certificate) {
+        let read = certificate.der.withUnsafeBufferPointer { buffer in
+            var next = buffer.baseAddress
+            return d2i_X509(nil, &next, buffer.count)
+        }
+        guard let read else {
+            preconditionFailure("CertificateBuilder: OpenSSL reads no certificate of ours")
+        }
+        pointer = read
+    }
+
+    deinit { X509_free(pointer) }
+}
+
+/// Bytes that OpenSSL encodes.
+private enum DER {
+    /// What an `i2d` function writes; `nil` when it fails.
+    static func bytes(
+        _ encode: (UnsafeMutablePointer<UnsafeMutablePointer<UInt8>?>?) -> Int32
+    ) -> [UInt8]? {
+        var start: UnsafeMutablePointer<UInt8>?
+        let count = encode(&start)
+        guard count >= 0, let start else { return nil }
+        // OpenSSL allocated `count` bytes at `start` for us to free.
+        defer { CRYPTO_free(start, nil, 0) }
+        return Array(UnsafeBufferPointer(start: start, count: Int(count)))
     }
 }

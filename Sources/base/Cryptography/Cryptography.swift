@@ -1,27 +1,14 @@
 internal import COpenSSL
+@_exported public import Signatures
 
-// SHA-256, HMAC, ECDSA on P-256, X.509 paths and CMS messages, on top of the system's OpenSSL 3 and
-// of swift-crypto.
+// What takes a secret, on top of the system's OpenSSL 3: HMAC, random bytes, private keys, and the
+// certificates and messages that tests sign with them. What is checked without a secret is in
+// `Signatures`, which this exports.
 //
-// This target and `TLSSession` are the only importers of `COpenSSL`. What leaves it are Swift
-// values: digests, keys, times, certificates. No C type stands in a public signature, every input
-// has a named limit, and a call that fails leaves OpenSSL's error queue of the thread empty,
-// because TLS on the same thread reads that queue.
-//
-// Nothing here reads a clock or trusts the system's certificate store: time and anchors are
-// parameters.
-//
-// Assertions are verified by BoringSSL, through swift-crypto: the one thing done for every request
-// is the one place where a second library earns its keep. Measured (release build, one core, µs of
-// CPU; parse a key of 65 bytes, read a DER signature, verify):
-//
-//     OpenSSL 3.0    EVP_PKEY_fromdata + EVP_PKEY_verify         104
-//                    EC_KEY_oct2key + ECDSA_do_verify            77.7
-//                    `openssl speed`, everything prepared        76.7
-//     swift-crypto   PublicKey, ECDSASignature, isValidSignature 65.5
-//
-// Of the last, 1.4 are for the key and the check that it lies on the curve: parsed keys need no
-// cache, and a public key is 65 bytes.
+// These two targets and `TLSSession` are the only importers of `COpenSSL`. What leaves them are
+// Swift values. No C type stands in a public signature, every input has a named limit, and a call
+// that fails leaves OpenSSL's error queue of the thread empty, because TLS on the same thread reads
+// that queue.
 
 /// Who frees OpenSSL's memory when the process ends.
 package enum OpenSSLCleanup {
@@ -32,28 +19,6 @@ package enum OpenSSLCleanup {
     /// certificate, and the process dies by a signal instead of returning its exit status.
     package static func leaveToSystem() {
         _ = OPENSSL_init_crypto(UInt64(OPENSSL_INIT_NO_ATEXIT), nil)
-    }
-}
-
-/// An object identifier of ASN.1, such as `1.2.840.113635.100.8.2`.
-public struct OID: Hashable, Sendable, CustomStringConvertible {
-    /// The arcs in decimal with full stops between them.
-    public let description: String
-
-    /// The object identifier of these arcs. Text that is none ends the process: identifiers are
-    /// constants.
-    public init(_ description: String) {
-        self.description = description
-        withObject { _ in }
-    }
-
-    /// Lends the identifier in OpenSSL's form.
-    func withObject<Result>(_ body: (OpaquePointer) -> Result) -> Result {
-        guard let object = OBJ_txt2obj(description, 1) else {
-            preconditionFailure("OID: \(description) is no object identifier")
-        }
-        defer { ASN1_OBJECT_free(object) }
-        return body(object)
     }
 }
 
@@ -78,6 +43,22 @@ public enum RandomOctets {
             }
             initialized = count
         }
+    }
+}
+
+extension SHA256Digest {
+    /// The digest that has these bytes.
+    public init(_ octets: InlineArray<32, UInt8>) {
+        let span = octets.span
+        self = span.withUnsafeBytes { SHA256Digest($0) }
+    }
+
+    /// The bytes, inline: `digest.bytes.span` is what hashing functions take.
+    public var bytes: InlineArray<32, UInt8> {
+        var bytes = InlineArray<32, UInt8>(repeating: 0)
+        var span = bytes.mutableSpan
+        span.withUnsafeMutableBytes { copy(to: $0) }
+        return bytes
     }
 }
 

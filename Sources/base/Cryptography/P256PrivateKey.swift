@@ -1,3 +1,5 @@
+public import Signatures
+
 /// A private key on P-256: what a Secure Enclave holds, or a software authenticator in its place.
 public struct P256PrivateKey: Sendable {
     /// The key in the form that signs certificates and messages too.

@@ -23,6 +23,16 @@ package struct DERError: Error, Equatable {
     }
 }
 
+extension Span<UInt8> {
+    /// The bytes of a range as an array of their own.
+    package func copy(_ range: Range<Int>) -> [UInt8] {
+        var copy: [UInt8] = []
+        copy.reserveCapacity(range.count)
+        for index in range { copy.append(self[index]) }
+        return copy
+    }
+}
+
 /// A tag of ASN.1: class, form and number.
 package struct DERTag: Hashable, Sendable {
     /// The class and form bits of the identifier byte: 0xE0 of it.

@@ -1,8 +1,8 @@
 package import AppAttest
 package import ByteCoding
-package import Cryptography
 package import HTTPWire
 import KeyStore
+package import Signatures
 
 /// Which device tokens were used: each is good for one request.
 ///

@@ -1,8 +1,8 @@
-package import Cryptography
 package import DeviceKey
 package import HTTPWire
 import RequestBinding
 package import Rules
+package import Signatures
 
 /// Why a request meets a rule, and what the rule asks of it: `portcullis explain`.
 package struct Explanation: Sendable {

@@ -1,7 +1,7 @@
 import AppAttest
-package import Cryptography
 import HTTPWire
 import Rules
+package import Signatures
 
 /// Requests with what is expected of them: `portcullis test FILE CASES`.
 ///

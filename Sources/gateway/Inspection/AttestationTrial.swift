@@ -1,6 +1,6 @@
 internal import AppAttest
-package import Cryptography
 internal import JSONText
+package import Signatures
 
 /// `verify attestation`: an attestation judged as the gateway judges one, at a given time.
 package struct AttestationTrial: Sendable {

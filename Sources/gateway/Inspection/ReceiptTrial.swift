@@ -1,6 +1,6 @@
 internal import AppAttest
-package import Cryptography
 internal import JSONText
+package import Signatures
 
 /// `verify receipt`: a receipt judged by Apple's six checks, and by its own expiration.
 ///

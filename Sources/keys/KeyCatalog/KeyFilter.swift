@@ -1,6 +1,6 @@
-package import Cryptography
 package import DeviceKey
 package import KeyStore
+package import Signatures
 
 /// Which keys a command is about; what is `nil` does not matter.
 package struct KeyFilter: Sendable {

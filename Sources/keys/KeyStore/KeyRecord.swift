@@ -1,5 +1,5 @@
-package import Cryptography
 package import DeviceKey
+package import Signatures
 
 /// All that is stored of a key.
 package struct KeyRecord: Hashable, Sendable {

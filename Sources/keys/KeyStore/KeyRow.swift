@@ -1,5 +1,5 @@
-package import Cryptography
 package import DeviceKey
+package import Signatures
 
 /// A stored key as a journal gives it to the table.
 package struct KeyRow: Sendable {

@@ -1,5 +1,5 @@
-package import Cryptography
 package import DeviceKey
+package import Signatures
 
 /// The stored receipts, for their renewal. Used on one queue, beside the writer's, and may block.
 package protocol ReceiptShelf: AnyObject, Sendable {

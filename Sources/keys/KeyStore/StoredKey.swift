@@ -1,7 +1,7 @@
 package import ByteCoding
 internal import Challenges
-package import Cryptography
 package import DeviceKey
+package import Signatures
 
 /// What the verifier asks of an enrolled key. A value of some 100 bytes.
 package struct StoredKey: Sendable {

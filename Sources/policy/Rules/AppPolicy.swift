@@ -1,5 +1,5 @@
 package import AppAttest
-package import Cryptography
+package import Signatures
 
 /// One app, and what is asked of its keys.
 package struct AppPolicy: Sendable {

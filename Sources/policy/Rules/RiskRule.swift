@@ -1,4 +1,4 @@
-package import Cryptography
+package import Signatures
 
 /// What is done about keys of devices that had many keys attested lately: Apple's risk metric.
 ///

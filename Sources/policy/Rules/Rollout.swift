@@ -1,4 +1,5 @@
-package import Cryptography
+internal import Cryptography
+package import Signatures
 
 /// For which share of the keys `enforce` refuses; all others are treated as in `observe`.
 ///

@@ -1,6 +1,6 @@
-package import Cryptography
 package import HTTPWire
 import RequestBinding
+package import Signatures
 
 /// All rules of a configuration, in the order of the files, and the default after them.
 ///

@@ -1,9 +1,10 @@
 package import AppAttest
 internal import ByteCoding
 internal import Challenges
-package import Cryptography
+internal import Cryptography
 package import DeviceKey
 package import RequestBinding
+package import Signatures
 internal import Synchronization
 
 /// One open session. Shared by the lanes; only its window changes.

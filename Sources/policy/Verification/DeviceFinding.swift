@@ -1,6 +1,6 @@
 import ByteCoding
-package import Cryptography
 package import Rules
+package import Signatures
 
 /// What was found out about a request's device.
 package enum DeviceFinding: Hashable, Sendable {

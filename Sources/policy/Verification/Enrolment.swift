@@ -1,11 +1,12 @@
 package import AppAttest
 import ByteCoding
 package import Challenges
-package import Cryptography
+internal import Cryptography
 import JSONText
 package import KeyStore
 import RequestBinding
 package import Rules
+package import Signatures
 
 /// The gateway's own endpoints: challenges, and the enrolment of keys.
 ///

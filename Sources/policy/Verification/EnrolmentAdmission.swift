@@ -1,7 +1,7 @@
 package import AppAttest
-package import Cryptography
 package import HTTPWire
 package import Rules
+package import Signatures
 import Synchronization
 
 /// Who may enrol now: decided where an enrolment challenge is asked for, before Apple is asked for

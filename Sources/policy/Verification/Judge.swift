@@ -1,12 +1,12 @@
 import AppAttest
 package import Challenges
-package import Cryptography
 package import HTTPWire
 import JSONText
 package import KeyStore
 import RequestBinding
 package import Rules
 package import Sessions
+package import Signatures
 
 /// Judges requests; one on each lane, since it keeps scratch memory.
 package struct Judge {

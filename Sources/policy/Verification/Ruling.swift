@@ -1,8 +1,8 @@
 package import AppAttest
-package import Cryptography
 package import KeyStore
 package import Rules
 package import Sessions
+package import Signatures
 
 /// The verdict about a request and what belongs to it.
 package struct Ruling: Sendable {

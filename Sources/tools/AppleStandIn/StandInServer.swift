@@ -1,8 +1,9 @@
 import AppAttest
 package import AppleServices
-package import Cryptography
+internal import Cryptography
 import Foundation
 import Lanes
+package import Signatures
 package import SoftwareAuthenticator
 import Synchronization
 import TLSSession

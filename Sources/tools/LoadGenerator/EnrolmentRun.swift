@@ -2,11 +2,11 @@ import AppAttest
 import ByteCoding
 import Challenges
 package import ConfigurationReading
-package import Cryptography
 import Dispatch
 import JSONText
 import Lanes
 import Rules
+package import Signatures
 import SoftwareAuthenticator
 
 /// The enrolment of a fleet through a gateway's endpoints, as fast as the gateway lets it.

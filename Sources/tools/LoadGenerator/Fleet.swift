@@ -1,9 +1,10 @@
 import AppAttest
 import ByteCoding
 package import ConfigurationReading
-package import Cryptography
+internal import Cryptography
 import JSONText
 package import Rules
+package import Signatures
 package import SoftwareAuthenticator
 
 /// Devices out of one seed.

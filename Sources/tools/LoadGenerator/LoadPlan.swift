@@ -1,7 +1,7 @@
 package import ConfigurationReading
-package import Cryptography
 package import Lanes
 import Rules
+package import Signatures
 import SoftwareAuthenticator
 package import TLSSession
 package import Verification

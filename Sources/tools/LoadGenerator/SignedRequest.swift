@@ -1,8 +1,8 @@
 import AppAttest
 package import ConfigurationReading
-package import Cryptography
 import RequestBinding
 import Rules
+package import Signatures
 import SoftwareAuthenticator
 
 /// One request that a device of a fleet has signed, as the gateway's configuration asks for it.

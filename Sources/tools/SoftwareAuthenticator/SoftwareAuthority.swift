@@ -1,5 +1,6 @@
 public import AppAttest
-public import Cryptography
+internal import Cryptography
+public import Signatures
 
 /// A certificate authority in Apple's place: one root, under it the issuer of attestation leaves
 /// and the signer of receipts.

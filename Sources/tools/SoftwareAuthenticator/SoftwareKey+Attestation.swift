@@ -1,6 +1,7 @@
 internal import AppAttest
-public import Cryptography
+internal import Cryptography
 internal import RequestBinding
+public import Signatures
 internal import StrictCBOR
 
 extension SoftwareKey {

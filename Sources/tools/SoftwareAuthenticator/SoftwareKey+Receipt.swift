@@ -1,5 +1,6 @@
 internal import AppAttest
-public import Cryptography
+internal import Cryptography
+public import Signatures
 internal import StrictDER
 
 extension SoftwareKey {

@@ -1,8 +1,9 @@
 public import AppAttest
 internal import ByteCoding
-public import Cryptography
+internal import Cryptography
 internal import JSONText
 public import RequestBinding
+public import Signatures
 
 /// An App Attest key, whose private half a Secure Enclave would hold.
 ///

@@ -109,6 +109,9 @@ extension Manifest {
                 // `.product(name: …, package: …)`, `product(…, of: …)`: the package's name is no
                 // module.
                 case (.word, "package"), (.word, "of"): place += 2
+                // `condition: .when(…)`: what it names is no module.
+                case (.word, "condition") where source.reads(place + 1, ":", ".", "when", "("):
+                    place = source.closing(place + 4)
                 case (.word, let text): names += constants[text] ?? []
                 default: break
                 }

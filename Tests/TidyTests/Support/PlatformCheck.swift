@@ -1,7 +1,8 @@
-/// What an app links must be on the oldest systems that Package.swift names. No build here shows
-/// that: Linux has no such limit.
+/// What an app or a server links must be on the oldest systems that Package.swift names. No build
+/// here shows that: Linux has no such limit.
 struct PlatformCheck {
-    /// The targets that an app links: those in Sources/client, and all that they use.
+    /// The targets that an app links: those in Sources/client, and all that they use. And those of
+    /// AppAttest, which a server on macOS links.
     let targets: Set<String>
     /// The oldest iOS that Package.swift names. The other systems that it names are as old.
     let oldest: Int
@@ -19,14 +20,15 @@ struct PlatformCheck {
         self.init(
             manifest: project.manifest,
             package: project.manifestSource,
-            client: Set(
+            linked: Set(
                 project.sources.filter { $0.path.hasPrefix("Sources/client/") }.map(\.target)
+                    + ["AppAttest"]
             )
         )
     }
 
-    init(manifest: Manifest, package: SwiftSource, client: Set<String>) {
-        targets = client.reduce(into: []) { $0.formUnion(manifest.closure(of: $1)) }
+    init(manifest: Manifest, package: SwiftSource, linked: Set<String>) {
+        targets = linked.reduce(into: []) { $0.formUnion(manifest.closure(of: $1)) }
         let places = package.tokens.indices.filter { package.reads($0, ".", "iOS", "(", ".") }
         // `v16`
         oldest = places.first.flatMap { Int(package.token($0, 4).text.dropFirst()) } ?? 0
@@ -40,7 +42,13 @@ struct PlatformCheck {
             if let since = Self.since[token.text], since > oldest {
                 return source.finding(
                     token.line,
-                    "Apple's systems have \(token.text) since \(since), the client runs on older"
+                    "Apple's systems have \(token.text) since \(since), and this runs on older"
+                )
+            }
+            if oldest < 18, source.reads(index, "String", "(", "validating", ":") {
+                return source.finding(
+                    token.line,
+                    "Apple's systems have String(validating:as:) since 18: take String(utf8:)"
                 )
             }
             guard oldest < 26, source.reads(index - 1, ".", "span"), !isOld(index - 2, in: source)

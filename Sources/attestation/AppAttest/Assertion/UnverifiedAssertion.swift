@@ -1,4 +1,4 @@
-public import Cryptography
+public import Signatures
 internal import StrictCBOR
 
 /// An assertion as a client sends it, read and not judged.
@@ -33,18 +33,19 @@ public struct UnverifiedAssertion: Sendable {
 
     /// Reads an object. Throws `.malformed`.
     public init(bytes: [UInt8]) throws(AssertionRefusal) {
+        let whole = ContiguousArray(bytes)
         do throws(CBORError) {
-            let parts = try Self.parts(bytes.span)
+            let parts = try Self.parts(whole.span)
             signature = parts.signature
             authenticatorData = parts.authenticatorData
-            guard let head = AuthenticatorHead(bytes.span, authenticatorData) else {
+            guard let head = AuthenticatorHead(whole.span, authenticatorData) else {
                 throw CBORError(.truncated, at: authenticatorData.upperBound)
             }
             appIDHash = head.appIDHash
             flags = head.flags
             counter = head.counter
             let rest = authenticatorData.dropFirst(AuthenticatorHead.byteCount)
-            extensions = rest.isEmpty ? .none : try AuthenticatorExtensions(bytes.span, rest)
+            extensions = rest.isEmpty ? .none : try AuthenticatorExtensions(whole.span, rest)
         } catch {
             throw AssertionRefusal(.malformed, "\(error.reason.rawValue) at \(error.offset)")
         }
@@ -106,15 +107,16 @@ extension UnverifiedAssertion {
         key: P256PublicKey,
         app: AppIDHash
     ) throws(AssertionRefusal) -> VerifiedAssertion {
-        let span = bytes.span
+        let whole = ContiguousArray(bytes)
+        let span = whole.span
         // Steps 1 and 2. nonce = SHA256(authenticatorData ‖ clientDataHash).
-        let nonce = SHA256.digest(span.extracting(authenticatorData), clientDataHash).bytes
+        let nonce = SHA256.digest(span.extracting(authenticatorData), clientDataHash)
         // Step 3. The nonce is the message and not the digest: ECDSA hashes it once more. All
         // genuine assertions verify so, none the other way. s may be above half the order.
         guard
             key.isValidSignature(
                 span.extracting(signature),
-                digest: SHA256.digest(nonce.span)
+                digest: SHA256.digest(of: nonce)
             )
         else {
             throw AssertionRefusal(.signatureMismatch, "signature of \(signature.count) bytes")
@@ -147,7 +149,7 @@ extension UnverifiedAssertion {
         key: P256PublicKey,
         app: AppIDHash
     ) throws(AssertionRefusal) -> VerifiedAssertion {
-        let hash = Array(clientDataHash)
+        let hash = ContiguousArray(clientDataHash)
         return try verified(clientDataHash: hash.span, key: key, app: app)
     }
 
@@ -157,8 +159,9 @@ extension UnverifiedAssertion {
         key: P256PublicKey,
         app: AppIDHash
     ) throws(AssertionRefusal) -> VerifiedAssertion {
-        let hash = clientDataHash.bytes
-        return try verified(clientDataHash: hash.span, key: key, app: app)
+        try clientDataHash.withSpan { hash throws(AssertionRefusal) in
+            try verified(clientDataHash: hash, key: key, app: app)
+        }
     }
 }
 

@@ -1,4 +1,4 @@
-public import Cryptography
+public import Signatures
 internal import StrictDER
 
 /// What Apple writes about a device and an app into the certificate of a key.
@@ -68,7 +68,8 @@ public struct LeafDetails: Hashable, Sendable {
     /// The content of `SEQUENCE { [tag] EXPLICIT OCTET STRING }` with nothing beside; `nil` for any
     /// other form.
     static func soleBytes(_ der: [UInt8], tag: UInt32) -> [UInt8]? {
-        let bytes = der.span
+        let whole = ContiguousArray(der)
+        let bytes = whole.span
         do throws(DERError) {
             var outer = DERCursor(0..<bytes.count)
             var sequence = DERCursor(try outer.next(.sequence, in: bytes))
@@ -88,7 +89,8 @@ public struct LeafDetails: Hashable, Sendable {
     /// a reason to refuse.
     private static func texts(_ der: [UInt8]?) -> [UInt32: String] {
         guard let der else { return [:] }
-        let bytes = der.span
+        let whole = ContiguousArray(der)
+        let bytes = whole.span
         var texts: [UInt32: String] = [:]
         do throws(DERError) {
             var outer = DERCursor(0..<bytes.count)

@@ -1,5 +1,5 @@
-public import Cryptography
 public import DeviceKey
+public import Signatures
 internal import StrictCBOR
 
 /// An attestation object as a client sends it, read and not judged.
@@ -26,7 +26,7 @@ public struct UnverifiedAttestation: Sendable {
         let object: CBORValue
         do throws(CBORError) {
             object = try CBORValue(
-                decoding: bytes.span,
+                decoding: ContiguousArray(bytes).span,
                 budget: CBORBudget(octetsMax: Self.bytesMax, depthMax: 4, itemsMax: 16)
             )
         } catch {
@@ -177,7 +177,7 @@ extension UnverifiedAttestation {
         roots: [X509Certificate],
         at time: UnixTime
     ) throws(AttestationRefusal) -> VerifiedAttestation {
-        let hash = Array(clientDataHash)
+        let hash = ContiguousArray(clientDataHash)
         return try verified(
             clientDataHash: hash.span,
             keyID: keyID,
@@ -196,7 +196,7 @@ extension UnverifiedAttestation {
         roots: [X509Certificate],
         at time: UnixTime
     ) throws(AttestationRefusal) -> VerifiedAttestation {
-        let hash = SHA256.digest(of: Array(challenge)).bytes
+        let hash = ContiguousArray(SHA256.digest(of: Array(challenge)).octets)
         return try verified(
             clientDataHash: hash.span,
             keyID: keyID,
@@ -209,7 +209,7 @@ extension UnverifiedAttestation {
     /// Steps 2 to 4: nonce = SHA256(authData ‖ clientDataHash), which the leaf has in
     /// `SEQUENCE { [1] OCTET STRING }`.
     private func checkNonce(_ clientDataHash: Span<UInt8>) throws(AttestationRefusal) {
-        let nonce = SHA256.digest(authenticatorData.bytes.span, clientDataHash)
+        let nonce = SHA256.digest(ContiguousArray(authenticatorData.bytes).span, clientDataHash)
         let inLeaf = leaf.extensionBytes(LeafDetails.nonceOID)
             .flatMap { LeafDetails.soleBytes($0, tag: 1) }
         guard let inLeaf else {

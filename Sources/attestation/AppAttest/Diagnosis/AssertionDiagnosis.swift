@@ -1,4 +1,4 @@
-public import Cryptography
+public import Signatures
 
 /// Says which known mistake would have made an assertion verify. For people with a client that is
 /// refused; the verdict on a request never comes from here.
@@ -28,14 +28,15 @@ public enum AssertionDiagnosis {
         _ variants: ClientDataVariants,
         _ key: P256PublicKey
     ) -> ClientMistake? {
-        let bytes = assertion.bytes.span
+        let whole = ContiguousArray(assertion.bytes)
+        let bytes = whole.span
         let signature = bytes.extracting(assertion.signature)
         for variant in variants.hashes {
             let nonce = SHA256.digest(
                 bytes.extracting(assertion.authenticatorData),
-                variant.hash.span
+                ContiguousArray(variant.hash).span
             )
-            if key.isValidSignature(signature, digest: SHA256.digest(of: nonce.octets)) {
+            if key.isValidSignature(signature, digest: SHA256.digest(of: nonce)) {
                 return variant.mistake
             }
             // Only with the right client data hash, which is the first variant.

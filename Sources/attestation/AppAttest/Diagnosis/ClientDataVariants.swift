@@ -1,5 +1,5 @@
 internal import ByteCoding
-internal import Cryptography
+internal import Signatures
 
 /// What a client may have handed to `attestKey` or `generateAssertion` in place of SHA-256 of the
 /// client data.
@@ -18,7 +18,7 @@ struct ClientDataVariants {
         add(.dataAsBase64, Base64.encode(data))
         add(.dataAsBase64URL, Base64.encodeURL(data))
         add(.dataAsHex, Array(Hex.text(data).utf8))
-        add(.dataDecodedFromBase64, Base64.decode(data.span))
+        add(.dataDecodedFromBase64, Base64.decode(ContiguousArray(data).span))
         add(.dataDecodedFromHex, Hex.decode(String(decoding: data, as: UTF8.self)))
         add(.lineFeedAdded, data + [0x0A])
         add(.lineFeedMissing, data.last == 0x0A ? data.dropLast() : nil)

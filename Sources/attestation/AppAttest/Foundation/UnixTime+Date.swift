@@ -1,4 +1,4 @@
-public import Cryptography
+public import Signatures
 
 #if canImport(FoundationEssentials)
     public import FoundationEssentials

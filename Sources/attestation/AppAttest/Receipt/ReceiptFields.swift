@@ -1,4 +1,5 @@
-public import Cryptography
+internal import ByteCoding
+public import Signatures
 internal import StrictDER
 
 /// What is in a receipt.
@@ -79,7 +80,8 @@ public struct ReceiptFields: Sendable {
     }
 
     private static func fields(_ payload: [UInt8]) throws(ReceiptRefusal) -> [Int: [UInt8]] {
-        let bytes = payload.span
+        let whole = ContiguousArray(payload)
+        let bytes = whole.span
         var fields: [Int: [UInt8]] = [:]
         do throws(DERError) {
             var outer = DERCursor(0..<bytes.count)
@@ -116,8 +118,9 @@ public struct ReceiptFields: Sendable {
     }
 
     private static func text(_ bytes: [UInt8]?, _ name: String) throws(ReceiptRefusal) -> String {
-        guard let bytes, !bytes.isEmpty, let text = String(validating: bytes, as: UTF8.self)
-        else { throw ReceiptRefusal(.malformed, "\(name) is missing or no text") }
+        guard let bytes, !bytes.isEmpty, let text = String(utf8: bytes) else {
+            throw ReceiptRefusal(.malformed, "\(name) is missing or no text")
+        }
         return text
     }
 
@@ -126,7 +129,7 @@ public struct ReceiptFields: Sendable {
         _ name: String
     ) throws(ReceiptRefusal) -> UnixTime? {
         guard let bytes else { return nil }
-        return try required(UnixTime(iso8601: bytes.span), "\(name) is no time")
+        return try required(UnixTime(iso8601: ContiguousArray(bytes).span), "\(name) is no time")
     }
 
     /// What is no number says nothing about the device. It does not make the receipt worthless,

@@ -1,4 +1,4 @@
-public import Cryptography
+public import Signatures
 
 extension UnverifiedReceipt {
     /// What is asked of a receipt that Apple's server has given in exchange for an older one,

@@ -1,4 +1,4 @@
-public import Cryptography
+public import Signatures
 
 /// A receipt of Apple's fraud assessment as it came, read and not judged: a CMS message in BER.
 ///
@@ -20,7 +20,7 @@ public struct UnverifiedReceipt: Sendable {
             throw ReceiptRefusal(.malformed, "\(bytes.count) bytes are too many")
         }
         do throws(SignedMessage.Failure) {
-            message = try SignedMessage(ber: bytes.span)
+            message = try SignedMessage(ber: ContiguousArray(bytes).span)
         } catch {
             throw ReceiptRefusal(.malformed, "not a CMS SignedData of one signer with content")
         }

@@ -1,5 +1,5 @@
 internal import ByteCoding
-public import Cryptography
+public import Signatures
 
 /// What a server stores about a key once its attestation is verified.
 ///

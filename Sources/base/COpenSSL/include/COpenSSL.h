@@ -1,10 +1,10 @@
 /*
  * OpenSSL 3 as Swift sees it: the headers, and functions in place of the macros that Swift cannot
  * import. On a system where it can't be built, the build ends with the one sentence that says so:
- * every product but RequestBinding is made of this target, and it is compiled first.
+ * the gateway and SoftwareAuthenticator are made of this target, and it is compiled first.
  *
- * Only Cryptography and TLSSession import this module, and no type of it appears in their public
- * signatures.
+ * Only Cryptography, Signatures and TLSSession import this module, and no type of it appears in
+ * their public signatures.
  *
  * Some functions that are used are deprecated since 3.0 (SHA256_*, EC_KEY_*, ECDSA_sign): they
  * are the ones that work without a fetch, a lock or an allocation per call, and all of 3.x has
@@ -14,7 +14,7 @@
 #define PORTCULLIS_COPENSSL_H
 
 #if !defined(__linux__)
-#error portcullis and its library AppAttest are supported on Linux only: \
+#error portcullis and its library SoftwareAuthenticator are supported on Linux only: \
 build them there, or in a container of Linux.
 #elif !__has_include(<openssl/opensslv.h>)
 #error OpenSSL 3 is missing: install libssl-dev (Debian, Ubuntu) or openssl-devel \

@@ -1,4 +1,4 @@
-package import Cryptography
+package import Signatures
 
 /// How late the dated ramp of a rule is, since the rule's guard has stopped it.
 ///

@@ -1,5 +1,5 @@
-package import Cryptography
 package import JSONText
+package import Signatures
 
 /// What an operator has told the running gateway to do with a rule, in the place of what the file
 /// says of its mode and rollout.

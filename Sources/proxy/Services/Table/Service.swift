@@ -1,5 +1,5 @@
-package import Cryptography
 package import HTTPWire
+package import Signatures
 package import Telemetry
 package import Verification
 

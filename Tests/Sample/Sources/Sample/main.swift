@@ -74,3 +74,10 @@ let receipt = key.receipt(
 )
 let risk = try registry.risk(of: Data(receipt), keyID: key.keyID.base64)
 print("receipt: about \(risk ?? 0) keys within 30 days")
+
+let tried = Damages(authority: authority, appID: appID, now: UnixTime(now)).tried()
+guard tried.others.isEmpty else {
+    print(tried.others.joined(separator: "\n"))
+    exit(1)
+}
+print("damaged: \(tried.count) objects, each refused for what it is")

@@ -1,0 +1,47 @@
+internal import StrictDER
+
+// What is checked without a secret: SHA-256, ECDSA on P-256, X.509 paths and CMS messages.
+//
+// AppAttest needs no more than this, so this is all that a server on any system links. Assertions
+// are verified by swift-crypto everywhere, which is BoringSSL on Linux and CryptoKit on Apple's
+// systems. Two things are done in two ways, behind `CertificateReading` and `MessageReading`: the
+// gateway has OpenSSL for certificates and messages, and for SHA-256; every other build has
+// swift-crypto for what is cryptography and `StrictDER` for what is not. The trait `Gateway` of the
+// package decides. Tests on Linux hold both to the same verdicts.
+//
+// Nothing here reads a clock or trusts the system's certificate store: time and anchors are
+// parameters. Apple's systems of 2022 run it: `InlineArray` and `Array.span`, which they have since
+// 26, are not used (TidyTests).
+//
+// Why assertions are swift-crypto's: it is the one thing done for every request. Measured (release
+// build, one core, µs of CPU; parse a key of 65 bytes, read a DER signature, verify):
+//
+//     OpenSSL 3.0    EVP_PKEY_fromdata + EVP_PKEY_verify         104
+//                    EC_KEY_oct2key + ECDSA_do_verify            77.7
+//                    `openssl speed`, everything prepared        76.7
+//     swift-crypto   PublicKey, ECDSASignature, isValidSignature 65.5
+//
+// Of the last, 1.4 are for the key and the check that it lies on the curve: parsed keys need no
+// cache, and a public key is 64 bytes.
+
+/// An object identifier of ASN.1, such as `1.2.840.113635.100.8.2`.
+public struct OID: Hashable, Sendable, CustomStringConvertible {
+    /// The arcs in decimal with full stops between them.
+    public let description: String
+    /// The arcs as DER has them, without tag and length.
+    package let content: [UInt8]
+
+    /// The object identifier of these arcs. Text that is none ends the process: identifiers are
+    /// constants.
+    public init(_ description: String) {
+        let arcs = description.split(separator: ".", omittingEmptySubsequences: false)
+            .map { UInt32($0) }
+        guard arcs.count >= 2, !arcs.contains(nil) else {
+            preconditionFailure("OID: \(description) is no object identifier")
+        }
+        self.description = description
+        let element = DEREncoder.objectIdentifier(arcs.compactMap { $0 })
+        // A tag and a length of one byte each: no constant has 128 bytes.
+        content = Array(element.dropFirst(2))
+    }
+}

@@ -1,0 +1,109 @@
+/// A CMS SignedData (RFC 5652) with the content inside it, read and not judged.
+///
+/// BER is read as well as DER: Apple's receipts have indefinite lengths and their content in
+/// constructed OCTET STRINGs of 1000 bytes.
+public struct SignedMessage: Sendable {
+    /// Why a message is not good.
+    public struct Failure: Error, Sendable, Equatable {
+        /// What is wrong, for code.
+        @nonexhaustive
+        public enum Reason: String, Sendable, CaseIterable {
+            /// Not one SignedData with content and one signer, or beyond a limit.
+            case malformed
+            /// The signer's certificate is not in the message.
+            case signerMissing
+            /// Another algorithm than ECDSA with SHA-256.
+            case algorithm
+            /// The signature is not one of the signer over the content.
+            case signature
+        }
+
+        /// What is wrong, for code.
+        public let reason: Reason
+
+        init(_ reason: Reason) {
+            self.reason = reason
+        }
+    }
+
+    /// The longest message that is read. Apple's receipts have 3…4 KiB.
+    public static let octetsMax = 64 * 1024
+    /// The most certificates in a message. Apple's receipts have three.
+    public static let certificatesMax = 8
+
+    /// The bytes that are signed.
+    public let content: [UInt8]
+    /// All certificates of the message, in its order.
+    public let certificates: [X509Certificate]
+    /// The signature of the only signer, DER.
+    public let signature: [UInt8]
+    /// Which of the certificates the signer names; `nil` when it is not there.
+    public let signer: X509Certificate?
+    /// Whether the algorithms are ECDSA with SHA-256.
+    private let isECDSAWithSHA256: Bool
+
+    /// Reads one message with nothing after it. Throws `.malformed`.
+    public init(ber octets: Span<UInt8>) throws(Failure) {
+        guard octets.count <= Self.octetsMax, let parts = Reading.parts(ber: octets) else {
+            throw Failure(.malformed)
+        }
+        do throws(X509CertificateError) {
+            certificates = try parts.certificates.map { der throws(X509CertificateError) in
+                try X509Certificate(der: der)
+            }
+        } catch {
+            throw Failure(.malformed)
+        }
+        content = parts.content
+        signature = parts.signature
+        signer = parts.signer.map { [certificates] in certificates[$0] }
+        isECDSAWithSHA256 = parts.isECDSAWithSHA256
+    }
+
+    /// Checks that the signature is the signer's, over the content itself, and says who that is.
+    ///
+    /// RFC 5652 §5.4 hashes the signed attributes where there are any. Apple does not: receipts of
+    /// August to October 2020 carry signed attributes and yet are signed over the bare content
+    /// (later ones carry none), which is why `openssl cms -verify` refuses them. Attributes are
+    /// therefore not looked at, and nothing in them is believed.
+    ///
+    /// Who the signer is says nothing until ``X509Certificate/path(through:to:at:)`` leads to an
+    /// anchor.
+    ///
+    /// Throws `.signerMissing`, `.algorithm`, `.signature`, in this order.
+    public func verifiedSigner() throws(Failure) -> X509Certificate {
+        guard let signer else { throw Failure(.signerMissing) }
+        let digest = SHA256.digest(of: content)
+        guard isECDSAWithSHA256,
+            let isValid = signer.reading.isValidSignature(signature, digest: digest)
+        else { throw Failure(.algorithm) }
+        guard isValid else { throw Failure(.signature) }
+        return signer
+    }
+}
+
+/// What reads a CMS SignedData: OpenSSL in the gateway, and `PlainMessage` where OpenSSL is not.
+protocol MessageReading {
+    /// What is in one message with nothing after it; `nil` when it is none of one signer with
+    /// content and certificates, or beyond a limit.
+    static func parts(ber octets: Span<UInt8>) -> SignedMessage.Parts?
+}
+
+extension SignedMessage {
+    #if Gateway && os(Linux)
+        typealias Reading = OpenSSLMessage
+    #else
+        typealias Reading = PlainMessage
+    #endif
+
+    /// A message in its parts.
+    struct Parts: Equatable {
+        let content: [UInt8]
+        let signature: [UInt8]
+        /// The certificates in DER.
+        let certificates: [[UInt8]]
+        /// The index of the first certificate that the signer's entry names.
+        let signer: Int?
+        let isECDSAWithSHA256: Bool
+    }
+}

@@ -1,0 +1,138 @@
+import Cryptography
+import StrictDER
+import Testing
+
+@testable import Signatures
+
+/// Paths that no genuine device shows: wrong in one place, signed in all.
+@Suite struct PathTests {
+    private let rootKey = ECPrivateKey(generating: .p384)
+    private let middleKey = ECPrivateKey(generating: .p256)
+    private let leafKey = ECPrivateKey(generating: .p256)
+    private let keyIdentifier = [UInt8](repeating: 7, count: 20)
+
+    private func builder(_ name: String, isAuthority: Bool = true) -> CertificateBuilder {
+        CertificateBuilder(
+            commonName: name,
+            serial: 5,
+            notBefore: UnixTime(seconds: 0),
+            notAfter: UnixTime(seconds: 4_000_000_000),
+            isAuthority: isAuthority
+        )
+    }
+
+    private func entry(
+        _ oid: String,
+        isCritical: Bool = false,
+        _ value: [UInt8]
+    ) -> CertificateBuilder.Extension {
+        CertificateBuilder.Extension(oid: OID(oid), isCritical: isCritical, value: value)
+    }
+
+    /// What both readers say of leaf, intermediate and root, each changed before it is signed.
+    private func verdicts(
+        root changeRoot: (inout CertificateBuilder) -> Void = { _ in },
+        middle changeMiddle: (inout CertificateBuilder) -> Void = { _ in },
+        leaf changeLeaf: (inout CertificateBuilder) -> Void = { _ in }
+    ) -> Set<Verdict> {
+        var (root, middle) = (builder("Root"), builder("Middle"))
+        var leaf = builder("Leaf", isAuthority: false)
+        changeRoot(&root)
+        changeMiddle(&middle)
+        changeLeaf(&leaf)
+        let anchor = root.selfSigned(by: rootKey)
+        let issuer = middle.signed(for: middleKey, by: rootKey, issuer: anchor)
+        let end = leaf.signed(for: leafKey, by: middleKey, issuer: issuer)
+        return Verdict.both(end.der, [issuer.der], [anchor.der])
+    }
+
+    private let good: Set<Verdict> = [.path([.leaf, .intermediate(0), .anchor(0)])]
+
+    @Test func `keys on P-256 and P-384 sign a path`() {
+        #expect(verdicts() == good)
+    }
+
+    @Test func `an issuer is an authority that may sign certificates`() {
+        // keyCertSign is the sixth bit.
+        let signing: [UInt8] = [0x03, 0x02, 0x01, 0x06]
+        let notSigning: [UInt8] = [0x03, 0x02, 0x07, 0x80]
+        #expect(verdicts(middle: { $0.isAuthority = false }) == [.untrusted])
+        #expect(verdicts(root: { $0.isAuthority = false }) == [.untrusted])
+        #expect(verdicts(middle: { $0.keyUsage = signing }) == good)
+        #expect(verdicts(middle: { $0.keyUsage = notSigning }) == [.untrusted])
+        #expect(verdicts(root: { $0.keyUsage = notSigning }) == [.untrusted])
+        // Malformed, and without a bit.
+        #expect(verdicts(middle: { $0.keyUsage = [0x03, 0x02, 0x01, 0x00] }) == [.untrusted])
+        #expect(verdicts(leaf: { $0.basicConstraints = [0x30, 0x01] }) == [.untrusted])
+    }
+
+    @Test(arguments: [0, 1, 2] as [UInt32])
+    func `the root's path length counts the intermediates`(length: UInt32) {
+        let constraints = DEREncoder.sequence([
+            DEREncoder.element(.boolean, [0xFF]), DEREncoder.integer(length),
+        ])
+        let isLongEnough = length > 0
+        #expect(
+            verdicts(root: { $0.basicConstraints = constraints })
+                == (isLongEnough ? good : [.untrusted])
+        )
+        // The leaf is none.
+        #expect(verdicts(middle: { $0.basicConstraints = constraints }) == good)
+    }
+
+    @Test func `a critical extension that is not known is refused at each place`() {
+        let unknown = entry("1.2.3.4", isCritical: true, [0x05, 0x00])
+        #expect(verdicts(root: { $0.extensions = [unknown] }) == [.untrusted])
+        #expect(verdicts(middle: { $0.extensions = [unknown] }) == [.untrusted])
+        #expect(verdicts(leaf: { $0.extensions = [unknown] }) == [.untrusted])
+        let harmless = entry("1.2.3.4", [0x05, 0x00])
+        #expect(verdicts(middle: { $0.extensions = [harmless] }) == good)
+    }
+
+    @Test func `the key identifier and the serial number of the issuer are those that it has`() {
+        let own = entry("2.5.29.14", DEREncoder.octetString(keyIdentifier))
+        func named(_ identifier: [UInt8], serial: UInt8? = nil) -> CertificateBuilder.Extension {
+            let parts = [
+                DEREncoder.element(DERTag(bits: 0x80, number: 0), identifier),
+                serial.map { DEREncoder.element(DERTag(bits: 0x80, number: 2), [$0]) } ?? [],
+            ]
+            return entry("2.5.29.35", DEREncoder.sequence(parts))
+        }
+        func both(_ authority: CertificateBuilder.Extension) -> Set<Verdict> {
+            verdicts(middle: { $0.extensions = [own] }, leaf: { $0.extensions = [authority] })
+        }
+        #expect(both(named(keyIdentifier)) == good)
+        #expect(both(named(keyIdentifier.dropLast() + [8])) == [.untrusted])
+        #expect(both(entry("2.5.29.35", [0x05, 0x00])) == [.untrusted])
+        // An issuer that has none is not asked for one.
+        #expect(verdicts(leaf: { $0.extensions = [named([1])] }) == good)
+    }
+
+    @Test func `a signature of another key, curve or certificate is none`() {
+        let anchor = builder("Root").selfSigned(by: rootKey)
+        let namesake = builder("Root").selfSigned(by: ECPrivateKey(generating: .p384))
+        let leaf = builder("Leaf", isAuthority: false)
+            .signed(for: leafKey, by: rootKey, issuer: anchor)
+        #expect(Verdict.both(leaf.der, [], [anchor.der]) == [.path([.leaf, .anchor(0)])])
+        #expect(Verdict.both(leaf.der, [], [namesake.der]) == [.untrusted])
+        let small = builder("Root").selfSigned(by: middleKey)
+        #expect(Verdict.both(leaf.der, [], [small.der]) == [.untrusted])
+        // A root alone is trusted when it is the anchor.
+        #expect(Verdict.both(anchor.der, [], [anchor.der]) == [.path([.anchor(0)])])
+        #expect(Verdict.both(namesake.der, [anchor.der], [anchor.der]) == [.untrusted])
+    }
+
+    @Test func `limits of names are refused where they are not judged`() {
+        // One permitted DNS name, which OpenSSL judges.
+        let limits = DEREncoder.sequence([
+            DEREncoder.element(
+                .explicit(0),
+                DEREncoder.sequence([
+                    DEREncoder.element(DERTag(bits: 0x80, number: 2), Array("example.com".utf8))
+                ])
+            )
+        ])
+        let verdicts = verdicts(middle: { $0.extensions = [entry("2.5.29.30", limits)] })
+        #expect(verdicts.contains(.untrusted))
+    }
+}

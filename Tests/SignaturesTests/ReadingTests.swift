@@ -1,0 +1,220 @@
+import AppAttest
+import ByteCoding
+import Cryptography
+import TestSupport
+import Testing
+
+@testable import Signatures
+
+/// The gateway reads certificates and messages with OpenSSL, every other build with
+/// `PlainCertificate` and `PlainMessage`. Here both read all vectors, and each with damage.
+@Suite struct ReadingTests {
+    private static let attestations = SharedVectors.attestations
+    private static let messages: [Message] =
+        SharedVectors.receipts.compactMap { Message($0.id, $0.receiptB64, of: $0) }
+        + attestations.compactMap { vector in
+            let attestation = Base64.decode(vector.attestationB64)
+                .flatMap { try? UnverifiedAttestation(bytes: $0) }
+            return attestation.map {
+                Message(id: vector.id, ber: $0.receipt, root: root(of: vector, AppleRoots.rootG3))
+            }
+        }
+
+    struct Message: CustomStringConvertible, Sendable {
+        let id: String
+        let ber: [UInt8]
+        let root: [UInt8]
+
+        var description: String { id }
+
+        init(id: String, ber: [UInt8], root: [UInt8]) {
+            (self.id, self.ber, self.root) = (id, ber, root)
+        }
+
+        init?(_ id: String, _ base64: String, of vector: some SharedVector) {
+            guard let ber = Base64.decode(base64) else { return nil }
+            self.init(id: id, ber: ber, root: ReadingTests.root(of: vector, AppleRoots.rootG3))
+        }
+    }
+
+    private static func root(of vector: some SharedVector, _ genuine: X509Certificate) -> [UInt8] {
+        (vector.isSoftware ? SharedVectors.softwareRoot : genuine).der
+    }
+
+    /// The certificates of an attestation and its root: leaf, intermediate, root.
+    private func chain(_ vector: AttestationVector) throws -> [[UInt8]] {
+        let attestation = try UnverifiedAttestation(bytes: try octets(vector.attestationB64))
+        return [
+            attestation.leaf.der, attestation.intermediate.der,
+            Self.root(of: vector, AppleRoots.appAttestation),
+        ]
+    }
+
+    @Test(arguments: attestations)
+    func `both readers find the same in each certificate`(vector: AttestationVector) throws {
+        let oids = ["1.2.840.113635.100.8.2", "1.2.840.113635.100.8.7", "2.5.29.19", "1.2.3"]
+        for der in try chain(vector) {
+            let one = try #require(OpenSSLCertificate(bytes: der))
+            let other = try #require(PlainCertificate(bytes: der))
+            #expect(one.validity == other.validity)
+            #expect(one.p256PublicKey == other.p256PublicKey)
+            for oid in oids.map({ OID($0) }) {
+                #expect(one.extensionBytes(oid) == other.extensionBytes(oid))
+            }
+            for field in [.commonName, .organization, .organizationalUnit]
+                as [X509Certificate.SubjectField]
+            {
+                #expect(one.subject(field) == other.subject(field))
+            }
+        }
+    }
+
+    @Test(arguments: attestations)
+    func `both readers find the same path, and none where there is none`(
+        vector: AttestationVector
+    ) throws {
+        let chain = try chain(vector)
+        let (leaf, middle, root) = (chain[0], chain[1], chain[2])
+        let good = Verdict.path([.leaf, .intermediate(0), .anchor(0)])
+        #expect(Verdict.both(leaf, [middle], [root]) == [good])
+        let strange = [AppleRoots.rootG3.der, root]
+        #expect(
+            Verdict.both(leaf, [middle], strange)
+                == [.path([.leaf, .intermediate(0), .anchor(1)])]
+        )
+        for (start, others, anchors) in [
+            (leaf, [], [root]), (leaf, [middle], []), (leaf, [middle, root], []),
+            (leaf, [leaf], [root]), (leaf, [root], [root]), (leaf, [middle], [middle]),
+            (leaf, [middle], [leaf]), (leaf, [middle], [AppleRoots.rootG3.der]),
+        ] {
+            #expect(Verdict.both(start, others, anchors) == [.untrusted])
+        }
+        // Good paths of other ends than an attestation has, which only counts its certificates.
+        for (start, others) in [(middle, [leaf]), (middle, [middle]), (root, [middle])] {
+            let verdicts = Verdict.both(start, others, [root])
+            #expect(verdicts.count == 1 && verdicts != [.untrusted])
+        }
+    }
+
+    /// A certificate with a bit turned over is malformed or untrusted; which of the two depends on
+    /// what the reader looks at first.
+    @Test(arguments: attestations)
+    func `both readers refuse a path with a byte damaged`(vector: AttestationVector) throws {
+        let chain = try chain(vector)
+        for place in 0..<2 {
+            for index in stride(from: place, to: chain[place].count, by: 7) {
+                var damaged = chain
+                damaged[place][index] ^= 1 << UInt8(index % 8)
+                let verdicts = Verdict.both(damaged[0], [damaged[1]], [damaged[2]])
+                #expect(verdicts.isSubset(of: [.malformed, .untrusted]), "\(place) \(index)")
+            }
+            for count in stride(from: 0, to: chain[place].count, by: 17) {
+                let short = Array(chain[place][..<count])
+                #expect(Verdict.both(short, [], []) == [.malformed])
+            }
+            #expect(Verdict.both(chain[place] + [0], [], []) == [.malformed])
+        }
+    }
+
+    @Test(arguments: messages)
+    func `both readers find the same in each message`(message: Message) throws {
+        let one = try #require(OpenSSLMessage.parts(bytes: message.ber))
+        let other = try #require(PlainMessage.parts(bytes: message.ber))
+        #expect(one == other)
+        #expect(Verdict.both(message: message.ber, to: message.root).count == 1)
+    }
+
+    /// Not every byte is signed: algorithms that are named twice, a root beside the path. One
+    /// reader may refuse what the other does not look at. What either accepts is the same content by the
+    /// same signer.
+    @Test(arguments: messages)
+    func `neither reader takes a damaged message for another one`(message: Message) throws {
+        let good = Verdict.both(message: message.ber, to: message.root)
+        for index in stride(from: 0, to: message.ber.count, by: 11) {
+            var damaged = message.ber
+            damaged[index] ^= 1 << UInt8(index % 8)
+            let verdicts = Verdict.both(message: damaged, to: message.root)
+            #expect(
+                verdicts.isSubset(of: good.union([.malformed, .untrusted])),
+                "\(index): \(verdicts)"
+            )
+        }
+        for count in stride(from: 0, to: message.ber.count, by: 17) {
+            let short = Array(message.ber[..<count])
+            #expect(Verdict.both(message: short, to: message.root) == [.malformed])
+        }
+        #expect(Verdict.both(message: message.ber + [0], to: message.root) == [.malformed])
+    }
+}
+
+/// What a reader says.
+enum Verdict: Hashable {
+    case malformed
+    case untrusted
+    case path([CertificatePlace])
+    case signed(content: [UInt8], by: [UInt8])
+
+    /// What both readers say of a path; one verdict when they agree.
+    static func both(_ leaf: [UInt8], _ others: [[UInt8]], _ anchors: [[UInt8]]) -> Set<Verdict> {
+        [
+            of(OpenSSLCertificate.self, leaf, others, anchors),
+            of(PlainCertificate.self, leaf, others, anchors),
+        ]
+    }
+
+    /// What both readers say of a message that a signer under the anchor has signed.
+    static func both(message: [UInt8], to anchor: [UInt8]) -> Set<Verdict> {
+        [
+            of(OpenSSLCertificate.self, OpenSSLMessage.parts(bytes: message), anchor),
+            of(PlainCertificate.self, PlainMessage.parts(bytes: message), anchor),
+        ]
+    }
+
+    private static func of<Reader: CertificateReading>(
+        _: Reader.Type,
+        _ parts: SignedMessage.Parts?,
+        _ anchor: [UInt8]
+    ) -> Verdict {
+        guard let parts else { return .malformed }
+        guard let signer = parts.signer, parts.isECDSAWithSHA256 else { return .untrusted }
+        let digest = SHA256.digest(of: parts.content)
+        let der = parts.certificates[signer]
+        guard Reader(der: der.span)?.isValidSignature(parts.signature, digest: digest) == true
+        else { return .untrusted }
+        let path = of(Reader.self, der, parts.certificates.filter { $0 != der }, [anchor])
+        guard case .path = path else { return path }
+        return .signed(content: parts.content, by: der)
+    }
+
+    private static func of<Reader: CertificateReading>(
+        _: Reader.Type,
+        _ leaf: [UInt8],
+        _ others: [[UInt8]],
+        _ anchors: [[UInt8]]
+    ) -> Verdict {
+        let (others, anchors) = (others.map(Reader.init(bytes:)), anchors.map(Reader.init(bytes:)))
+        guard let leaf = Reader(der: leaf.span), !others.contains(where: { $0 == nil }) else {
+            return .malformed
+        }
+        do throws(X509CertificateError) {
+            return .path(
+                try leaf.path(
+                    through: others.compactMap { $0 },
+                    to: anchors.compactMap { $0 }
+                )
+            )
+        } catch {
+            return .untrusted
+        }
+    }
+}
+
+extension CertificateReading {
+    fileprivate init?(bytes der: [UInt8]) { self.init(der: der.span) }
+}
+
+extension MessageReading {
+    fileprivate static func parts(bytes: [UInt8]) -> SignedMessage.Parts? {
+        parts(ber: bytes.span)
+    }
+}
