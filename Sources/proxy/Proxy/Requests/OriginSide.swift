@@ -1,4 +1,5 @@
 import AppAttest
+import Cryptography
 import HTTPWire
 import Origins
 import TLSSession
