@@ -125,8 +125,8 @@ import Testing
     }
 
     /// Not every byte is signed: algorithms that are named twice, a root beside the path. One
-    /// reader may refuse what the other does not look at. What either accepts is the same content by the
-    /// same signer.
+    /// reader may refuse what the other does not read. What either accepts is the same content by
+    /// the same signer.
     @Test(arguments: messages)
     func `neither reader takes a damaged message for another one`(message: Message) throws {
         let good = Verdict.both(message: message.ber, to: message.root)

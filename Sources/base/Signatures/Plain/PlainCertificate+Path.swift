@@ -118,8 +118,8 @@ extension PlainCertificate {
         var maySignCertificates = true
     }
 
-    /// The use that the extensions allow. Throws `.untrusted` when a critical one is not known,
-    /// when one that is known is twice there or can't be read, and for limits of names, which are not
+    /// The use that the extensions allow. Throws `.untrusted` for a critical one that is not known,
+    /// for a known one that is there twice or can't be read, and for limits of names, which are not
     /// judged here.
     private var use: Use {
         get throws(X509CertificateError) {
