@@ -71,7 +71,7 @@ extension ClientScenarios {
             defer { stand.end() }
             let app = try stand.app {
                 $0.plan = nil
-                $0.assumed = SigningRequirement()
+                $0.defaultRequirement = SigningRequirement()
             }
             let request = try stand.stand.request("POST", path, "please")
             let first = try await app.send(request)

@@ -145,7 +145,7 @@ extension ClientScenarios {
             let latch = Latch()
             stand.service.next(.attestKey, .wait(latch))
             let app = try stand.app {
-                $0.limits.tries = 1
+                $0.limits.maximumAttempts = 1
                 $0.limits.proofWait = .seconds(10)
             }
             let request = try stand.request("GET", "/open/1")

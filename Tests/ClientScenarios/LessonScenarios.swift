@@ -40,7 +40,7 @@ extension ClientScenarios {
         func `a route teaches what it signs by its first answer`(path: String) async throws {
             let stand = try ClientStand(rules: Self.rules)
             defer { stand.end() }
-            let app = try stand.app { $0.assumed = nil }
+            let app = try stand.app { $0.defaultRequirement = nil }
             let first = try await app.send(order(stand, path))
             #expect(first.statusCode == 200)
             #expect(first.tries == (path == "open" ? 1 : 2))
@@ -58,7 +58,7 @@ extension ClientScenarios {
             defer { stand.end() }
             let plan = try SigningPlan(json: stand.gateway.plan())
             let app = try stand.app {
-                $0.assumed = nil
+                $0.defaultRequirement = nil
                 $0.plan = plan
             }
             let answer = try await app.send(order(stand, path))
@@ -75,7 +75,7 @@ extension ClientScenarios {
                     """
             )
             defer { stand.end() }
-            let app = try stand.app { $0.assumed = nil }
+            let app = try stand.app { $0.defaultRequirement = nil }
             let request = try stand.request("POST", "/money/1", "5")
             for tries in [2, 1] {
                 let answers = try await app.sendAtOnce(40, request)
@@ -113,7 +113,7 @@ extension ClientScenarios {
             let stand = try ClientStand(rules: Self.rules)
             defer { stand.end() }
             let app = try stand.app {
-                $0.assumed = nil
+                $0.defaultRequirement = nil
                 $0.plan = plan
             }
             let first = try await app.send(order(stand, "fields"))
@@ -130,7 +130,7 @@ extension ClientScenarios {
                 rules: "- { id: all, match: { path: /orders/** }, mode: observe }"
             )
             defer { stand.end() }
-            let app = try stand.app { $0.assumed = nil }
+            let app = try stand.app { $0.defaultRequirement = nil }
             let first = try await app.send(stand.request("GET", "/orders/1"))
             #expect(first.statusCode == 200)
             // No request waits for the key.

@@ -147,7 +147,7 @@ extension ClientScenarios {
         ) async throws {
             let stand = try ClientStand(script: Self.shop)
             defer { stand.end() }
-            let session = try stand.app { $0.assumed = nil }
+            let session = try stand.app { $0.defaultRequirement = nil }
             let gateway = try gateway(stand)
             for _ in 0..<2 { #expect(try await library.app(gateway, session) == 200) }
             #expect(stand.verdicts == ["pass", "pass"])
@@ -182,7 +182,7 @@ extension ClientScenarios {
         ) async throws {
             let stand = try ClientStand(script: Self.shop)
             defer { stand.end() }
-            let session = try stand.app { $0.assumed = nil }
+            let session = try stand.app { $0.defaultRequirement = nil }
             let isOurs = library == .generated
             let client = Client(
                 serverURL: try gateway(stand),
@@ -203,7 +203,7 @@ extension ClientScenarios {
         @Test func `an upload of Alamofire's from a file is admitted`() async throws {
             let stand = try ClientStand(script: Self.shop)
             defer { stand.end() }
-            let session = try stand.app { $0.assumed = nil }
+            let session = try stand.app { $0.defaultRequirement = nil }
             let signing = AlamofireSigning(session)
             let api = Session(interceptor: signing, eventMonitors: [signing])
             let file = stand.folder.appending(path: "picture")

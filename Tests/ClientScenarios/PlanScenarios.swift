@@ -20,7 +20,7 @@ extension ClientScenarios {
 
         private func app(_ stand: ClientStand, _ file: URL? = nil) throws -> PortcullisSession {
             try stand.app {
-                $0.assumed = nil
+                $0.defaultRequirement = nil
                 $0.fetchesPlan = true
                 $0.limits.planWait = .seconds(30)
                 if let file { $0.routeMemory = .file(file) }

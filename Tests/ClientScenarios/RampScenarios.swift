@@ -92,7 +92,7 @@ extension ClientScenarios {
             // Three installs at the same moment. They wait in the request, as its rule enforces.
             let apps = try (0..<3).map { _ in
                 stand.store = MemoryEnrolmentStore()
-                return try stand.app { $0.limits.tries = 8 }
+                return try stand.app { $0.limits.maximumAttempts = 8 }
             }
             let statuses = try await withThrowingTaskGroup(of: Int.self) { group in
                 for app in apps { group.addTask { try await app.send(request).statusCode } }

@@ -128,7 +128,7 @@ extension ClientScenarios {
             defer { stand.end() }
             var requirement = SigningRequirement()
             requirement.needsContentDigest = true
-            let app = try stand.app { [requirement] in $0.assumed = requirement }
+            let app = try stand.app { [requirement] in $0.defaultRequirement = requirement }
             let file = stand.folder.appending(path: "photo")
             let size = 48 << 20
             try Data((0..<size).lazy.map { UInt8(truncatingIfNeeded: $0 &* 31 >> 7) })
@@ -203,7 +203,7 @@ extension ClientScenarios {
             defer { stand.end() }
             var requirement = SigningRequirement()
             requirement.counter = .strict
-            let app = try stand.app { [requirement] in $0.assumed = requirement }
+            let app = try stand.app { [requirement] in $0.defaultRequirement = requirement }
             let answers = try await app.sendAtOnce(40, stand.request("POST", "/money/1", "5"))
             #expect(answers.allSatisfy { $0.statusCode == 200 })
             #expect(answers.map(\.tries) == Array(repeating: 1, count: 40))

@@ -31,7 +31,7 @@ extension ClientScenarios {
 
         /// An app that takes for granted that routes take sessions.
         private func app(_ stand: ClientStand) throws -> PortcullisSession {
-            try stand.app { $0.assumed = Self.both }
+            try stand.app { $0.defaultRequirement = Self.both }
         }
 
         private func isSession(_ proof: Proof) -> Bool {
@@ -80,7 +80,7 @@ extension ClientScenarios {
         {
             let stand = try stand()
             defer { stand.end() }
-            let app = try stand.app { $0.assumed = nil }
+            let app = try stand.app { $0.defaultRequirement = nil }
             let first = try await app.send(stand.request("GET", "/chat/1"))
             #expect((first.statusCode, first.tries) == (200, 2))
             let second = try await app.send(stand.request("GET", "/chat/1"))
@@ -274,7 +274,7 @@ extension ClientScenarios {
             )
             try stand.gateway.restart()
             let app = try stand.app {
-                $0.assumed = nil
+                $0.defaultRequirement = nil
                 $0.plan = plan
             }
             let events = app.events
@@ -303,7 +303,7 @@ extension ClientScenarios {
             )
             defer { stand.end() }
             let app = try stand.app {
-                $0.assumed = nil
+                $0.defaultRequirement = nil
                 $0.plan = plan
             }
             for _ in 0..<5 {
@@ -324,7 +324,7 @@ extension ClientScenarios {
             let stand = try stand()
             defer { stand.end() }
             let app = try stand.app {
-                $0.assumed = nil
+                $0.defaultRequirement = nil
                 $0.plan = plan
             }
             for _ in 0..<5 {

@@ -40,7 +40,7 @@ extension ClientScenarios {
             try stand.gateway.edit(", \(old) }", into: " }")
             try stand.gateway.restart()
             let app = try stand.app {
-                $0.assumed = nil
+                $0.defaultRequirement = nil
                 $0.plan = plan
             }
             return (stand, app)
@@ -85,7 +85,7 @@ extension ClientScenarios {
                     """
             )
             defer { stand.end() }
-            let app = try stand.app { $0.assumed = nil }
+            let app = try stand.app { $0.defaultRequirement = nil }
             for cookie in [nil, "own=1"] {
                 var request = try stand.request("POST", "/orders/1", "lamp")
                 request.setValue(cookie, forHTTPHeaderField: "Cookie")
@@ -124,7 +124,7 @@ extension ClientScenarios {
             )
             defer { stand.end() }
             let app = try stand.app {
-                $0.assumed = SigningRequirement(accepts: [.assertion, .session])
+                $0.defaultRequirement = SigningRequirement(accepts: [.assertion, .session])
             }
             let signed = try await app.sign(stand.request("POST", "/orders/1", "lamp"))
             guard case .session(let keyID) = signed.proof else {

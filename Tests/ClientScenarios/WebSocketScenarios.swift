@@ -104,7 +104,7 @@ extension ClientScenarios {
         @Test func `a handshake to a route that is not known learns from its 401`() async throws {
             let stand = try ClientStand(rules: Self.rules, script: Self.echo)
             defer { stand.end() }
-            let app = try stand.app { $0.assumed = nil }
+            let app = try stand.app { $0.defaultRequirement = nil }
             let bare = try await app.sign(request(stand, "/chat/1"))
             let (_, refused) = try open(bare, stand)
             #expect(refused.status == 401)

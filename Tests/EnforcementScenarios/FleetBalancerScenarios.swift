@@ -52,7 +52,9 @@ extension Scenarios {
                 var configuration = PortcullisConfiguration(
                     endpoints: front.appending(path: "/.well-known/app-attest")
                 )
-                configuration.assumed = SigningRequirement(accepts: [.assertion, .session])
+                configuration.defaultRequirement = SigningRequirement(accepts: [
+                    .assertion, .session,
+                ])
                 return PortcullisSession(
                     configuration,
                     service: try SoftwareAttestationService(

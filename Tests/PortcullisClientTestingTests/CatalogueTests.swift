@@ -24,10 +24,7 @@ import Testing
         defer { try? FileManager.default.removeItem(at: folder) }
         let authorityFile = folder.appending(path: "test-authority.pem")
         try Data(TestAuthority().pem.utf8).write(to: authorityFile)
-        var configuration = PortcullisConfiguration(
-            endpoints: try #require(URL(string: "http://127.0.0.1:1/.well-known/app-attest"))
-        )
-        configuration.limits.enrolmentWait = .zero
+        let gateway = try #require(URL(string: "http://127.0.0.1:1"))
 
         let authority = try TestAuthority(pem: String(contentsOf: authorityFile, encoding: .utf8))
         let service = try SoftwareAttestationService(
@@ -36,7 +33,7 @@ import Testing
             folder: folder
         )
         let session = PortcullisSession(
-            configuration,
+            PortcullisConfiguration(gateway: gateway),
             service: service,
             store: FileEnrolmentStore(file: folder.appending(path: "record"))
         )

@@ -52,7 +52,7 @@ import Testing
         #expect(first.source == .network)
         // URLSession on Linux keeps nothing where it has a delegate. This is what the others do.
         let session = URLSession(configuration: .ephemeral)
-        let delegate = TransportDelegate(bytesMax: 100, authentication: nil)
+        let delegate = TransportDelegate(nil)
         delegate.urlSession(
             session,
             dataTask: session.dataTask(with: request),

@@ -11,7 +11,7 @@ import Testing
 @Suite struct CallTests {
     private func configuration(_ endpoints: String) throws -> PortcullisConfiguration {
         var configuration = PortcullisConfiguration(endpoints: try Bench.url(endpoints))
-        configuration.assumed = SigningRequirement(accepts: [.assertion, .session])
+        configuration.defaultRequirement = SigningRequirement(accepts: [.assertion, .session])
         configuration.random = { 0.5 }
         return configuration
     }
@@ -58,7 +58,7 @@ import Testing
             transport: FakeGateway()
         )
         let requirement = SigningRequirement(accepts: [.assertion, .session])
-        var machine = try session.machine(for: Bench.request("/a"))
+        var machine = try session.driver.machine(for: Bench.request("/a"))
         let want = machine.began(.asks(requirement), isOwnOrigin: true)
         #expect(want == (isOpened ? .session(requirement) : .assertion(requirement)))
     }
@@ -71,7 +71,7 @@ import Testing
     ) async throws {
         let gateway = OrderlyGateway()
         var configuration = try configuration(FakeGateway.endpoints)
-        configuration.assumed = requirement
+        configuration.defaultRequirement = requirement
         configuration.clock = ManualClock()
         let session = PortcullisSession(
             configuration,
@@ -98,7 +98,7 @@ import Testing
         let clock = ManualClock()
         let gateway = OrderlyGateway(holds: "/slow")
         var configuration = try configuration(FakeGateway.endpoints)
-        configuration.assumed = SigningRequirement(counter: .strict)
+        configuration.defaultRequirement = SigningRequirement(counter: .strict)
         configuration.clock = clock
         let limits = configuration.limits
         let session = PortcullisSession(

@@ -43,7 +43,7 @@ import Testing
         var configuration = PortcullisConfiguration(
             endpoints: try Bench.url(FakeGateway.endpoints)
         )
-        configuration.assumed = SigningRequirement()
+        configuration.defaultRequirement = SigningRequirement()
         configuration.clock = ManualClock()
         let session = PortcullisSession(
             configuration,

@@ -58,7 +58,7 @@ import Testing
         _ transport: any HTTPTransport
     ) throws -> PortcullisSession {
         var configuration = PortcullisConfiguration(gateway: try Bench.url(server.url))
-        configuration.assumed = SigningRequirement(
+        configuration.defaultRequirement = SigningRequirement(
             form: .lines(.all, headers: ["cookie"]),
             counter: .window(64)
         )

@@ -21,7 +21,7 @@ import Testing
         _ change: (inout PortcullisConfiguration) -> Void = { _ in }
     ) async throws -> Bench {
         let bench = try Bench(isSupported: isSupported) {
-            $0.assumed = requirement
+            $0.defaultRequirement = requirement
             $0.deviceTokens = service
             change(&$0)
         }
@@ -154,7 +154,7 @@ import Testing
 
     @Test(arguments: [true, false])
     func `a route that began to ask for tokens teaches it`(enforces: Bool) async throws {
-        let bench = try await bench { $0.assumed = SigningRequirement() }
+        let bench = try await bench { $0.defaultRequirement = SigningRequirement() }
         await bench.gateway.change { $0.enforces = enforces }
         let first = try await bench.session.data(for: Bench.request("/a")).1
         #expect((first.statusCode, first.tries) == (200, enforces ? 2 : 1))
@@ -165,7 +165,7 @@ import Testing
     }
 
     @Test func `a route that nobody described teaches it with what it signs`() async throws {
-        let bench = try await bench { $0.assumed = nil }
+        let bench = try await bench { $0.defaultRequirement = nil }
         let answer = try await bench.session.data(for: Bench.request("/a")).1
         #expect((answer.statusCode, answer.tries, answer.deviceToken) == (200, 2, .sent))
         #expect(await bench.verdicts == ["assertion-missing", "pass"])

@@ -42,7 +42,7 @@ import Testing
         await store.holdRead(at: latch)
         async let answer = session.data(for: Bench.request("/a")).1
         await latch.awaitArrivals(1)
-        await session.prover.enroller.forget(old, reason: "key-revoked")
+        await session.driver.prover.enroller.forget(old, reason: "key-revoked")
         latch.open()
         #expect(try await answer.proof == .assertion(keyID: second(of: first.service)))
         #expect(await first.counts == [2, 2])
@@ -99,7 +99,7 @@ import Testing
         var configuration = PortcullisConfiguration(
             endpoints: try Bench.url(FakeGateway.endpoints)
         )
-        configuration.assumed = requirement
+        configuration.defaultRequirement = requirement
         configuration.clock = ManualClock()
         let session = PortcullisSession(
             configuration,

@@ -86,6 +86,115 @@ import Testing
     }
 }
 
+#if canImport(FoundationNetworking)
+    /// What came faster than it was read waited in memory, up to a limit, and then failed.
+    @Suite(.timeLimit(.minutes(1))) struct DownloadTests {
+        private static let piece = Data(repeating: 7, count: 1 << 20)
+
+        private static func server(
+            _ count: Int,
+            before: @escaping LoopbackServer.Before = { _ in }
+        ) throws -> LoopbackServer {
+            let head = LoopbackServer.head("200 OK", ["Content-Length: \(count << 20)"])
+            return try LoopbackServer(
+                { _ in [head] + Array(repeating: piece, count: count) },
+                before: before
+            )
+        }
+
+        @Test func `a download of 200 MiB arrives whole, with room for one MiB in memory`()
+            async throws
+        {
+            let server = try Self.server(200)
+            let session = PortcullisSession(
+                PortcullisConfiguration(gateway: try Bench.url(server.url)),
+                service: FakeService(),
+                store: MemoryEnrolmentStore(),
+                transport: URLSessionTransport(configuration: .ephemeral, bufferedBytes: 1 << 20)
+            )
+            let request = URLRequest(url: try Bench.url(server.url + "/film"))
+            let (file, answer) = try await session.download(for: request)
+            defer { try? FileManager.default.removeItem(at: file) }
+            #expect(answer.statusCode == 200)
+            let size = try FileManager.default.attributesOfItem(atPath: file.path)[.size]
+            #expect((size as? NSNumber)?.intValue == 200 << 20)
+        }
+
+        @Test func `a disk that does not write keeps the server from sending`() async throws {
+            let hasSentAll = DispatchSemaphore(value: 0)
+            let server = try Self.server(64) { if $0 == 64 { hasSentAll.signal() } }
+            let disk = HeldDisk(until: hasSentAll)
+            let transport = URLSessionTransport(configuration: .ephemeral)
+            let request = URLRequest(url: try Bench.url(server.url + "/film"))
+            let answer = try await transport.download(request, .none, into: disk, atMost: 64 << 20)
+            for try await _ in answer.content {}
+            #expect(disk.count == 64 << 20)
+            #expect(disk.hasSeenAllSent == false)
+        }
+
+        @Test func `a download that is too long ends, and so does its task`() async throws {
+            let server = try Self.server(4)
+            let transport = URLSessionTransport(configuration: .ephemeral)
+            let request = URLRequest(url: try Bench.url(server.url + "/film"))
+            let answer = try await transport.download(
+                request,
+                content: .none,
+                delegate: nil,
+                atMost: 1 << 20
+            )
+            await #expect(throws: PortcullisError.answerTooLarge) {
+                _ = try await answer.content.saved(atMost: 1 << 20)
+            }
+        }
+
+        @Test(arguments: ["AppAttest error=\"x\", next=\"enrol\"", "Basic realm=\"a\""])
+        func `a refusal of a download is read as any other`(field: String) async throws {
+            let server = try LoopbackServer(
+                "401 Unauthorized",
+                ["WWW-Authenticate: \(field)"],
+                content: Data("why".utf8)
+            )
+            let transport = URLSessionTransport(configuration: .ephemeral)
+            let request = URLRequest(url: try Bench.url(server.url + "/film"))
+            let answer = try await transport.download(
+                request,
+                content: .none,
+                delegate: nil,
+                atMost: 1
+            )
+            #expect(answer.response.statusCode == 401)
+            // Read as far as the transport's own limit.
+            #expect(try await answer.content.collected(atMost: 3) == Data("why".utf8))
+        }
+    }
+
+    /// A disk that takes the first piece once a server has sent all, or after half a second, in
+    /// which a server on the same machine sends all that is taken from it.
+    private final class HeldDisk: AnswerSink {
+        private struct State {
+            var count = 0
+            var hasSeenAllSent: Bool?
+        }
+
+        private let hasSentAll: DispatchSemaphore
+        private let state = Guarded(State())
+
+        var count: Int { state.withLock { $0.count } }
+        var hasSeenAllSent: Bool? { state.withLock { $0.hasSeenAllSent } }
+
+        init(until hasSentAll: DispatchSemaphore) { self.hasSentAll = hasSentAll }
+
+        func append(_ piece: Data) {
+            if count == 0 {
+                // Here, on the queue that receives: all other threads may wait for it.
+                let result = hasSentAll.wait(timeout: .now() + 0.5)
+                state.withLock { $0.hasSeenAllSent = result == .success }
+            }
+            state.withLock { $0.count += piece.count }
+        }
+    }
+#endif
+
 /// A task whose `suspend()` takes as long as a test says.
 private final class SlowTask: TransportTask {
     private struct State {

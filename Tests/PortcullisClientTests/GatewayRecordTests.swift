@@ -93,7 +93,7 @@ import Testing
         _ clock: ManualClock
     ) throws -> PortcullisSession {
         var configuration = PortcullisConfiguration(gateway: try Bench.url(place))
-        configuration.assumed = SigningRequirement(counter: .window(64))
+        configuration.defaultRequirement = SigningRequirement(counter: .window(64))
         configuration.clock = clock
         return PortcullisSession(
             configuration,

@@ -19,7 +19,7 @@ import Testing
         }
         let session = try Bench.session(service, MemoryEnrolmentStore(), ManualClock(), gateway) {
             // Learned from the first answer.
-            $0.assumed = nil
+            $0.defaultRequirement = nil
             change(&$0)
         }
         return (service, gateway, session)
@@ -49,7 +49,7 @@ import Testing
     }
 
     @Test func `a rule that begins to enforce is waited for, also with one try`() async throws {
-        let (service, gateway, session) = try await Self.bench { $0.limits.tries = 1 }
+        let (service, gateway, session) = try await Self.bench { $0.limits.maximumAttempts = 1 }
         for _ in 0..<2 { _ = try await session.data(for: Bench.request("/a")) }
         await gateway.change { $0.enforces = true }
         async let answer = session.data(for: Bench.request("/a")).1
@@ -60,11 +60,13 @@ import Testing
         #expect(await gateway.seen.map(\.verdict).last == "pass")
         // From now on the route is one that enforces.
         let url = try Bench.url(FakeGateway.origin + "/a")
-        #expect(!session.routes.observes(method: "GET", url: url))
+        #expect(!session.driver.routes.observes(method: "GET", url: url))
     }
 
     @Test func `a route of which nothing was said is waited for`() async throws {
-        let (service, gateway, session) = try await Self.bench { $0.assumed = SigningRequirement() }
+        let (service, gateway, session) = try await Self.bench {
+            $0.defaultRequirement = SigningRequirement()
+        }
         async let answer = session.data(for: Bench.request("/a")).1
         await service.latch.awaitArrivals(1)
         #expect(await gateway.seen.isEmpty)

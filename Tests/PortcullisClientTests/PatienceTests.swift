@@ -22,7 +22,7 @@ import Testing
         var configuration = PortcullisConfiguration(
             endpoints: try Bench.url(FakeGateway.endpoints)
         )
-        configuration.assumed = SigningRequirement()
+        configuration.defaultRequirement = SigningRequirement()
         configuration.clock = clock
         change(&configuration)
         return PortcullisSession(
@@ -96,7 +96,7 @@ import Testing
     ) async throws {
         let session = try session(FakeService()) {
             $0.limits.proofWait = .seconds(4)
-            $0.assumed = nil
+            $0.defaultRequirement = nil
         }
         let busy = FakeGateway.Reply(
             status: 503,

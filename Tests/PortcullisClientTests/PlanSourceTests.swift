@@ -38,7 +38,7 @@ import Testing
         _ change: (inout PortcullisConfiguration) -> Void = { _ in }
     ) async throws -> Bench {
         let bench = try Bench {
-            $0.assumed = nil
+            $0.defaultRequirement = nil
             $0.fetchesPlan = true
             change(&$0)
         }
@@ -287,7 +287,7 @@ import Testing
         fetches: Bool = false
     ) throws -> PortcullisSession {
         try Bench.session(bench.service, bench.store, bench.clock, bench.gateway) {
-            $0.assumed = nil
+            $0.defaultRequirement = nil
             $0.fetchesPlan = fetches
             $0.routeMemory = .file(file)
         }

@@ -111,7 +111,7 @@ import Testing
     func `an answer that asks for a proof teaches the route, and the request goes again`(
         library: Library
     ) async throws {
-        let bench = try Bench { $0.assumed = nil }
+        let bench = try Bench { $0.defaultRequirement = nil }
         #expect(try await library.send("/a", Data("lamp".utf8), by: bench) == 200)
         #expect(try await library.send("/a", Data("desk".utf8), by: bench) == 200)
         #expect(await bench.verdicts == ["assertion-missing", "pass", "pass"])
@@ -190,7 +190,7 @@ import Testing
     func `Alamofire's content of each kind is what was signed, also the second time`(
         kind: String
     ) async throws {
-        let bench = try Bench { $0.assumed = nil }
+        let bench = try Bench { $0.defaultRequirement = nil }
         let alamofire = AlamofireBench(bench)
         let content = Data(repeating: 0x61, count: 300_000)
         let file = FileManager.default.temporaryDirectory
@@ -252,7 +252,7 @@ import Testing
     @Test func `without validation the answer is the caller's, and learned from at its end`()
         async throws
     {
-        let bench = try Bench { $0.assumed = nil }
+        let bench = try Bench { $0.defaultRequirement = nil }
         let alamofire = AlamofireBench(bench)
         let events = bench.session.events
         let request = alamofire.api.request(try Bench.request("/a"))
@@ -271,7 +271,7 @@ import Testing
     func `content that comes in pieces is read once and sent as often as need be`(
         count: Int
     ) async throws {
-        let bench = try Bench { $0.assumed = nil }
+        let bench = try Bench { $0.defaultRequirement = nil }
         let piece = Data(repeating: 0x61, count: count / 10)
         let pieces = AsyncStream<Data> { stream in
             for _ in 0..<10 { stream.yield(piece) }

@@ -201,7 +201,7 @@ import Testing
         step: RequestMachine.Step
     ) {
         var limits = PortcullisLimits()
-        limits.tries = 1
+        limits.maximumAttempts = 1
         limits.proofWait = .seconds(seconds)
         let patience = Patience(limits, timeout: 60)
         let missing = refused("assertion-missing", .signAgain)

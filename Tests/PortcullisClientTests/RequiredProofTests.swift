@@ -65,7 +65,7 @@ import Testing
         let unsupported = try Bench(isSupported: false)
         #expect(try await outcome(unsupported) == ["unsupported"])
         #expect(await unsupported.gateway.seen.isEmpty)
-        let unknown = try Bench { $0.assumed = nil }
+        let unknown = try Bench { $0.defaultRequirement = nil }
         #expect(try await outcome(unknown) == ["routeUnknown"])
         #expect(await unknown.gateway.seen.isEmpty)
         let throttled = try Bench()
@@ -99,7 +99,7 @@ import Testing
 
     /// An outdated plan: without the condition, the client would ask with a request that is bare.
     @Test func `a route is not asked with the content what it signs`() async throws {
-        let bench = try Bench { $0.assumed = SigningRequirement(counter: .window(64)) }
+        let bench = try Bench { $0.defaultRequirement = SigningRequirement(counter: .window(64)) }
         await bench.gateway.change {
             $0.requirement.form = .lines([.method, .challenge], headers: [])
         }
@@ -111,7 +111,7 @@ import Testing
     }
 
     @Test func `a rule that only observes is no reason to send without a proof`() async throws {
-        let bench = try Bench { $0.assumed = SigningRequirement() }
+        let bench = try Bench { $0.defaultRequirement = SigningRequirement() }
         await bench.gateway.change { $0.enforces = false }
         #expect(try await outcome(bench) == ["proven"])
     }

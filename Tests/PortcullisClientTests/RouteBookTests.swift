@@ -8,7 +8,7 @@ import Testing
         var configuration = PortcullisConfiguration(
             endpoints: try Bench.url(FakeGateway.endpoints)
         )
-        configuration.assumed = SigningRequirement(counter: .window(64))
+        configuration.defaultRequirement = SigningRequirement(counter: .window(64))
         configuration.clock = clock
         configuration.limits.routesLearned = limit
         return RouteBook(configuration)

@@ -30,7 +30,7 @@ import Testing
     }
 
     @Test func `a refusal of any status is told to the caller`() async throws {
-        let bench = try Bench { $0.limits.tries = 1 }
+        let bench = try Bench { $0.limits.maximumAttempts = 1 }
         await bench.gateway.change { $0.requirement = Self.other }
         let answer = try await bench.session.data(for: Bench.request("/a")).1
         #expect(answer.statusCode == 403)
@@ -86,7 +86,7 @@ import Testing
         let requirement = SigningRequirement(
             fields: ProofFields(assertion: "X-Proof", challenge: "X-Challenge")
         )
-        let bench = try Bench { $0.assumed = requirement }
+        let bench = try Bench { $0.defaultRequirement = requirement }
         await bench.gateway.change {
             $0.requirement = requirement
             $0.origins["/a"] = FakeGateway.Reply(fields: ["X-Challenge": "the origin's"])
@@ -114,7 +114,7 @@ import Testing
         var configuration = PortcullisConfiguration(
             endpoints: try Bench.url(FakeGateway.endpoints)
         )
-        configuration.assumed = SigningRequirement()
+        configuration.defaultRequirement = SigningRequirement()
         configuration.clock = ManualClock()
         let session = PortcullisSession(
             configuration,

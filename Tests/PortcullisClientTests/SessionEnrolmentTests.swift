@@ -168,7 +168,7 @@ import Testing
         var configuration = PortcullisConfiguration(
             endpoints: try Bench.url(FakeGateway.endpoints)
         )
-        configuration.assumed = SigningRequirement()
+        configuration.defaultRequirement = SigningRequirement()
         configuration.clock = clock
         let session = PortcullisSession(
             configuration,

@@ -15,7 +15,7 @@ import Testing
     @Test func `an unknown route goes without proof, and its 401 teaches what it signs`()
         async throws
     {
-        let bench = try Bench { $0.assumed = nil }
+        let bench = try Bench { $0.defaultRequirement = nil }
         await bench.gateway.change {
             $0.requirement = SigningRequirement(
                 form: .lines([.method, .target], headers: ["idempotency-key"]),
@@ -32,7 +32,7 @@ import Testing
     }
 
     @Test func `an observing rule teaches before it enforces`() async throws {
-        let bench = try Bench { $0.assumed = nil }
+        let bench = try Bench { $0.defaultRequirement = nil }
         await bench.gateway.change { $0.enforces = false }
         for _ in 0..<2 { _ = try await bench.session.data(for: Bench.request("/a")) }
         // The second one begins to enrol the key, and does not wait for it.
@@ -73,7 +73,7 @@ import Testing
     @Test(arguments: [SigningForm.content, .challenge])
     func `the other forms are signed`(form: SigningForm) async throws {
         let requirement = SigningRequirement(form: form)
-        let bench = try Bench { $0.assumed = requirement }
+        let bench = try Bench { $0.defaultRequirement = requirement }
         await bench.gateway.change { $0.requirement = requirement }
         var request = try Bench.request("/a", "POST")
         request.httpBody = Data("{\"a\":1}".utf8)
@@ -81,7 +81,7 @@ import Testing
     }
 
     @Test func `a route that asks for nothing costs nothing`() async throws {
-        let bench = try Bench { $0.assumed = nil }
+        let bench = try Bench { $0.defaultRequirement = nil }
         let answer = try await bench.session.data(for: Bench.request("/free")).1
         #expect(answer.proof == .none(.routeUnknown))
         #expect(await bench.counts == [0, 0])
@@ -122,7 +122,7 @@ import Testing
         var configuration = PortcullisConfiguration(
             endpoints: try Bench.url(FakeGateway.endpoints)
         )
-        configuration.assumed = SigningRequirement()
+        configuration.defaultRequirement = SigningRequirement()
         configuration.clock = clock
         let session = PortcullisSession(
             configuration,
@@ -244,7 +244,7 @@ import Testing
         let requirement = SigningRequirement(
             form: .lines(.all, headers: ["content-type", "accept-language", "x-none"])
         )
-        let bench = try Bench { $0.assumed = requirement }
+        let bench = try Bench { $0.defaultRequirement = requirement }
         await bench.gateway.change { $0.requirement = requirement }
         var request = try Bench.request("/a", "POST")
         request.httpBody = Data("a=1".utf8)
@@ -278,7 +278,7 @@ import Testing
 
     @Test func `requests go by a session where the route accepts it, opened once`() async throws {
         let requirement = SigningRequirement(accepts: [.assertion, .session])
-        let bench = try Bench { $0.assumed = requirement }
+        let bench = try Bench { $0.defaultRequirement = requirement }
         await bench.gateway.change { $0.requirement = requirement }
         let session = bench.session
         try await withThrowingTaskGroup(of: ProvenResponse.self) { group in
@@ -299,7 +299,7 @@ import Testing
 
     @Test func `a session that is unknown after a restart is opened anew`() async throws {
         let requirement = SigningRequirement(accepts: [.assertion, .session])
-        let bench = try Bench { $0.assumed = requirement }
+        let bench = try Bench { $0.defaultRequirement = requirement }
         await bench.gateway.change { $0.requirement = requirement }
         _ = try await bench.session.data(for: Bench.request("/a"))
         await bench.gateway.restart()
@@ -312,7 +312,7 @@ import Testing
 
     @Test func `a gateway without sessions is asked for one once`() async throws {
         let requirement = SigningRequirement(accepts: [.assertion, .session])
-        let bench = try Bench { $0.assumed = requirement }
+        let bench = try Bench { $0.defaultRequirement = requirement }
         await bench.gateway.change {
             $0.requirement = requirement
             $0.sessionsAreOffered = false
@@ -405,7 +405,7 @@ import Testing
             )
         )
         let bench = try Bench {
-            $0.assumed = nil
+            $0.defaultRequirement = nil
             $0.plan = plan
         }
         await bench.gateway.change {
@@ -478,7 +478,7 @@ private actor SilentService: AttestationService {
         accepts: Bool?
     ) async throws {
         let requirement = SigningRequirement(accepts: [.assertion, .session])
-        let bench = try Bench { $0.assumed = requirement }
+        let bench = try Bench { $0.defaultRequirement = requirement }
         await bench.gateway.change {
             $0.requirement = requirement
             $0.acceptsKeyID = accepts
@@ -497,7 +497,7 @@ private actor SilentService: AttestationService {
         async throws
     {
         let requirement = SigningRequirement(accepts: [.assertion, .session])
-        let bench = try Bench { $0.assumed = requirement }
+        let bench = try Bench { $0.defaultRequirement = requirement }
         await bench.gateway.change {
             $0.requirement = requirement
             $0.refusesKeyID = true

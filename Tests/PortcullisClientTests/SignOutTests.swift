@@ -21,7 +21,7 @@ import Testing
     }
 
     @Test func `signing out drops the session and keeps the key`() async throws {
-        let bench = try Bench { $0.assumed?.accepts = [.assertion, .session] }
+        let bench = try Bench { $0.defaultRequirement?.accepts = [.assertion, .session] }
         await bench.gateway.change(Self.sessions)
         for _ in 0..<5 {
             let answer = try await bench.session.data(for: Bench.request("/a")).1
@@ -69,7 +69,7 @@ import Testing
         // The record still has it.
         await store.failWrites(1)
         let keyID = try #require(await service.keysMade.last)
-        await session.prover.enroller.forget(keyID, reason: "key-revoked")
+        await session.driver.prover.enroller.forget(keyID, reason: "key-revoked")
         #expect(await session.reset())
     }
 

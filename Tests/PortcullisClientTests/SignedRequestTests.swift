@@ -71,7 +71,7 @@ import Testing
             signed = next
             tries += 1
         }
-        #expect(tries == PortcullisLimits().tries)
+        #expect(tries == PortcullisLimits().maximumAttempts)
         #expect(await bench.counts == [1, 1])
     }
 

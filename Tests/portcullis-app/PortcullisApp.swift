@@ -38,9 +38,11 @@ import PortcullisClientTesting
         var configuration = PortcullisConfiguration(endpoints: endpoints)
         configuration.routeMemory = .none
         // Without a plan, it learns from answers what the route signs.
-        if !arguments.contains("--unplanned") { configuration.assumed = SigningRequirement() }
+        if !arguments.contains("--unplanned") {
+            configuration.defaultRequirement = SigningRequirement()
+        }
         for option in arguments where option.hasPrefix("--tries=") {
-            configuration.limits.tries = Int(option.dropFirst("--tries=".count)) ?? 3
+            configuration.limits.maximumAttempts = Int(option.dropFirst("--tries=".count)) ?? 3
         }
         let session = PortcullisSession(
             configuration,

@@ -20,7 +20,7 @@ public struct PortcullisConfiguration: Sendable {
     /// Apple's systems that is the folder of caches, elsewhere nowhere.
     public var routeMemory = Self.usualMemory
     /// What is signed where neither the plan nor an answer says so; `nil` to ask first.
-    public var assumed: SigningRequirement?
+    public var defaultRequirement: SigningRequirement?
     /// Bytes that the gateway keeps with the key and gives to its origins: 1 to 256, such as a hash
     /// of an account. They are bound to the key when it is attested.
     /// With another number of bytes no key is enrolled: ``EnrolmentHold/Cause/contextUnfit``.
@@ -47,6 +47,13 @@ public struct PortcullisConfiguration: Sendable {
     /// A configuration with defaults for a gateway: `https://api.example.com`. Its endpoints are
     /// below `/.well-known/app-attest`.
     public init(gateway: URL) { self.init(endpoints: gateway.appending(path: Self.usual)) }
+
+    /// The name of ``defaultRequirement`` before version 1.
+    @available(*, deprecated, renamed: "defaultRequirement")
+    public var assumed: SigningRequirement? {
+        get { defaultRequirement }
+        set { defaultRequirement = newValue }
+    }
 
     private static var systemDeviceTokens: (any DeviceTokenService)? {
         #if canImport(DeviceCheck)

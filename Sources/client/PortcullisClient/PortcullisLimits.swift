@@ -32,7 +32,7 @@ public struct PortcullisLimits: Hashable, Sendable {
     /// How often one request is sent, the first time included, redirects apart. To be sent without
     /// proof, in order to learn what the route signs or while the key is being enrolled, does not
     /// count.
-    public var tries = 3
+    public var maximumAttempts = 3
     /// The longest `Retry-After` of the gateway's after which a request is sent again by itself. An
     /// answer that asks for more is the caller's.
     public var retryWait: Duration = .seconds(10)
@@ -71,6 +71,13 @@ public struct PortcullisLimits: Hashable, Sendable {
     public var downloadBytes = 8 << 30
     /// The most routes of which it is remembered what they sign.
     public var routesLearned = 128
+
+    /// The name of ``maximumAttempts`` before version 1.
+    @available(*, deprecated, renamed: "maximumAttempts")
+    public var tries: Int {
+        get { maximumAttempts }
+        set { maximumAttempts = newValue }
+    }
 
     /// The defaults.
     public init() {}

@@ -12,7 +12,7 @@ public enum SendingCondition: Hashable, Sendable {
     /// head, and the call throws ``PortcullisError/proofUnavailable(_:)``.
     ///
     /// A route of which nothing is known can't be asked either: ``PortcullisConfiguration`` needs a
-    /// plan, or a requirement that is ``PortcullisConfiguration/assumed``.
+    /// plan, or a ``PortcullisConfiguration/defaultRequirement``.
     case proof
 }
 
@@ -86,12 +86,16 @@ extension PortcullisSession {
         requiring condition: SendingCondition,
         delegate: (any URLSessionTaskDelegate)? = nil
     ) async throws -> (URL, ProvenResponse) {
-        let (content, response) = try await bytes(
-            for: request,
+        let limits = configuration.limits
+        let content = try await ReplayableContent(of: request, spooledMax: limits.spooledBytes)
+        let (answer, response) = try await exchange(
+            request,
+            content,
+            delegate,
             requiring: condition,
-            delegate: delegate
+            isDownload: true
         )
-        return (try await content.saved(atMost: configuration.limits.downloadBytes), response)
+        return (try await answer.saved(atMost: limits.downloadBytes), response)
     }
 
     /// Sends a request under a condition, and hands its answer out as it comes.

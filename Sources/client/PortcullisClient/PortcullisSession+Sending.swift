@@ -78,8 +78,7 @@ extension PortcullisSession {
         for request: URLRequest,
         delegate: (any URLSessionTaskDelegate)? = nil
     ) async throws -> (URL, ProvenResponse) {
-        let (content, response) = try await bytes(for: request, delegate: delegate)
-        return (try await content.saved(atMost: configuration.limits.downloadBytes), response)
+        try await download(for: request, requiring: .nothing, delegate: delegate)
     }
 
     /// Sends a request and hands its answer out as it comes.
@@ -134,47 +133,44 @@ extension PortcullisSession {
         _ request: URLRequest,
         _ content: ReplayableContent,
         _ delegate: (any URLSessionTaskDelegate)?,
-        requiring condition: SendingCondition = .nothing
+        requiring condition: SendingCondition = .nothing,
+        isDownload: Bool = false
     ) async throws -> (AnswerContent, ProvenResponse) {
         guard var canonical = CanonicalRequest(request) else { throw PortcullisError.urlUnfit }
         var content = content
-        var machine = machine(for: request)
+        var machine = driver.machine(for: request)
         machine.requiresProof = condition == .proof
         var tries = 0
         var redirects = 0
         while true {
-            let proven = await prove(canonical, content, &machine)
+            let proven = await driver.prove(canonical, content, &machine)
             if condition == .proof, case .none(let absence) = proven.proof {
                 let step = machine.remained(without: absence, now: configuration.clock.now)
-                guard try await waits(for: step, &machine) else {
+                guard try await driver.waits(for: step, &machine) else {
                     throw PortcullisError.proofUnavailable(absence)
                 }
                 continue
             }
             tries += 1
             try content.checkUnchanged()
-            let sent = try await transport.send(
-                proven.request,
-                content: content.content,
-                delegate: delegate
-            )
+            let sent = try await send(proven.request, content.content, delegate, isDownload)
             proven.lease?.end()
-            keepCookies(of: sent.response, sent.source, to: proven.request, canonical)
+            driver.keepCookies(of: sent.response, sent.source, to: proven.request, canonical)
             if redirects < configuration.limits.redirects,
                 let redirect = Redirect(sent.response, to: canonical),
                 let next = CanonicalRequest(redirect.request)
             {
-                await keepChallenge(of: sent.response, sent.source, to: canonical)
+                await driver.keepChallenge(of: sent.response, sent.source, to: canonical)
                 redirects += 1
                 canonical = next
                 if !redirect.keepsContent { content = .none }
-                machine = self.machine(for: request, machine.patience)
+                machine = driver.machine(for: request, machine.patience)
                 machine.requiresProof = condition == .proof
             } else {
-                let facts = facts(of: sent.response, sent.source, to: canonical)
-                let step = await settle(facts, proven, canonical, &machine)
-                await keepChallenge(of: sent.response, sent.source, to: canonical)
-                guard try await waits(for: step, &machine) else {
+                let facts = driver.facts(of: sent.response, sent.source, to: canonical)
+                let step = await driver.settle(facts, proven, canonical, &machine)
+                await driver.keepChallenge(of: sent.response, sent.source, to: canonical)
+                guard try await driver.waits(for: step, &machine) else {
                     let response = ProvenResponse(
                         response: sent.response,
                         to: proven,
@@ -187,5 +183,22 @@ extension PortcullisSession {
             // What is left of a short answer is read, so that its connection can be used again.
             _ = try? await sent.content.collected(atMost: ProblemDocument.bytesMax)
         }
+    }
+
+    private func send(
+        _ request: URLRequest,
+        _ content: RequestContent,
+        _ delegate: (any URLSessionTaskDelegate)?,
+        _ isDownload: Bool
+    ) async throws -> TransportAnswer {
+        guard isDownload else {
+            return try await driver.transport.send(request, content: content, delegate: delegate)
+        }
+        return try await driver.transport.download(
+            request,
+            content: content,
+            delegate: delegate,
+            atMost: configuration.limits.downloadBytes
+        )
     }
 }

@@ -52,9 +52,9 @@ extension PortcullisSession {
         _ signed: SignedRequest,
         after response: HTTPURLResponse
     ) async throws -> SignedRequest? {
-        var machine = machine(goingOnWith: signed)
-        let step = await step(after: response, to: signed, &machine)
-        guard try await waits(for: step, &machine) else { return nil }
+        var machine = driver.machine(goingOnWith: signed)
+        let step = await driver.step(after: response, to: signed, &machine)
+        guard try await driver.waits(for: step, &machine) else { return nil }
         try signed.content.checkUnchanged()
         let attached = signed.request.httpBody != nil || signed.request.httpBodyStream != nil
         return await self.signed(signed.canonical, signed.content, &machine, attached: attached)
@@ -65,39 +65,8 @@ extension PortcullisSession {
     ///
     /// Hand an answer either in here or to ``signAgain(_:after:)``, which learns the same.
     public func learn(from response: HTTPURLResponse, to signed: SignedRequest) async {
-        var machine = machine(goingOnWith: signed)
-        _ = await step(after: response, to: signed, &machine)
-    }
-
-    /// The life of a request that was signed here, or in an earlier process.
-    private func machine(goingOnWith signed: SignedRequest) -> RequestMachine {
-        let limits = configuration.limits
-        let timeout = signed.canonical.request.timeoutInterval
-        return RequestMachine(
-            limits: limits,
-            usesSessions: usesSessions,
-            patience: signed.patience ?? Patience(limits, timeout: timeout),
-            progress: signed.progress
-        )
-    }
-
-    private func step(
-        after response: HTTPURLResponse,
-        to signed: SignedRequest,
-        _ machine: inout RequestMachine
-    ) async -> RequestMachine.Step {
-        keepCookies(of: response, .network, to: signed.request, signed.canonical)
-        let proven = ProvenRequest(
-            request: signed.request,
-            proof: signed.proof,
-            deviceToken: signed.deviceToken,
-            session: signed.session
-        )
-        let facts = facts(of: response, .network, to: signed.canonical)
-        let step = await settle(facts, proven, signed.canonical, &machine)
-        // After the effects, which may forget the older ones.
-        await keepChallenge(of: response, .network, to: signed.canonical)
-        return step
+        var machine = driver.machine(goingOnWith: signed)
+        _ = await driver.step(after: response, to: signed, &machine)
     }
 
     /// Signs the handshake of a WebSocket and makes a task of it, which is not yet resumed.
@@ -132,7 +101,7 @@ extension PortcullisSession {
         guard let canonical = CanonicalRequest(request, isHandshake: isHandshake) else {
             throw PortcullisError.urlUnfit
         }
-        var machine = machine(for: request)
+        var machine = driver.machine(for: request)
         return await signed(canonical, content, &machine, attached: attached)
     }
 
@@ -142,10 +111,10 @@ extension PortcullisSession {
         _ machine: inout RequestMachine,
         attached: Bool
     ) async -> SignedRequest {
-        let proven = await prove(canonical, content, &machine)
+        let proven = await driver.prove(canonical, content, &machine)
         proven.lease?.end()
         var request = proven.request
-        if isOwn(canonical.url),
+        if driver.isOwn(canonical.url),
             request.cachePolicy != .reloadIgnoringLocalAndRemoteCacheData
         {
             request.cachePolicy = .reloadIgnoringLocalCacheData

@@ -4,9 +4,9 @@ import RequestBinding
 /// Sends requests through a gateway, each with the proof that its route asks.
 ///
 /// ```swift
-/// guard let endpoints = URL(string: "https://api.example.com/.well-known/app-attest") else { … }
+/// guard let gateway = URL(string: "https://api.example.com") else { … }
 /// let session = PortcullisSession(
-///     PortcullisConfiguration(endpoints: endpoints),
+///     PortcullisConfiguration(gateway: gateway),
 ///     service: AppAttestService(),
 ///     store: KeychainEnrolmentStore()
 /// )
@@ -19,16 +19,11 @@ import RequestBinding
 /// why it carried nothing.
 public final class PortcullisSession: Sendable {
     let configuration: PortcullisConfiguration
-    let transport: any HTTPTransport
-    let routes: RouteBook
-    /// `nil` where no plan is fetched and nothing of routes is kept.
-    let plans: PlanSource?
-    let prover: Prover
-    let hub: EventHub
-    /// Whether sessions are opened. Never where others can read the secret: over plain HTTP, unless
-    /// the gateway is on this machine.
-    let usesSessions: Bool
-    private let origins: Set<CanonicalRequest.Origin>
+    let driver: RequestDriver
+
+    private var hub: EventHub { driver.hub }
+    private var prover: Prover { driver.prover }
+    private var plans: PlanSource? { driver.plans }
 
     /// A session with a gateway.
     ///
@@ -45,22 +40,12 @@ public final class PortcullisSession: Sendable {
         transport: any HTTPTransport = URLSessionTransport()
     ) {
         self.configuration = configuration
-        self.transport = transport
-        hub = EventHub(configuration.log)
-        routes = RouteBook(configuration)
-        let calls = GatewayCalls(configuration, transport: transport)
-        plans = PlanSource(configuration, calls, routes, hub)
-        prover = Prover(
+        driver = RequestDriver(
             configuration,
             service: service,
             store: store.scoped(to: configuration.endpoints),
-            transport: transport,
-            events: hub
+            transport: transport
         )
-        let urls = [configuration.endpoints] + configuration.origins
-        origins = Set(urls.compactMap(CanonicalRequest.Origin.init))
-        let gateway = CanonicalRequest.Origin(configuration.endpoints)
-        usesSessions = configuration.usesSessions && gateway?.keepsSecrets == true
     }
 
     deinit { hub.end() }
@@ -79,7 +64,7 @@ public final class PortcullisSession: Sendable {
         case .key: break
         }
         await plans?.prepare(within: configuration.limits.planWait.seconds) { false }
-        if usesSessions, routes.takesSessions { _ = await prover.openSession() }
+        if driver.usesSessions, driver.routes.takesSessions { _ = await prover.openSession() }
         await prover.challenges.fill()
         return nil
     }
@@ -139,10 +124,5 @@ public final class PortcullisSession: Sendable {
         await prover.sessions.reset()
         await plans?.close()
         hub.end()
-    }
-
-    /// Whether a URL is one of the gateway's.
-    func isOwn(_ url: URL) -> Bool {
-        CanonicalRequest.Origin(url).map(origins.contains) ?? false
     }
 }

@@ -144,7 +144,7 @@ final class ClientStand {
         _ change: (inout PortcullisConfiguration) throws -> Void = { _ in }
     ) throws -> PortcullisSession {
         var configuration = PortcullisConfiguration(endpoints: try url(Self.endpoints))
-        configuration.assumed = SigningRequirement()
+        configuration.defaultRequirement = SigningRequirement()
         configuration.routeMemory = .none
         configuration.clock = clock
         configuration.limits.proofWait = .seconds(30)

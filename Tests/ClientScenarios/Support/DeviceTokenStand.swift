@@ -69,7 +69,7 @@ final class DeviceTokenStand {
     ) throws -> PortcullisSession {
         let plan = try SigningPlan(json: stand.gateway.plan())
         return try stand.app {
-            $0.assumed = nil
+            $0.defaultRequirement = nil
             $0.plan = plan
             $0.deviceTokens = tokens
             try change(&$0)

@@ -34,7 +34,7 @@ struct Bench {
         _ change: (inout PortcullisConfiguration) -> Void = { _ in }
     ) throws -> PortcullisSession {
         var configuration = PortcullisConfiguration(endpoints: try url(FakeGateway.endpoints))
-        configuration.assumed = SigningRequirement()
+        configuration.defaultRequirement = SigningRequirement()
         configuration.routeMemory = .none
         configuration.clock = clock
         configuration.random = { 0.5 }

@@ -6,6 +6,8 @@ enum Held {
         "Sources/base/Cryptography/ECPrivateKey.swift": "keys that nobody changes any more",
         "Sources/base/Signatures/OpenSSL/OpenSSLCertificate.swift": "an X509 that never changes",
         "Sources/client/PortcullisClient/Guarded.swift": "reached under its lock only",
+        "Sources/client/PortcullisClient/Sending/URLSessionTransport.swift":
+            "a subclass of OperationQueue without state",
         "Sources/gateway/Gateway/ControlPlane.swift":
             "reached on its queue only, which every access checks",
         "Sources/gateway/Gateway/GatewayServer.swift":

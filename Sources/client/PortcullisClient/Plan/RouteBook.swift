@@ -1,6 +1,6 @@
 import Foundation
 
-/// What each route asks: by what was learned, else by the plan, else by what the app assumes.
+/// What each route asks: by what was learned, else by the plan, else by the app's default.
 final class RouteBook: Sendable {
     /// What is known of a request's route.
     enum Knowledge: Hashable, Sendable {
@@ -19,7 +19,7 @@ final class RouteBook: Sendable {
     private let planned: Guarded<Planned>
     /// The last place in that order. Those of a file come before.
     private let lastOrder = Guarded(RouteFile.newerOrder)
-    private let assumed: SigningRequirement?
+    private let defaultRequirement: SigningRequirement?
     private let learned: Guarded<LearnedRoutes>
     /// Routes where a counter came too late, and until when they count as strict.
     private let strict = Guarded<[LearnedRoutes.Route: Date]>([:])
@@ -32,7 +32,7 @@ final class RouteBook: Sendable {
 
     init(_ configuration: PortcullisConfiguration) {
         planned = Guarded(Planned(plan: configuration.plan))
-        assumed = configuration.assumed
+        defaultRequirement = configuration.defaultRequirement
         clock = configuration.clock
         limit = configuration.limits.routesLearned
         learned = Guarded(LearnedRoutes(limit: limit))
@@ -83,7 +83,7 @@ final class RouteBook: Sendable {
         case .off: return .asksNothing
         case .silent:
             if let entry { return knowledge(of: entry) }
-            return assumed.map(Knowledge.asks) ?? .unknown
+            return defaultRequirement.map(Knowledge.asks) ?? .unknown
         }
     }
 

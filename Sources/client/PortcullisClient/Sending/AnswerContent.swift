@@ -6,9 +6,23 @@ public struct AnswerContent: AsyncSequence, Sendable {
     public typealias Element = Data
 
     private let next: @Sendable () async throws -> Data?
+    /// The file that it went into as it came; `nil` where it waits to be read.
+    private let file: (@Sendable () async throws -> URL)?
 
     /// Content that a closure hands out piece by piece, `nil` at its end.
-    public init(next: @escaping @Sendable () async throws -> Data?) { self.next = next }
+    public init(next: @escaping @Sendable () async throws -> Data?) {
+        (self.next, file) = (next, nil)
+    }
+
+    /// Content that went into a file as it came.
+    ///
+    /// - file: hands the file over once all of it has come.
+    init(
+        next: @escaping @Sendable () async throws -> Data?,
+        file: @escaping @Sendable () async throws -> URL
+    ) {
+        (self.next, self.file) = (next, file)
+    }
 
     /// Begins to read.
     public func makeAsyncIterator() -> Iterator { Iterator(next: next) }
@@ -40,6 +54,7 @@ extension AnswerContent {
     /// - Throws: as ``collected(atMost:)``; ``PortcullisError/contentUnreadable`` where the file
     ///   can't be written.
     func saved(atMost limit: Int) async throws -> URL {
+        if let file { return try await file() }
         let work = BlockingWork()
         let file = try await work.step { try TemporaryFile() }
         var count = 0

@@ -45,6 +45,25 @@ public protocol HTTPTransport: Sendable {
         content: RequestContent,
         delegate: (any URLSessionTaskDelegate)?
     ) async throws -> TransportAnswer
+
+    /// The same for an answer that goes into a file, piece by piece.
+    ///
+    /// A transport that can't pause what it receives writes the pieces itself as they come, so that
+    /// a slow disk slows the server down. Any other one has nothing to do here.
+    ///
+    /// - Parameters:
+    ///   - request: as for ``send(_:content:)``.
+    ///   - content: the content.
+    ///   - delegate: as for ``send(_:content:delegate:)``.
+    ///   - limit: the most bytes that the file may have.
+    /// - Returns: the head, and the content as it comes.
+    /// - Throws: what kept the request from being answered.
+    func download(
+        _ request: URLRequest,
+        content: RequestContent,
+        delegate: (any URLSessionTaskDelegate)?,
+        atMost limit: Int
+    ) async throws -> TransportAnswer
 }
 
 extension HTTPTransport {
@@ -64,5 +83,15 @@ extension HTTPTransport {
         delegate: (any URLSessionTaskDelegate)?
     ) async throws -> TransportAnswer {
         try await send(request, content: content)
+    }
+
+    /// Sends it as any other request.
+    public func download(
+        _ request: URLRequest,
+        content: RequestContent,
+        delegate: (any URLSessionTaskDelegate)?,
+        atMost limit: Int
+    ) async throws -> TransportAnswer {
+        try await send(request, content: content, delegate: delegate)
     }
 }

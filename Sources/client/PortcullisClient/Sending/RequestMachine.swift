@@ -6,7 +6,7 @@ import RequestBinding
 /// ```
 /// began ──▶ with proof or without ──▶ answered ──▶ deliver
 ///   ▲                                    │
-///   └──────────────── again ─────────────┘   at most `tries` times
+///   └──────────────── again ─────────────┘   at most `maximumAttempts` times
 /// ```
 ///
 /// A request that is sent without proof to ask what its route signs takes nothing from the tries,
@@ -187,7 +187,7 @@ struct RequestMachine: Sendable {
 
     /// With one try, a request can still ask, once, before it.
     private var mayRepeat: Bool {
-        let tries = limits.tries
+        let tries = limits.maximumAttempts
         return progress.tries < tries && progress.questions < max(tries, 2)
             && progress.unfinished < Self.unfinishedMax
     }

@@ -1,7 +1,7 @@
 import Foundation
 
 /// A file of this process that is deleted when nobody has it any more, unless it was handed over.
-final class TemporaryFile: Sendable {
+final class TemporaryFile: AnswerSink {
     private enum State {
         case written(FileHandle)
         case ended
@@ -11,6 +11,9 @@ final class TemporaryFile: Sendable {
 
     let url: URL
     private let state: Guarded<State>
+
+    /// How much is read at a time.
+    private static let pieceBytes = 256 << 10
 
     init() throws {
         let name = "portcullis-\(UUID().uuidString)"
@@ -38,6 +41,18 @@ final class TemporaryFile: Sendable {
             try state.withLock { state in
                 if case .written(let handle) = state { try handle.write(contentsOf: piece) }
             }
+        } catch {
+            throw PortcullisError.contentUnreadable
+        }
+    }
+
+    /// What was written from a place on: at most ``pieceBytes``, none at the end.
+    func piece(at offset: Int) throws -> Data {
+        do {
+            let handle = try FileHandle(forReadingFrom: url)
+            defer { try? handle.close() }
+            try handle.seek(toOffset: UInt64(offset))
+            return try handle.read(upToCount: Self.pieceBytes) ?? Data()
         } catch {
             throw PortcullisError.contentUnreadable
         }

@@ -14,25 +14,26 @@ extension TransportDelegate {
         totalBytesSent: Int64,
         totalBytesExpectedToSend: Int64
     ) {
-        #if canImport(FoundationNetworking)
-            delegate(of: task)?
-                .urlSession(
+        guard let delegate = delegate(of: task) else { return }
+        forward {
+            #if canImport(FoundationNetworking)
+                delegate.urlSession(
                     session,
                     task: task,
                     didSendBodyData: bytesSent,
                     totalBytesSent: totalBytesSent,
                     totalBytesExpectedToSend: totalBytesExpectedToSend
                 )
-        #else
-            delegate(of: task)?
-                .urlSession?(
+            #else
+                delegate.urlSession?(
                     session,
                     task: task,
                     didSendBodyData: bytesSent,
                     totalBytesSent: totalBytesSent,
                     totalBytesExpectedToSend: totalBytesExpectedToSend
                 )
-        #endif
+            #endif
+        }
     }
 
     #if !canImport(FoundationNetworking)

@@ -1,3 +1,4 @@
+import Dispatch
 import Foundation
 
 #if canImport(FoundationNetworking)
@@ -6,8 +7,9 @@ import Foundation
 
 /// Hears what a URLSession does, and tells the exchange that it is about.
 final class TransportDelegate: NSObject, URLSessionDataDelegate {
-    let bytesMax: Int
     private let authentication: URLSessionTransport.Authentication?
+    /// Where the app's delegates are called; `nil` for where this one is.
+    private let forwarding: DispatchQueue?
     private struct Watched {
         let exchange: TransportExchange
         /// The app's.
@@ -17,8 +19,13 @@ final class TransportDelegate: NSObject, URLSessionDataDelegate {
     /// By the number that URLSession gives each task.
     private let exchanges = Guarded<[Int: Watched]>([:])
 
-    init(bytesMax: Int, authentication: URLSessionTransport.Authentication?) {
-        (self.bytesMax, self.authentication) = (bytesMax, authentication)
+    init(_ authentication: URLSessionTransport.Authentication?, forwarding: DispatchQueue? = nil) {
+        (self.authentication, self.forwarding) = (authentication, forwarding)
+    }
+
+    /// Calls the app's delegate, where it may do as it likes.
+    func forward(_ call: @escaping @Sendable () -> Void) {
+        if let forwarding { forwarding.async(execute: call) } else { call() }
     }
 
     func add(
@@ -90,11 +97,14 @@ final class TransportDelegate: NSObject, URLSessionDataDelegate {
         let number = task.taskIdentifier
         let watched = exchanges.withLock { $0.removeValue(forKey: number) }
         watched?.exchange.end(error.map(Result.failure) ?? .success(()))
-        #if canImport(FoundationNetworking)
-            watched?.delegate?.urlSession(session, task: task, didCompleteWithError: error)
-        #else
-            watched?.delegate?.urlSession?(session, task: task, didCompleteWithError: error)
-        #endif
+        guard let delegate = watched?.delegate else { return }
+        forward {
+            #if canImport(FoundationNetworking)
+                delegate.urlSession(session, task: task, didCompleteWithError: error)
+            #else
+                delegate.urlSession?(session, task: task, didCompleteWithError: error)
+            #endif
+        }
     }
 
     /// Hears of every challenge: without a method for those of the session, they come here too.
@@ -109,7 +119,8 @@ final class TransportDelegate: NSObject, URLSessionDataDelegate {
             // Told to do what is usual, it lets a 401 for `Basic` hang. The answer is there.
             if authentication == nil {
                 exchange(task)?.end(.success(()))
-                return completionHandler(.rejectProtectionSpace, nil)
+                // It cancels the task, which waits for the queue on which a download is written.
+                return forward { completionHandler(.rejectProtectionSpace, nil) }
             }
         #else
             if answersItself(challenge, of: task, session, completionHandler) { return }

@@ -19,15 +19,29 @@ final class TransportExchange: Sendable {
         var ending: Result<Void, any Error>?
     }
 
+    /// What takes the content, and the most bytes that it takes.
+    struct Sink: Sendable {
+        let target: any AnswerSink
+        let bytesMax: Int
+    }
+
     private let task: any TransportTask
+    /// The most bytes that wait to be read.
     private let bytesMax: Int
+    /// Where the content of a good answer goes as it comes; `nil` where it waits to be read.
+    private let sink: Sink?
     private let state = Guarded(State())
 
     /// Above this many unread bytes receiving pauses, and goes on at half of it.
     private static let pauseBytes = 1 << 20
 
-    init(task: any TransportTask, bytesMax: Int) {
-        (self.task, self.bytesMax) = (task, bytesMax)
+    init(task: any TransportTask, bytesMax: Int, sink: Sink? = nil) {
+        (self.task, self.bytesMax, self.sink) = (task, bytesMax, sink)
+    }
+
+    /// Whether the content of an answer goes into the sink. A redirect or a refusal is read.
+    func isSunk(_ response: HTTPURLResponse) -> Bool {
+        sink != nil && (200..<300).contains(response.statusCode)
     }
 
     // MARK: Who waits
@@ -94,6 +108,9 @@ final class TransportExchange: Sendable {
 
     func received(_ data: Data) {
         guard !data.isEmpty else { return }
+        if let sink, let response = state.withLock({ $0.response }), isSunk(response) {
+            return write(data, into: sink)
+        }
         enum Step {
             case hand(CheckedContinuation<Data?, any Error>)
             case tell(TaskPace.Pace?)
@@ -114,11 +131,27 @@ final class TransportExchange: Sendable {
         switch step {
         case .hand(let waiting): waiting.resume(returning: data)
         case .tell(let pace): tell(pace)
-        case .fail:
-            end(.failure(PortcullisError.answerTooLarge))
-            task.cancel()
+        case .fail: fail(.answerTooLarge)
         case .nothing: break
         }
+    }
+
+    /// Returns once a piece is written: until then nothing more is received.
+    private func write(_ data: Data, into sink: Sink) {
+        let isFit: Bool? = state.withLock { state in
+            guard state.ending == nil else { return nil }
+            state.bytes += data.count
+            return state.bytes <= sink.bytesMax
+        }
+        guard let isFit else { return }
+        guard isFit else { return fail(.answerTooLarge) }
+        do { try sink.target.append(data) } catch { fail(.contentUnreadable) }
+    }
+
+    private func fail(_ error: PortcullisError) {
+        end(.failure(error))
+        // Not here: on Linux it waits for the queue on which a sink is written.
+        Task { [task] in task.cancel() }
     }
 
     /// Tells the task its pace, and what is wanted meanwhile.
@@ -152,6 +185,12 @@ final class TransportExchange: Sendable {
         }
         piece?.resume(with: ending.map { nil })
     }
+}
+
+/// Where the content of an answer goes as it comes.
+protocol AnswerSink: Sendable {
+    /// Takes a piece, and returns when it has it.
+    func append(_ piece: Data) throws
 }
 
 /// What an exchange asks of its task.

@@ -1,4 +1,5 @@
 #if canImport(FoundationNetworking)
+    import Dispatch
     import Foundation
     public import FoundationNetworking
 #else
@@ -14,9 +15,23 @@ public final class URLSessionTransport: HTTPTransport {
             URLSession.AuthChallengeDisposition, URLCredential?
         )
 
-    private let session: URLSession
-    private let delegate: TransportDelegate
+    /// A URLSession, and the delegate that it calls.
+    private struct Line: Sendable {
+        let session: URLSession
+        let delegate: TransportDelegate
+    }
+
+    private let line: Line
+    /// The most bytes of an answer that wait to be read.
+    private let bufferedBytes: Int
     private let jar: CookieJar
+    #if canImport(FoundationNetworking)
+        private let authentication: Authentication?
+        /// For downloads, once there is one.
+        private let downloads = Guarded<Line?>(nil)
+    #endif
+
+    private var session: URLSession { line.session }
 
     /// A transport.
     ///
@@ -25,7 +40,7 @@ public final class URLSessionTransport: HTTPTransport {
     ///     ``PortcullisSession/sign(_:fromFile:)`` with a session of yours.
     ///   - bufferedBytes: the most bytes of an answer that wait to be read. On Apple's systems
     ///     receiving pauses long before. On Linux it can't pause, and an answer that comes faster
-    ///     than it is read fails there.
+    ///     than it is read fails there, but for downloads, which are written as they come.
     ///   - authentication: answers challenges, for pinning and client certificates; `nil` leaves
     ///     them to the system.
     public init(
@@ -33,19 +48,33 @@ public final class URLSessionTransport: HTTPTransport {
         bufferedBytes: Int = 64 << 20,
         authentication: Authentication? = nil
     ) {
-        delegate = TransportDelegate(bytesMax: bufferedBytes, authentication: authentication)
+        self.bufferedBytes = bufferedBytes
         jar = CookieJar(configuration)
         #if canImport(FoundationNetworking)
             // With a storage it sends and keeps cookies whatever `httpShouldHandleCookies` says, in
             // place of the request's own. So that is done here.
             let configuration = configuration.copy() as? URLSessionConfiguration ?? configuration
             configuration.httpCookieStorage = nil
+            self.authentication = authentication
         #endif
-        session = URLSession(configuration: configuration, delegate: delegate, delegateQueue: nil)
+        let delegate = TransportDelegate(authentication)
+        line = Line(
+            session: URLSession(
+                configuration: configuration,
+                delegate: delegate,
+                delegateQueue: nil
+            ),
+            delegate: delegate
+        )
     }
 
     /// A URLSession holds its delegate until it is invalidated.
-    deinit { session.finishTasksAndInvalidate() }
+    deinit {
+        session.finishTasksAndInvalidate()
+        #if canImport(FoundationNetworking)
+            downloads.withLock { $0 }?.session.finishTasksAndInvalidate()
+        #endif
+    }
 
     /// Adds the fields of the configuration.
     public func prepared(_ request: URLRequest) -> URLRequest {
@@ -81,8 +110,19 @@ public final class URLSessionTransport: HTTPTransport {
     public func send(
         _ request: URLRequest,
         content: RequestContent,
-        delegate watching: (any URLSessionTaskDelegate)?
+        delegate: (any URLSessionTaskDelegate)?
     ) async throws -> TransportAnswer {
+        try await send(request, content, delegate, by: line)
+    }
+
+    private func send(
+        _ request: URLRequest,
+        _ content: RequestContent,
+        _ watching: (any URLSessionTaskDelegate)?,
+        by line: Line,
+        into sink: TransportExchange.Sink? = nil
+    ) async throws -> TransportAnswer {
+        let session = line.session
         #if canImport(FoundationNetworking)
             var request = request
             if request.httpShouldHandleCookies, request.value(forHTTPHeaderField: "Cookie") == nil {
@@ -96,8 +136,8 @@ public final class URLSessionTransport: HTTPTransport {
             case .data(let data): session.uploadTask(with: request, from: data)
             case .file(let url): session.uploadTask(with: request, fromFile: url)
             }
-        let exchange = TransportExchange(task: task, bytesMax: delegate.bytesMax)
-        delegate.add(exchange, of: task, watching)
+        let exchange = TransportExchange(task: task, bytesMax: bufferedBytes, sink: sink)
+        line.delegate.add(exchange, of: task, watching)
         #if !canImport(FoundationNetworking)
             watching?.urlSession?(session, didCreateTask: task)
         #endif
@@ -114,10 +154,14 @@ public final class URLSessionTransport: HTTPTransport {
                 }
             #endif
             // The answer keeps the session alive until it was read.
-            let reading = TransportReading(exchange, transport: self)
+            let file = exchange.isSunk(response) ? sink?.target as? TemporaryFile : nil
+            let reading = TransportReading(exchange, file, transport: self)
+            let next: @Sendable () async throws -> Data? = { try await reading.next() }
             return TransportAnswer(
                 response: response,
-                content: AnswerContent { try await reading.next() },
+                content: file == nil
+                    ? AnswerContent(next: next)
+                    : AnswerContent(next: next) { try await reading.whole() },
                 source: source
             )
         } onCancel: {
@@ -126,18 +170,96 @@ public final class URLSessionTransport: HTTPTransport {
     }
 }
 
-/// Reads an exchange's content, and ends the exchange when nobody reads any more.
+#if canImport(FoundationNetworking)
+    extension URLSessionTransport {
+        /// Sends a request, and writes the content of a good answer into a temporary file as it
+        /// comes. Nothing more is received while a piece is written.
+        public func download(
+            _ request: URLRequest,
+            content: RequestContent,
+            delegate: (any URLSessionTaskDelegate)?,
+            atMost limit: Int
+        ) async throws -> TransportAnswer {
+            let file = try await BlockingWork().step { try TemporaryFile() }
+            return try await download(request, content, delegate, into: file, atMost: limit)
+        }
+
+        func download(
+            _ request: URLRequest,
+            _ content: RequestContent,
+            _ delegate: (any URLSessionTaskDelegate)? = nil,
+            into target: any AnswerSink,
+            atMost limit: Int
+        ) async throws -> TransportAnswer {
+            let sink = TransportExchange.Sink(target: target, bytesMax: limit)
+            return try await send(request, content, delegate, by: downloadLine, into: sink)
+        }
+
+        /// Foundation receives for all URLSessions on one queue, and hands what it received to the
+        /// queue of the delegate, where it piles up. This one calls the delegate at once instead,
+        /// so that receiving waits for the disk. It keeps no cache, which would collect the content.
+        private var downloadLine: Line {
+            downloads.withLock { downloads in
+                if let downloads { return downloads }
+                let delegate = TransportDelegate(
+                    authentication,
+                    forwarding: DispatchQueue(label: "portcullis.client.downloads")
+                )
+                let configuration = session.configuration
+                configuration.urlCache = nil
+                let made = Line(
+                    session: URLSession(
+                        configuration: configuration,
+                        delegate: delegate,
+                        delegateQueue: ImmediateQueue()
+                    ),
+                    delegate: delegate
+                )
+                downloads = made
+                return made
+            }
+        }
+    }
+
+    /// Calls at once what it is to call later.
+    ///
+    /// `@unchecked Sendable`: it adds no state to that of `OperationQueue`.
+    private final class ImmediateQueue: OperationQueue, @unchecked Sendable {
+        override func addOperation(_ block: @escaping @Sendable () -> Void) { block() }
+    }
+#endif
+
+/// Reads an exchange's content, and ends the exchange when it is dropped.
 private final class TransportReading: Sendable {
     private let exchange: TransportExchange
+    /// Where the content goes, and how much of it was read from there; `nil` where it goes nowhere.
+    private let file: TemporaryFile?
+    private let offset = Guarded(0)
     private let transport: URLSessionTransport
 
-    init(_ exchange: TransportExchange, transport: URLSessionTransport) {
-        (self.exchange, self.transport) = (exchange, transport)
+    init(_ exchange: TransportExchange, _ file: TemporaryFile?, transport: URLSessionTransport) {
+        (self.exchange, self.file, self.transport) = (exchange, file, transport)
     }
 
     deinit { exchange.cancel() }
 
     func next() async throws -> Data? {
+        if let piece = try await received() { return piece }
+        guard let file else { return nil }
+        let start = offset.withLock { $0 }
+        let piece = try await BlockingWork().step { try file.piece(at: start) }
+        offset.withLock { $0 = start + piece.count }
+        return piece.isEmpty ? nil : piece
+    }
+
+    /// The file, once all of the content is in it.
+    func whole() async throws -> URL {
+        guard try await received() == nil, let file else { throw PortcullisError.contentUnreadable }
+        return try file.handOver()
+    }
+
+    /// The next piece that waits to be read. With a file that is none, at the end.
+    private func received() async throws -> Data? {
         try await withTaskCancellationHandler {
             try await exchange.piece()
         } onCancel: { [exchange] in

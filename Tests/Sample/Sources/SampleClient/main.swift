@@ -7,7 +7,7 @@ guard let gateway = URL(string: CommandLine.arguments[1]) else { fatalError("no 
 let folder = CommandLine.arguments[2]
 let pem = try String(contentsOfFile: folder + "/test-authority.pem", encoding: .utf8)
 let session = PortcullisSession(
-    PortcullisConfiguration(endpoints: gateway.appending(path: ".well-known/app-attest")),
+    PortcullisConfiguration(gateway: gateway),
     service: try SoftwareAttestationService(
         appID: "ABCDE12345.com.example.shop",
         authority: TestAuthority(pem: pem),

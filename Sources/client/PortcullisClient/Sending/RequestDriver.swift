@@ -4,13 +4,92 @@ import Foundation
     import FoundationNetworking
 #endif
 
-// What sending and signing share: a proof for a request, and what is done because of an answer.
-extension PortcullisSession {
+/// Drives ``RequestMachine`` for requests that are sent or signed here: has each of them proven,
+/// and does what its answers ask for.
+struct RequestDriver: Sendable {
+    let configuration: PortcullisConfiguration
+    let transport: any HTTPTransport
+    let routes: RouteBook
+    /// `nil` where no plan is fetched and nothing of routes is kept.
+    let plans: PlanSource?
+    let prover: Prover
+    let hub: EventHub
+    /// Whether sessions are opened. Never where others can read the secret: over plain HTTP, unless
+    /// the gateway is on this machine.
+    let usesSessions: Bool
+    private let origins: Set<CanonicalRequest.Origin>
+
+    /// - Parameters:
+    ///   - configuration: which gateway, and what its routes ask.
+    ///   - service: makes keys and signs.
+    ///   - store: the one for this gateway's record.
+    ///   - transport: carries requests.
+    init(
+        _ configuration: PortcullisConfiguration,
+        service: any AttestationService,
+        store: any EnrolmentStore,
+        transport: any HTTPTransport
+    ) {
+        (self.configuration, self.transport) = (configuration, transport)
+        hub = EventHub(configuration.log)
+        routes = RouteBook(configuration)
+        let calls = GatewayCalls(configuration, transport: transport)
+        plans = PlanSource(configuration, calls, routes, hub)
+        prover = Prover(
+            configuration,
+            service: service,
+            store: store,
+            transport: transport,
+            events: hub
+        )
+        let urls = [configuration.endpoints] + configuration.origins
+        origins = Set(urls.compactMap(CanonicalRequest.Origin.init))
+        let gateway = CanonicalRequest.Origin(configuration.endpoints)
+        usesSessions = configuration.usesSessions && gateway?.keepsSecrets == true
+    }
+
+    /// Whether a URL is one of the gateway's.
+    func isOwn(_ url: URL) -> Bool {
+        CanonicalRequest.Origin(url).map(origins.contains) ?? false
+    }
+
     /// The life of a request; of the rest of it, after a redirect.
     func machine(for request: URLRequest, _ patience: Patience? = nil) -> RequestMachine {
         let limits = configuration.limits
         let patience = patience ?? Patience(limits, timeout: request.timeoutInterval)
         return RequestMachine(limits: limits, usesSessions: usesSessions, patience: patience)
+    }
+
+    /// The life of a request that was signed here, or in an earlier process.
+    func machine(goingOnWith signed: SignedRequest) -> RequestMachine {
+        let limits = configuration.limits
+        let timeout = signed.canonical.request.timeoutInterval
+        return RequestMachine(
+            limits: limits,
+            usesSessions: usesSessions,
+            patience: signed.patience ?? Patience(limits, timeout: timeout),
+            progress: signed.progress
+        )
+    }
+
+    /// Learns from the answer to a request that something else has sent.
+    func step(
+        after response: HTTPURLResponse,
+        to signed: SignedRequest,
+        _ machine: inout RequestMachine
+    ) async -> RequestMachine.Step {
+        keepCookies(of: response, .network, to: signed.request, signed.canonical)
+        let proven = ProvenRequest(
+            request: signed.request,
+            proof: signed.proof,
+            deviceToken: signed.deviceToken,
+            session: signed.session
+        )
+        let facts = facts(of: response, .network, to: signed.canonical)
+        let step = await settle(facts, proven, signed.canonical, &machine)
+        // After the effects, which may forget the older ones.
+        await keepChallenge(of: response, .network, to: signed.canonical)
+        return step
     }
 
     /// The request with what it is to carry, as far as that can be had.
