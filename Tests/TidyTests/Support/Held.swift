@@ -48,9 +48,6 @@ enum Held {
             "counters of Telemetry and Services, HTTPWire's scratch, and lists of pools and bytes",
     ]
 
-    /// Types that are larger than others may be, with the lines that they have: these only fall.
-    static let largeTypes = ["PortcullisClient/PortcullisSession": 821]
-
     /// Parts without I/O, clock or lock (Sources/docs/architecture.md, "Invariants").
     static let pureTargets: Set<String> = [
         "AppAttest", "AppleServices", "ByteCoding", "DeviceKey", "HTTP2Wire", "HTTPWire",

@@ -17,7 +17,7 @@ enum SizeCheck {
         }
         return types.sorted { $0.key < $1.key }.compactMap { name, files in
             let count = files.reduce(0) { $0 + lineCount($1) }
-            guard count > Held.largeTypes[name] ?? typeLinesMax else { return nil }
+            guard count > typeLinesMax else { return nil }
             let text = "\(name) has \(count) lines in all its files, \(typeLinesMax) at most"
             return files[0].finding(0, text + "; have parts of its state own themselves")
         }
