@@ -18,12 +18,12 @@ struct KeyEntry {
     let row: Int64
     var counters: CounterState
     let app: AppNumber
-    /// Before the point, whose 65 bytes leave no place for it after them.
+    // What is small fills the four bytes before the key, whose words begin at a multiple of eight.
     var risk: KeyRisk
-    let publicKey: P256PublicKey
     let environment: KeyEnvironment
     var standing: KeyStanding
     private var marks: Marks
+    let publicKey: P256PublicKey
 
     init(_ row: KeyRow) {
         id = row.keyID
