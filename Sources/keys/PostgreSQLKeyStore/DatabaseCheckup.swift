@@ -121,8 +121,9 @@ package struct DatabaseCheckup: Hashable, Sendable {
 }
 
 extension DatabaseConnection {
-    /// Finds out whether transactions of this connection may run in several sessions of the server,
-    /// as behind a pooler of transactions. Prepared statements, settings and LISTEN would go astray.
+    /// Finds out whether transactions of this connection may run in several sessions of the
+    /// server, as with a pooler of transactions. Prepared statements, settings and LISTEN would go
+    /// astray.
     ///
     /// A pooler at rest gives the session that was used last to whoever asks next: so another
     /// connection asks between two times that this one does.
