@@ -59,6 +59,23 @@ import Testing
         #expect(stored == keys[0])
     }
 
+    @Test func `what is asked once the store is closed is refused, and reads nothing that is gone`()
+        throws
+    {
+        let journal = try open()
+        let shelf = try #require(try journal.receiptShelf())
+        try shelf.forEachDue(at: 0) { _ in }
+        journal.close()
+        for ask in [
+            { try shelf.forEachDue(at: 0) { _ in } }, { _ = try shelf.census(at: 0) },
+            { _ = try journal.load(apps: AppNumbers()) { _ in } },
+            { _ = try journal.commit(JournalBatch(enrolments: [Self.key(1)])) },
+        ] as [() throws -> Void] {
+            let error = #expect(throws: JournalError.self) { try ask() }
+            #expect(error?.reason == .closed)
+        }
+    }
+
     @Test func `what is due is asked of active keys with a receipt alone, with their last use`()
         throws
     {

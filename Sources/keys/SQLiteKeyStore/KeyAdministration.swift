@@ -42,7 +42,7 @@ package final class KeyAdministration: KeyArchive {
     /// Ends the use of the database; objects that go do it too.
     package func close() throws(StoreProblem) {
         do {
-            try database.queue.close()
+            try database.close()
         } catch {
             throw KeyDatabase.problem(error, database.path)
         }

@@ -4,12 +4,19 @@ internal import GRDB
 internal import GRDBSQLite
 internal import KeyCatalog
 internal import KeyStore
+internal import Synchronization
 
 /// A connection to the database, with everything checked that tells whether it is ours.
 struct KeyDatabase: Sendable {
     /// The path without symbolic links.
     let path: String
     let queue: DatabaseQueue
+    private let ending = Ending()
+
+    /// Whether the connection is closed.
+    private final class Ending: Sendable {
+        let isOver = Mutex(false)
+    }
 
     /// How long a connection waits for another's transaction.
     private static let busySeconds = 5.0
@@ -180,13 +187,37 @@ struct KeyDatabase: Sendable {
         }
     }
 
+    /// Closes the connection, once nobody uses it.
+    func close() throws {
+        try ending.isOver.withLock { isOver in
+            isOver = true
+            try queue.close()
+        }
+    }
+
+    /// Does something with the connection unless it is closed: GRDB would hand SQLite one that is
+    /// gone.
+    private func use<Value>(_ body: () throws -> Value) throws(JournalError) -> Value {
+        var result: Result<Value, any Error> = .failure(
+            JournalError(.closed, "the connection is closed")
+        )
+        ending.isOver.withLock { isOver in
+            if !isOver { result = Result { try body() } }
+        }
+        do {
+            return try result.get()
+        } catch {
+            throw Self.journalError(error)
+        }
+    }
+
     /// Does something in a transaction that takes the write lock at its beginning.
     ///
     /// What begins and ends it is kept compiled: compiled again each time, as by `inTransaction`,
     /// the two statements cost as much as a commit of 64 counters does without them.
     func write<Value>(_ body: (Database) throws -> Value) throws(JournalError) -> Value {
-        do {
-            return try queue.writeWithoutTransaction { db in
+        try use {
+            try queue.writeWithoutTransaction { db in
                 try db.cachedStatement(sql: "BEGIN IMMEDIATE").execute()
                 do {
                     let value = try body(db)
@@ -199,18 +230,12 @@ struct KeyDatabase: Sendable {
                     throw error
                 }
             }
-        } catch {
-            throw Self.journalError(error)
         }
     }
 
     /// Does something on one state of the database.
     func read<Value>(_ body: (Database) throws -> Value) throws(JournalError) -> Value {
-        do {
-            return try queue.read(body)
-        } catch {
-            throw Self.journalError(error)
-        }
+        try use { try queue.read(body) }
     }
 
     /// Does something in a transaction as ``write(_:)``, for code that opens a store.

@@ -249,8 +249,8 @@ package final class SQLiteKeyJournal: KeyJournal {
     func closeConnections() {
         shelf.withLock { $0 }?.close()
         // What is open when this fails is closed by the system; nothing is lost with WAL.
-        try? reader.database.queue.close()
-        try? writer.queue.close()
+        try? reader.database.close()
+        try? writer.close()
     }
 
     /// There is no log of transactions any more that could be taken for another database's.

@@ -15,7 +15,7 @@ final class SQLiteReceiptShelf: ReceiptShelf {
     /// Ends its use: the journal is closed, and the last connection removes the log.
     func close() {
         // What is open when this fails is closed by the system; nothing is written here.
-        try? database.queue.close()
+        try? database.close()
     }
 
     func forEachDue(at now: Int64, _ body: (DueReceipt) -> Void) throws(JournalError) {

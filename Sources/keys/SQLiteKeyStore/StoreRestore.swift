@@ -55,7 +55,7 @@ package struct StoreRestore {
         let backup = try KeyDatabase(reading: file, tables: .any)
         try backup.check()
         try StoreCopy.make(of: backup, to: draft)
-        try? backup.queue.close()
+        try? backup.close()
         let new = KeyAdministration(try KeyDatabase(path: draft, creates: false))
         let last = GenerationFile.record(ofDatabase: path)?.generation
         let present = merge(into: new, last)
