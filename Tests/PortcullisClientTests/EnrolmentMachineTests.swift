@@ -84,9 +84,25 @@ import Testing
         #expect(machine.record.phase == .none)
     }
 
-    @Test(arguments: [
-        AttestationServiceError.invalidInput, .unknownSystemFailure, .featureUnsupported,
-    ])
+    @Test func `unknownSystemFailure keeps key and grant once, also in the next process`() {
+        let phase = EnrolmentRecord.Phase.generated(keyID: "k", Self.grant)
+        var machine = machine(phase)
+        let held = machine.attestFailed(.unknownSystemFailure, now: Self.start, jitter: 0)
+        #expect(held == hold(.serviceFailed(.unknownSystemFailure), 1))
+        #expect(machine.record.phase == phase)
+        let record = EnrolmentRecord(machine.record.bytes, gateway: machine.record.gateway)
+        machine = EnrolmentMachine(record, limits: PortcullisLimits())
+        #expect(machine.began(now: after(1)) == .attest(keyID: "k", Self.grant))
+        _ = machine.attestFailed(.unknownSystemFailure, now: after(1), jitter: 0)
+        #expect(machine.record.phase == .none)
+        // A new key has its own try.
+        _ = machine.keyGenerated("l")
+        _ = machine.challengeReceived(Self.grant, now: after(9))
+        _ = machine.attestFailed(.unknownSystemFailure, now: after(9), jitter: 0)
+        #expect(machine.record.phase == .generated(keyID: "l", Self.grant))
+    }
+
+    @Test(arguments: [AttestationServiceError.invalidInput, .featureUnsupported])
     func `any other failure to attest ends the key and waits`(error: AttestationServiceError) {
         var machine = machine(.generated(keyID: "k", Self.grant))
         let action = machine.attestFailed(error, now: Self.start, jitter: 0)
@@ -150,7 +166,7 @@ import Testing
         for number in 0..<3 {
             _ = machine.keyGenerated("\(number)")
             _ = machine.challengeReceived(Self.grant, now: after(Double(number)))
-            _ = machine.attestFailed(.unknownSystemFailure, now: after(Double(number)), jitter: 0)
+            _ = machine.attestFailed(.featureUnsupported, now: after(Double(number)), jitter: 0)
         }
         let back = after(-1e8)
         #expect(machine.began(now: back) == hold(.dailyCap, -1e8 + 86_400))

@@ -11,6 +11,8 @@ import RequestBinding
 /// ```
 ///
 /// * `serverUnavailable` keeps key and grant: Apple wants the same key and the same hash again.
+/// * `unknownSystemFailure` keeps them the first time: it may pass, and another key would cost
+///   another attestation.
 /// * Any other failure to attest, and a gateway that says `enrol`, ends the key. The first time in
 ///   a day a new one is made at once, later ones wait longer and longer.
 /// * A device that fails twice in a way that lasts counts as broken until one of its keys is
@@ -76,6 +78,7 @@ struct EnrolmentMachine: Sendable {
     /// The service made a key.
     mutating func keyGenerated(_ keyID: String) -> Action {
         record.phase = .generated(keyID: keyID, nil)
+        record.keyFailures = 0
         return .askChallenge(keyID: keyID)
     }
 
@@ -134,6 +137,9 @@ struct EnrolmentMachine: Sendable {
         case .invalidKey:
             record.phase = .none
             return lost(now: now, jitter: jitter)
+        case .unknownSystemFailure where record.keyFailures == 0:
+            record.keyFailures = 1
+            return stop(.serviceFailed(error), now: now, jitter: jitter)
         case .featureUnsupported, .invalidInput, .unknownSystemFailure:
             record.phase = .none
             return stop(.serviceFailed(error), now: now, jitter: jitter)

@@ -43,6 +43,8 @@ struct EnrolmentRecord: Equatable, Sendable {
     var losses: [Double] = []
     /// How many tries failed since the last one that did not.
     var failures = 0
+    /// How often the device failed to attest the key that is under way, and does not say why.
+    var keyFailures = 0
     /// How often the device failed to make or attest a key, in a way that lasts, since one of its
     /// keys was attested.
     var deviceFailures = 0
@@ -148,6 +150,7 @@ extension EnrolmentRecord {
         var counted_key: String?
         var losses: [Double]?
         var failures: Int?
+        var key_failures: Int?
         var device_failures: Int?
         var hold: Hold?
     }
@@ -168,6 +171,7 @@ extension EnrolmentRecord {
         hasContext = stored.has_context
         losses = Array((stored.losses ?? []).suffix(Self.timesMax))
         failures = min(max(stored.failures ?? 0, 0), Self.failuresMax)
+        keyFailures = min(max(stored.key_failures ?? 0, 0), Self.failuresMax)
         hold = stored.hold.flatMap(Self.hold)
         phase = Self.phase(stored)
     }
@@ -200,6 +204,7 @@ extension EnrolmentRecord {
         stored.counted_key = countedKey
         stored.losses = losses
         stored.failures = failures
+        stored.key_failures = keyFailures
         stored.device_failures = deviceFailures
         stored.hold = hold.map(Self.stored)
         let encoder = JSONEncoder()
