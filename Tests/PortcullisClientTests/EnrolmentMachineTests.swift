@@ -174,6 +174,28 @@ import Testing
         #expect(machine.began(now: after(-1e8 + 86_401)) == .generateKey)
     }
 
+    @Test func `a key that signs nothing is replaced once in a day, where the day allows another`()
+    {
+        var machine = machine(.enrolled(keyID: "k"))
+        var answers = [machine.mayReplaceUnfit(now: Self.start)]
+        _ = machine.forgot(keyID: "k", now: Self.start, jitter: 0)
+        _ = machine.keyGenerated("l")
+        _ = machine.challengeReceived(Self.grant, now: Self.start)
+        _ = machine.attested(object, now: Self.start)
+        _ = machine.registered()
+        answers.append(machine.mayReplaceUnfit(now: after(86_000)))
+        answers.append(machine.mayReplaceUnfit(now: after(86_401)))
+        var limits = PortcullisLimits()
+        limits.keysPerDay = 1
+        var record = EnrolmentRecord(gateway: "g")
+        (record.phase, record.attestations) = (
+            .enrolled(keyID: "k"), [Self.start.timeIntervalSince1970]
+        )
+        var capped = EnrolmentMachine(record, limits: limits)
+        answers.append(capped.mayReplaceUnfit(now: after(10)))
+        #expect(answers == [true, false, true, false])
+    }
+
     @Test func `only the key that was refused is forgotten`() {
         var machine = machine(.enrolled(keyID: "new"))
         #expect(machine.forgot(keyID: "old", now: Self.start, jitter: 0) == false)

@@ -114,6 +114,29 @@ import Testing
         #expect(await bench.counts == [1, 1])
     }
 
+    @Test func `a key that the service signs nothing with is replaced after three requests, once`()
+        async throws
+    {
+        let bench = try Bench()
+        await bench.gateway.change { $0.enforces = false }
+        _ = try await bench.session.data(for: Bench.request("/a"))
+        // Each request asks twice.
+        func fail(_ requests: Int) async throws {
+            let errors = Array(repeating: AttestationServiceError.invalidInput, count: requests * 2)
+            await bench.service.fail(asserting: errors)
+            for _ in 0..<requests {
+                let answer = try await bench.session.data(for: Bench.request("/a")).1
+                #expect(answer.proof.keyID == nil)
+            }
+        }
+        try await fail(2)
+        #expect(await bench.counts == [1, 1])
+        try await fail(1)
+        // The next one enrols another key, and that is all for the day.
+        try await fail(5)
+        #expect(await bench.counts == [2, 2])
+    }
+
     @Test func `a service that never signs keeps a request for a limited time`() async throws {
         let gateway = FakeGateway()
         await gateway.change { $0.enforces = false }

@@ -67,6 +67,17 @@ actor Enroller {
         }
     }
 
+    /// Forgets a key that the device signs nothing with, where ``EnrolmentMachine`` allows it.
+    ///
+    /// - Returns: whether it did.
+    func replaceUnfit(_ keyID: String, reason: String) async -> Bool {
+        guard let record = await parts.records.read()?.record else { return false }
+        var machine = EnrolmentMachine(record, limits: configuration.limits)
+        guard machine.mayReplaceUnfit(now: now) else { return false }
+        await forget(keyID, reason: reason)
+        return true
+    }
+
     /// Forgets whatever key there is, and delays too. An enrolment that is under way ends, and
     /// nothing of it is kept but what Apple counts. Where the next key has no context, one that no
     /// other may replace today stays in the record.

@@ -204,6 +204,12 @@ struct EnrolmentMachine: Sendable {
         return record.phase == .none || record.attestations.count < limits.keysPerDay
     }
 
+    /// Whether another key may take the place of one that the device signs nothing with: once in a
+    /// day, where the day allows another.
+    mutating func mayReplaceUnfit(now: Date) -> Bool {
+        mayReplaceKey(now: now) && record.losses.isEmpty
+    }
+
     /// Another key is wanted: empties the record, but for what Apple counts.
     ///
     /// - Parameters:

@@ -19,6 +19,11 @@ final class Prover: Sendable {
     private let limits: PortcullisLimits
     private let clock: any ClientClock
 
+    /// Requests in a row that the service refused with `invalidInput`.
+    private let unfit = Guarded(0)
+    /// Above it another key is tried.
+    private static let unfitMax = 2
+
     /// How often the service is asked for one assertion.
     private static let signingTries = 2
     /// How often a session is asked for before it is given up for a while.
@@ -100,6 +105,7 @@ final class Prover: Sendable {
     ) async -> ProvenRequest {
         let fields = requirement.fields
         var lastError = AttestationServiceError.invalidKey
+        var lastKeyID = ""
         var token: DeviceTokenShowing?
         for _ in 0..<Self.signingTries {
             let keyID: String
@@ -107,7 +113,7 @@ final class Prover: Sendable {
                 await enroller.keyID(within: seconds)
             }
             switch outcome {
-            case .key(let key): keyID = key
+            case .key(let key): (keyID, lastKeyID) = (key, key)
             case .none(let absence): return bare(request, absence, fields)
             }
             // Before the turn and the challenge: neither is kept waiting for it.
@@ -132,6 +138,7 @@ final class Prover: Sendable {
             if requirement.counter != .strict { turn?.end() }
             switch result {
             case .success(let assertion):
+                unfit.withLock { $0 = 0 }
                 settled.setValue(keyID, forHTTPHeaderField: fields.keyID)
                 settled.setValue(
                     assertion.base64EncodedString(),
@@ -148,17 +155,34 @@ final class Prover: Sendable {
             case .failure(let error):
                 turn?.end()
                 lastError = error
-                if error == .invalidKey {
-                    await enroller.forget(keyID, reason: error.rawValue)
-                    await sessions.forget(keyID: keyID)
-                }
+                if error == .invalidKey { await forget(keyID, error) }
                 // It was tried several times, or took too long.
                 if error == .serverUnavailable {
                     return bare(request, .serviceFailed(error), fields)
                 }
             }
         }
+        if lastError == .invalidInput { await refusedInput(by: lastKeyID) }
         return bare(request, .serviceFailed(lastError), fields)
+    }
+
+    private func forget(_ keyID: String, _ error: AttestationServiceError) async {
+        await enroller.forget(keyID, reason: error.rawValue)
+        await sessions.forget(keyID: keyID)
+    }
+
+    /// Some devices refuse whatever a key is to sign, for good (firebase-ios-sdk #12629). After a
+    /// few requests another key is tried.
+    private func refusedInput(by keyID: String) async {
+        let count = unfit.withLock { count in
+            count = min(count, Self.unfitMax) + 1
+            return count
+        }
+        guard count > Self.unfitMax else { return }
+        let reason = AttestationServiceError.invalidInput.rawValue
+        guard await enroller.replaceUnfit(keyID, reason: reason) else { return }
+        unfit.withLock { $0 = 0 }
+        await sessions.forget(keyID: keyID)
     }
 
     private func challenge(_ patience: inout Patience) async -> String? {

@@ -197,7 +197,8 @@ public final class URLSessionTransport: HTTPTransport {
 
         /// Foundation receives for all URLSessions on one queue, and hands what it received to the
         /// queue of the delegate, where it piles up. This one calls the delegate at once instead,
-        /// so that receiving waits for the disk. It keeps no cache, which would collect the content.
+        /// so that receiving waits for the disk. It keeps no cache, which would collect the
+        /// content.
         private var downloadLine: Line {
             downloads.withLock { downloads in
                 if let downloads { return downloads }
