@@ -58,6 +58,26 @@ extension Scenarios {
             }
         }
 
+        /// Configures a database in a folder of its own.
+        ///
+        /// - Returns: that folder.
+        private static func configure(
+            _ scenario: Scenario,
+            _ origin: RecordingOrigin
+        ) throws -> String {
+            let folder = scenario.path("disk")
+            try FileManager.default.createDirectory(
+                atPath: folder,
+                withIntermediateDirectories: false
+            )
+            try scenario.configure(
+                origin: "127.0.0.1:\(origin.port)",
+                rules: rules,
+                store: "disk/portcullis.db"
+            )
+            return folder
+        }
+
         /// A gateway whose database lies in a folder of its own; `nil` where no mount is allowed.
         private func start(
             _ scenario: Scenario,
@@ -65,22 +85,13 @@ extension Scenarios {
             _ fault: Fault
         ) throws -> GatewayProcess? {
             var outer: [String] = []
-            let folder = scenario.path("disk")
-            try FileManager.default.createDirectory(
-                atPath: folder,
-                withIntermediateDirectories: false
-            )
+            let folder = try Self.configure(scenario, origin)
             if fault == .full {
                 guard let mounted = try scenario.onMount("-t tmpfs -o size=1m tmpfs", folder) else {
                     return nil
                 }
                 outer = mounted
             }
-            try scenario.configure(
-                origin: "127.0.0.1:\(origin.port)",
-                rules: Self.rules,
-                store: "disk/portcullis.db"
-            )
             return try scenario.serve(within: outer)
         }
 
@@ -165,16 +176,7 @@ extension Scenarios {
             let scenario = try Scenario()
             defer { scenario.end() }
             let origin = try scenario.origin()
-            let folder = scenario.path("disk")
-            try FileManager.default.createDirectory(
-                atPath: folder,
-                withIntermediateDirectories: false
-            )
-            try scenario.configure(
-                origin: "127.0.0.1:\(origin.port)",
-                rules: Self.rules,
-                store: "disk/portcullis.db"
-            )
+            let folder = try Self.configure(scenario, origin)
             if hasDatabase { #expect(try scenario.serve().stop() == 0) }
             guard let outer = try scenario.onMount("-o bind,ro \(folder)", folder),
                 let program = Scenario.program
@@ -195,16 +197,7 @@ extension Scenarios {
             let scenario = try Scenario()
             defer { scenario.end() }
             let origin = try scenario.origin()
-            let folder = scenario.path("disk")
-            try FileManager.default.createDirectory(
-                atPath: folder,
-                withIntermediateDirectories: false
-            )
-            try scenario.configure(
-                origin: "127.0.0.1:\(origin.port)",
-                rules: Self.rules,
-                store: "disk/portcullis.db"
-            )
+            let folder = try Self.configure(scenario, origin)
             guard let outer = try scenario.onMount("-t tmpfs -o size=1m tmpfs", folder),
                 let program = Scenario.program
             else { return }
