@@ -57,8 +57,8 @@ enum StoreOpening {
     /// For how long a start waits for room on the store's disk.
     static let roomWait: Duration = .seconds(30)
 
-    /// Opens the store; where its disk is full, again every second, so that who makes room has
-    /// nothing to start.
+    /// Opens the store. Where its disk is full it tries again every second, so that an operator who
+    /// makes room has nothing to start.
     ///
     /// - Throws: what is wrong; that the disk is full after ``roomWait``.
     private static func withRoom(
@@ -81,7 +81,7 @@ enum StoreOpening {
                     )
                 }
                 isTold = true
-                // Nothing tells of room, and nothing else is served yet.
+                // No event tells of room. Nothing is served yet that this could hold up.
                 poll(nil, 0, 1_000)
             }
         }

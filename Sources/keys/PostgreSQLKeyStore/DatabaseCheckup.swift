@@ -128,7 +128,7 @@ extension DatabaseConnection {
     /// A pooler at rest gives the session that was used last to whoever asks next: so another
     /// connection asks between two times that this one does.
     ///
-    /// - Throws: `refused` where they may; what became of the connection.
+    /// - Throws: `refused` where they may; else why the connection gave no answer.
     func checkSession(_ settings: PostgreSQLSettings) throws(DatabaseFault) {
         let deadline = ContinuousClock.now + settings.connectTimeout
         func session(_ connection: DatabaseConnection) throws(DatabaseFault) -> Int64? {

@@ -187,7 +187,7 @@ struct KeyDatabase: Sendable {
         }
     }
 
-    /// Closes the connection, once nobody uses it.
+    /// Closes the connection, once it is not in use.
     func close() throws {
         try ending.isOver.withLock { isOver in
             isOver = true
