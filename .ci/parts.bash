@@ -39,22 +39,45 @@ exec {tests_pool}<> "$scratch/tests-pool" {builds_pool}<> "$scratch/builds-pool"
 printf '%*s' "$((2 * $(nproc)))" '' >&"$tests_pool"
 printf ' ' >&"$builds_pool"
 
+# What a process has started and what that has started, also in process groups of their own, as SwiftPM's compilers.
+descendants() {
+    local child
+    for child in $(cat "/proc/$1/task"/*/children 2> /dev/null); do
+        echo "$child"
+        descendants "$child"
+    done
+}
+
 # What is running, by its process group, and its name.
 parts=()
 groups=()
-trap 'for group in "${groups[@]}"; do kill -- "-$group" 2> /dev/null || true; done; rm -rf -- "$scratch"' EXIT
+end_parts() {
+    local group
+    for group in "${groups[@]}"; do
+        kill -- $(descendants "$group") "-$group" 2> /dev/null || true
+    done
+    rm -rf -- "$scratch"
+}
+trap end_parts EXIT
 
-# Starts a part of the run as soon as its pool allows one; what it prints is kept. A part that exceeds its time
-# is ended with all that it has started; its status is 124 then, as of timeout(1).
+# Starts a part of the run as soon as its pool allows one and those of the pool before it have started; what it
+# prints is kept. A part that exceeds its time is ended with all that it has started; its status is 124 then, as of
+# timeout(1).
 part_seconds=$((${PORTCULLIS_PART_MINUTES:-45} * 60))
+declare -A last_of=()
 begin() {
-    local part=$1 pool=$2
+    local part=$1 pool=$2 before
+    before=${last_of[$pool]:-}
+    last_of[$pool]=$part
     shift 2
     # A process group of its own, so that it ends with all that it has started.
     set -m
     {
         set +m
+        self=$BASHPID
         status=0
+        # Those who read a pool at once get its bytes in any order.
+        until [[ -z $before || -e $scratch/$before.log ]]; do sleep 0.2; done
         read -r -N 1 -u "$pool"
         start=$SECONDS
         "$@" < /dev/null > "$scratch/$part.log" 2>&1 {tests_pool}>&- {builds_pool}>&- &
@@ -65,7 +88,7 @@ begin() {
                 printf '\nended: it took longer than %s min (PORTCULLIS_PART_MINUTES)\n' "$((part_seconds / 60))" \
                     >> "$scratch/$part.log"
                 printf ' ' >&"$pool"
-                kill -KILL -- "-$BASHPID"
+                kill -KILL -- $(descendants "$self") "-$self"
             fi
             sleep 1
         done

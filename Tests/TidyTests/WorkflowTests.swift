@@ -41,12 +41,14 @@ import Testing
             source .ci/parts.bash
             begin good "$tests_pool" echo well
             part_seconds=5
-            never='echo "◇ Test \\"a\\" started."; sleep 98765 & echo $! > "$0"; wait'
+            never='set -m; echo "◇ Test \\"a\\" started."; sleep 98765 & echo $! > "$0"; wait'
             begin stuck "$builds_pool" bash -c "$never" "$scratch/child"
             status_of good
             status_of stuck || echo "status $?"
             awk -f .ci/failed-tests.awk "$scratch/stuck.log"
-            timeout 30 tail --pid="$(cat "$scratch/child")" -f /dev/null && echo ended
+            child=$(cat "$scratch/child")
+            until ! kill -0 "$child" 2> /dev/null || ((SECONDS > 60)); do sleep 0.1; done
+            kill -KILL "$child" 2> /dev/null || echo ended
             """
         let process = Process()
         process.executableURL = URL(filePath: "/bin/bash")
