@@ -126,7 +126,8 @@ extension ClientScenarios {
             let answers = try await app.sendAtOnce(40, request)
             #expect(answers.allSatisfy { $0.statusCode == 200 })
             #expect(isSession(try await app.send(request).proof))
-            #expect(stand.statuses(ClientStand.sessions) == [201, 201])
+            // It may be asked for first with a challenge that was kept from before the restart.
+            #expect(stand.statuses(ClientStand.sessions).filter { $0 != 401 } == [201, 201])
             #expect(stand.cost == Cost(keys: 1, attestations: 1))
         }
 
