@@ -50,10 +50,9 @@ let device: [Target.Dependency] = [
     "AppAttest", "StrictCBOR", "StrictDER", "Cryptography", "ByteCoding", "JSONText",
     "RequestBinding", "Signatures",
 ]
-let served: [Target.Dependency] = ["HTTPWire", "Services", "Verification"]
 let wires: [Target.Dependency] = ["CLinux", "TLSSession", "Lanes"]
 let process: [Target.Dependency] = [
-    "AppleServices", "ConfigurationReading", "HTTP2Wire", "HTTPSCalls", "KeyCatalog", "Origins",
+    "AppleServices", "ConfigurationReading", "HTTP2Wire", "HTTPSCalls", "KeyCatalog",
     "PostgreSQLKeyStore", "Proxy", "SQLiteKeyStore", "Services", logging,
 ]
 let stand: [Target.Dependency] = ["SoftwareAuthenticator"]
@@ -295,14 +294,10 @@ let package = Package(
 
         // Sources/proxy: requests between clients and origins.
         .part("Services", in: "proxy", uses: policy + verdict + ["Telemetry"], embeds: ["Page"]),
-        .part("ClientStreams", in: "proxy", uses: sockets + served + ["HTTP2Wire"]),
-        .part("Origins", in: "proxy", uses: ["HTTPWire", "Lanes", "Services", "TLSSession"]),
         .part(
             "Proxy",
             in: "proxy",
-            uses: policy + verdict + sockets + [
-                "ClientStreams", "HTTP2Wire", "Origins", "Services", deque,
-            ]
+            uses: policy + verdict + sockets + ["HTTP2Wire", "Services", deque]
         ),
 
         // Sources/gateway: the program, its configuration and its commands.
@@ -322,7 +317,7 @@ let package = Package(
         .program(
             "portcullis",
             in: "gateway",
-            uses: policy + commands + ["Inspection", "Origins", "Services", "Verification"],
+            uses: policy + commands + ["Inspection", "Proxy", "Services", "Verification"],
             links: [standalone]
         ),
 
@@ -398,7 +393,6 @@ let package = Package(
         .tests("TLSSession"),
         .tests("HTTPSCalls", uses: apple + ["AppleStandIn", "Cryptography", "LoopbackKit"]),
         .tests("Lanes"),
-        .tests("Origins", uses: ["Lanes"]),
         .tests("Services", uses: policy + verdict + ["Telemetry"]),
         .tests("Proxy", uses: policy + verdict + sockets + ["Services"]),
         .tests("AppleServices", uses: policy + verdict + ["Telemetry", "TestSupport"]),
@@ -419,7 +413,7 @@ let package = Package(
         .scenarios(
             "HTTPScenarios",
             uses: policy + commands + wires
-                + ["LoopbackKit", "Origins", "Proxy", "Services", "Telemetry", "TestSupport"],
+                + ["LoopbackKit", "Proxy", "Services", "Telemetry", "TestSupport"],
             data: ["Cases"]
         ),
         .scenarios(

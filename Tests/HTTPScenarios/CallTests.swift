@@ -1,6 +1,6 @@
 import HTTPWire
 import LoopbackKit
-import Origins
+import Proxy
 import Services
 import Testing
 

@@ -1,7 +1,7 @@
 package import ConfigurationReading
 import Dispatch
 import Lanes
-package import Origins
+package import Proxy
 import Services
 
 /// A call of a running gateway's admin listener, by a command.

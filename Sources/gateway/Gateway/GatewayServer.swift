@@ -9,7 +9,6 @@ package import KeyCatalog
 package import KeyStore
 package import Lanes
 import Logging
-import Origins
 import Proxy
 import Rules
 import SQLiteKeyStore

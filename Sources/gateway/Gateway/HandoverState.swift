@@ -1,7 +1,7 @@
 import ByteCoding
 import Challenges
 import JSONText
-import Origins
+import Proxy
 import Rules
 import Sessions
 import TLSSession

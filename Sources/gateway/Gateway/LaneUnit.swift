@@ -3,7 +3,6 @@ import Dispatch
 import HTTPWire
 import KeyStore
 import Lanes
-import Origins
 import Proxy
 import Services
 import TLSSession

@@ -1,5 +1,4 @@
 import ConfigurationReading
-import Origins
 import Proxy
 import TLSSession
 

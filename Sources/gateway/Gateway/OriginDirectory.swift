@@ -3,7 +3,6 @@ import Dispatch
 import HTTPWire
 import Lanes
 import Logging
-import Origins
 import Proxy
 import Services
 import TLSSession

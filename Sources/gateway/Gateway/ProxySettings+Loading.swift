@@ -2,7 +2,6 @@ import ConfigurationReading
 import HTTP2Wire
 import HTTPWire
 import Lanes
-import Origins
 import Proxy
 import Rules
 import TLSSession

@@ -3,7 +3,6 @@ import Dispatch
 import Glibc
 import Lanes
 import Logging
-import Origins
 import Proxy
 import Rules
 import Services

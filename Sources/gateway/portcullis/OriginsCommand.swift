@@ -4,7 +4,7 @@ import Dispatch
 import Gateway
 import Glibc
 import JSONText
-import Origins
+import Proxy
 import Rules
 
 struct OriginsCommand: ParsableCommand {

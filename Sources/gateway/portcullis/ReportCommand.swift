@@ -1,7 +1,7 @@
 import ArgumentParser
 import DeviceKey
 import Gateway
-import Origins
+import Proxy
 import Services
 
 struct ReportCommand: ParsableCommand {

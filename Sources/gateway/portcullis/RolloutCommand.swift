@@ -3,7 +3,7 @@ import ConfigurationReading
 import Dispatch
 import Gateway
 import Glibc
-import Origins
+import Proxy
 import Rules
 
 struct RolloutCommand: ParsableCommand {

@@ -7,7 +7,7 @@ import Glibc
 import JSONText
 import KeyCatalog
 import KeyStore
-import Origins
+import Proxy
 import SQLiteKeyStore
 
 struct ServeCommand: ParsableCommand {

@@ -1,5 +1,4 @@
 import ByteCoding
-import ClientStreams
 import Cryptography
 import HTTPWire
 import JSONText

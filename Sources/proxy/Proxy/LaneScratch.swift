@@ -1,4 +1,3 @@
-import ClientStreams
 import HTTP2Wire
 import HTTPWire
 

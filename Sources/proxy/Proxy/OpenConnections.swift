@@ -1,4 +1,3 @@
-import ClientStreams
 import HTTPWire
 import Lanes
 import TLSSession

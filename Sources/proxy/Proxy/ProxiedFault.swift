@@ -1,4 +1,3 @@
-import ClientStreams
 package import HTTPWire
 package import Lanes
 

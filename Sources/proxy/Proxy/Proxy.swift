@@ -10,13 +10,34 @@
 //   SnapshotDesk        gives operators' pages what they show, by one gathering at a time
 //   ProbeDesk           tells strangers whether it is ready, at the price of one a second
 //
+// Clients, the client's side of requests:
+//
+//   ClientStream      what a request asks of its client, whatever the protocol
+//   ClientStreamOwner the request; what a stream tells it
+//   ClientHost        whose connections they are: limits, clock, who serves a request
+//   HTTP1Connection   an HTTP/1 connection: finds heads, keeps order, lingers, closes
+//   HTTP1Stream       one request on it and its response
+//   HTTP2Connection   the same for HTTP/2, with an HTTP2Stream for each request
+//   ProxiedConnection a proxy's connection until its PROXY header has been read
+//
+// Origins, the origin's side of requests:
+//
+//   OriginPool          the servers of an origin on one lane; gets connections to them
+//   Balancer            chooses among them: in turn, by load, or by a hash
+//   OriginDial          a connect to one server after another until one takes it
+//   OriginServer        one server on one lane, and its idle connections
+//   ServerState         what all lanes know of a server, and how much it has to do
+//   ServerHealth        whether a server is passed over after a connect or a response that failed
+//   OriginBook          the states of origins and servers, which outlive reloads
+//   OriginWatch         checks servers, and says when none of an origin is left
+//   OriginStream        a connection to a server: sends a request, reads its response
+//   HTTPClient          requests of the gateway's own
+//
 // What is answered without an origin is a service (see Services). The operators' listener is a
 // ProxyLane of its own on which every path is a service.
 //
-// The client's side of a request is a stream of ClientStreams, the server's side one of Origins.
-//
 // Everything on a lane is confined to the lane's queue. What is shared between lanes is immutable
-// (`ProxySettings`) or made for it (the key table, the challenge issuer).
+// (`ProxySettings`) or made for it (the key table, the challenge issuer, `ServerState`).
 //
 // Memory. A connection owns bytes only while it holds a partial head or what a peer was too slow
 // to take. Reading stops on one side while bytes wait on the other, so what waits is at most one

@@ -1,8 +1,6 @@
-package import ClientStreams
 import HTTP2Wire
 package import HTTPWire
 import Lanes
-package import Origins
 import Services
 package import TLSSession
 import Telemetry

@@ -1,4 +1,3 @@
-import ClientStreams
 import HTTPWire
 package import Lanes
 import Telemetry

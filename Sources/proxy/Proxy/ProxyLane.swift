@@ -1,11 +1,9 @@
 package import Challenges
-package import ClientStreams
 import Cryptography
 package import HTTP2Wire
 package import HTTPWire
 package import KeyStore
 package import Lanes
-package import Origins
 import Rules
 package import Services
 package import TLSSession

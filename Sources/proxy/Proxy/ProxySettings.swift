@@ -1,7 +1,5 @@
-import ClientStreams
 package import HTTP2Wire
 package import HTTPWire
-package import Origins
 package import Rules
 package import Verification
 

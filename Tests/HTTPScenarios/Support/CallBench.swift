@@ -1,7 +1,7 @@
 import HTTPWire
 import Lanes
 import LoopbackKit
-import Origins
+import Proxy
 import Synchronization
 
 /// The gateway's HTTP client on a lane of its own, for tests that call from another thread.

@@ -33,13 +33,13 @@ enum Held {
         "Sources/net/Lanes/Connection.swift": "bytes",
         "Sources/net/Lanes/Endpoint.swift": "slots; an endpoint is let go of outside of them",
         "Sources/net/Lanes/Lane.swift": "a queue of numbers",
-        "Sources/proxy/ClientStreams/HTTP1Connection.swift":
+        "Sources/proxy/Proxy/Clients/HTTP1Connection.swift":
             "bytes, and HTTPWire's scanner",
-        "Sources/proxy/ClientStreams/HTTP1Stream.swift": "HTTPWire's reader and writer of content",
-        "Sources/proxy/ClientStreams/ClientPeer.swift": "what is told of a client",
-        "Sources/proxy/ClientStreams/HTTP2Connection.swift": "a list of streams",
-        "Sources/proxy/Origins/OriginServer.swift": "lists of streams",
-        "Sources/proxy/Origins/OriginStream.swift": "the same, bytes, and HTTPWire's scanner",
+        "Sources/proxy/Proxy/Clients/HTTP1Stream.swift": "HTTPWire's reader and writer of content",
+        "Sources/proxy/Proxy/Clients/ClientPeer.swift": "what is told of a client",
+        "Sources/proxy/Proxy/Clients/HTTP2Connection.swift": "a list of streams",
+        "Sources/proxy/Proxy/Origins/OriginServer.swift": "lists of streams",
+        "Sources/proxy/Proxy/Origins/OriginStream.swift": "the same, bytes, and HTTPWire's scanner",
         "Sources/proxy/Proxy/Requests/Exchange.swift":
             "the machine, content, bytes, the origin's side, and the record for the log",
         "Sources/proxy/Proxy/Requests/HeldBody.swift": "a digest",

@@ -1,7 +1,7 @@
 import ConfigurationReading
 import HTTPWire
 import Lanes
-import Origins
+import Proxy
 import Services
 import TLSSession
 

@@ -1,9 +1,7 @@
 import AppAttest
-import ClientStreams
 import HTTPWire
 import KeyStore
 import Lanes
-import Origins
 import Rules
 import Services
 import Sessions

@@ -1,7 +1,5 @@
-import ClientStreams
 import HTTPWire
 import Lanes
-import Origins
 import Telemetry
 import Verification
 

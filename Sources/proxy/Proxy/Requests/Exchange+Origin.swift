@@ -1,7 +1,5 @@
-import ClientStreams
 import HTTPWire
 import Lanes
-import Origins
 import Rules
 import TLSSession
 import Telemetry

@@ -1,9 +1,7 @@
-import ClientStreams
 import Cryptography
 import HTTPWire
 import KeyStore
 import Lanes
-import Origins
 import Rules
 import Services
 import Telemetry

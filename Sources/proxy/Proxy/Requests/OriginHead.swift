@@ -1,10 +1,8 @@
 import AppAttest
 import ByteCoding
-import ClientStreams
 import Cryptography
 import HTTPWire
 import KeyStore
-import Origins
 import Rules
 import Verification
 

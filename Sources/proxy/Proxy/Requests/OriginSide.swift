@@ -1,7 +1,6 @@
 import AppAttest
 import Cryptography
 import HTTPWire
-import Origins
 import TLSSession
 import Verification
 

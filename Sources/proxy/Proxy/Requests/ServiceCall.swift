@@ -1,5 +1,4 @@
 import AppAttest
-import ClientStreams
 import HTTPWire
 import Lanes
 import Services

@@ -1,7 +1,5 @@
-import ClientStreams
 import HTTPWire
 import Lanes
-import Origins
 import Telemetry
 
 /// Two streams after an upgrade: bytes pass in both directions until both have ended.

@@ -1,6 +1,6 @@
 import Testing
 
-@testable import Origins
+@testable import Proxy
 
 @Suite struct BalancerTests {
     /// Chooses this often among servers of these weights; `nil` for one that is down.

@@ -1,6 +1,6 @@
 import Testing
 
-@testable import Origins
+@testable import Proxy
 
 @Suite struct ServerHealthTests {
     private let health = ServerHealth()

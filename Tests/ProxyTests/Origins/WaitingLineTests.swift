@@ -1,6 +1,6 @@
 import Testing
 
-@testable import Origins
+@testable import Proxy
 
 @Suite struct WaitingLineTests {
     private var line = WaitingLine()

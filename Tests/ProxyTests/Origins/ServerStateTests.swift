@@ -1,7 +1,7 @@
 import Lanes
 import Testing
 
-@testable import Origins
+@testable import Proxy
 
 @Suite struct ServerStateTests {
     private let state = ServerState()

@@ -1,6 +1,6 @@
 import Testing
 
-@testable import Origins
+@testable import Proxy
 
 /// Servers are numbers from 1, lanes numbers from 0; clients have flow 7 unless it says otherwise.
 @Suite struct PlaceBookTests {
