@@ -304,8 +304,8 @@ let package = Package(
         .part(
             "ConfigurationReading",
             in: "gateway",
-            uses: policy + apple + ["CLinux", "DeviceKey", "Services", "Sessions"]
-                + ["Verification", yams]
+            uses: policy + apple + ["CLinux", "DeviceKey", "HTTP2Wire", "Proxy", "Services"]
+                + ["Sessions", "Verification", yams]
         ),
         .part("AppleServices", in: "gateway", uses: policy + verdict + ["Telemetry"]),
         .part("Gateway", in: "gateway", uses: policy + verdict + sockets + process + ["CLinux"]),
@@ -389,7 +389,10 @@ let package = Package(
             uses: policy + kept + ["ConfigurationReading", "TestSupport"]
         ),
         .tests("SQLiteKeyStore", uses: policy + verdict + ["KeyCatalog", "TestSupport", grdb]),
-        .tests("ConfigurationReading", uses: policy + apple + ["Verification"]),
+        .tests(
+            "ConfigurationReading",
+            uses: policy + apple + ["Proxy", "Sessions", "Verification"]
+        ),
         .tests("TLSSession"),
         .tests("HTTPSCalls", uses: apple + ["AppleStandIn", "Cryptography", "LoopbackKit"]),
         .tests("Lanes"),

@@ -3,6 +3,7 @@ import ConfigurationReading
 import Cryptography
 import HTTPWire
 import JSONText
+import Proxy
 import RequestBinding
 import Rules
 import Testing
@@ -150,14 +151,14 @@ import Verification
         )
         #expect(configuration.lanes == .perCore)
         #expect(configuration.apps.isEmpty && configuration.store == .none)
-        #expect(configuration.timeouts == TimeoutSettings())
-        #expect(configuration.limits == LimitSettings())
+        #expect(configuration.timeouts == Timeouts())
+        #expect(configuration.limits == ProxyLimits())
         #expect(configuration.challenges == ChallengeSettings())
-        #expect(configuration.enrolment == EnrolmentSettings())
+        #expect(configuration.enrolment == EnrolmentAdmission.Settings())
         #expect(configuration.log == LogSettings())
         #expect(configuration.endpointsPath == "/.well-known/app-attest")
         #expect(configuration.spillFolder == "/tmp")
-        #expect(configuration.origins[0].connectTimeout == .seconds(3))
+        #expect(configuration.origins[0].rules.connectTimeout == 3_000)
         #expect(configuration.origins[0].host == nil)
         #expect(configuration.limits.requestHead == HeadLimits())
     }
@@ -188,22 +189,22 @@ import Verification
             ).configuration
         )
         #expect(configuration.origins[0].host == "api.internal")
-        #expect(configuration.origins[0].connectTimeout == .milliseconds(250))
-        #expect(configuration.origins[0].firstByteTimeout == .seconds(300))
-        #expect(configuration.timeouts.head == .seconds(10))
-        #expect(configuration.timeouts.bodyMinimumRate == ByteCount(0))
-        #expect(configuration.limits.head == .kibibytes(32))
-        #expect(configuration.limits.addressConnections == nil)
+        #expect(configuration.origins[0].rules.connectTimeout == 250)
+        #expect(configuration.origins[0].rules.firstByteTimeout == 300_000)
+        #expect(configuration.timeouts.head == 10_000)
+        #expect(configuration.timeouts.bodyMinimumRate == 0)
+        #expect(configuration.limits.requestHead.headBytesMax == 32 << 10)
+        #expect(configuration.limits.addressConnectionsMax == nil)
         #expect(configuration.limits.addressRequests == 100)
         #expect(configuration.limits.addressBurst == 300)
         #expect(configuration.limits.addressCalls == 50)
         #expect(configuration.limits.addressFailures == 60)
-        #expect(configuration.enrolment.admission.perSecond == 5)
-        #expect(configuration.enrolment.admission.burst == 200)
+        #expect(configuration.enrolment.perSecond == 5)
+        #expect(configuration.enrolment.burst == 200)
         let (from, to) = (UnixTime(seconds: 1_796_083_200), UnixTime(seconds: 1_796_947_200))
         let one = try #require(Share(percent: "1%"))
         #expect(
-            configuration.enrolment.admission.ramp
+            configuration.enrolment.ramp
                 == .growing(from: from, to: to, start: one, end: .whole)
         )
         #expect(configuration.challenges.capacity == 2048)

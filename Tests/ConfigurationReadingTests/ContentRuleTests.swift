@@ -1,4 +1,5 @@
 import ConfigurationReading
+import Proxy
 import Rules
 import Testing
 
@@ -94,7 +95,7 @@ import Testing
         }
         let limits = try #require(loaded(Self.held).configuration).limits
         #expect(limits.filesAreMemory)
-        #expect(limits.addressHeld == .mebibytes(16) && limits.keyHeld == .mebibytes(16))
+        #expect(limits.addressHeldMax == 16 << 20 && limits.keyHeldMax == 16 << 20)
         #expect(
             Check(loaded(Self.held), file: "p.yaml").text.contains(
                 """
@@ -105,7 +106,7 @@ import Testing
         )
         // One client alone must have room for what a rule takes.
         let large = "sign: [body], body: { limit: 40MiB }"
-        #expect(try #require(loaded(large).configuration).limits.addressHeld == .mebibytes(40))
+        #expect(try #require(loaded(large).configuration).limits.addressHeldMax == 40 << 20)
         #expect(
             loaded("sign: [body], body: { limit: 65MiB }").errors.map(\.text).first == """
                 p.yaml:6: rules[0].body.limit: found a limit of 65MiB with limits.held_memory of \
@@ -115,7 +116,7 @@ import Testing
         )
         let stated = loaded(Self.held, more: "limits: { address_held: 32MiB, key_held: 12MiB }")
         let chosen = try #require(stated.configuration).limits
-        #expect(chosen.addressHeld == .mebibytes(32) && chosen.keyHeld == .mebibytes(12))
+        #expect(chosen.addressHeldMax == 32 << 20 && chosen.keyHeldMax == 12 << 20)
     }
 
     @Test func `check says in one line what a streamed rule relies on`() {

@@ -1,3 +1,4 @@
+import KeyStore
 import Testing
 
 @testable import ConfigurationReading
@@ -19,12 +20,12 @@ import Testing
         let address = "host=/run/postgresql dbname=portcullis"
         let plain = Self.loaded("{ postgresql: { address: \(address) } }")
         #expect(plain.problems.map(\.text) == [])
-        #expect(plain.configuration?.store == .postgresql(DatabaseSettings(address: address)))
+        #expect(plain.configuration?.store == .postgresql(PostgreSQLSettings(address: address)))
         let more =
             "connect_timeout: 1s, statement_timeout: 500ms, keys_cached: 2000, "
             + "revoked_within: 5s"
         let other = Self.loaded("{ postgresql: { address: \(address), \(more) } }")
-        var settings = DatabaseSettings(address: address)
+        var settings = PostgreSQLSettings(address: address)
         settings.connectTimeout = .seconds(1)
         settings.statementTimeout = .milliseconds(500)
         settings.revokedWithin = .seconds(5)

@@ -1,8 +1,11 @@
 import ConfigurationReading
 import Cryptography
 import Foundation
+import Proxy
 import Rules
+import Sessions
 import Testing
+import Verification
 
 @Suite struct ExampleTests {
     private static let examples = Repository.folder + "/rules/examples"
@@ -11,15 +14,14 @@ import Testing
         let loaded = ConfigurationLoader.load(Self.examples + "/portcullis.yaml")
         #expect(loaded.problems.map(\.text) == [])
         let configuration = try #require(loaded.configuration)
-        #expect(configuration.timeouts == TimeoutSettings())
+        #expect(configuration.timeouts == Timeouts())
         // Its spill_folder may be in memory, and it states all sizes.
-        var limits = LimitSettings()
+        var limits = ProxyLimits()
         limits.filesAreMemory = configuration.limits.filesAreMemory
-        limits.stated = configuration.limits.stated
         #expect(configuration.limits == limits)
         #expect(configuration.challenges == ChallengeSettings())
-        #expect(configuration.sessions == SessionSettings())
-        #expect(configuration.enrolment == EnrolmentSettings())
+        #expect(configuration.sessions == SessionTable.Limits())
+        #expect(configuration.enrolment == EnrolmentAdmission.Settings())
         #expect(configuration.log == LogSettings())
         #expect(configuration.process == ProcessSettings())
         #expect(configuration.rules.rules.count == 5)

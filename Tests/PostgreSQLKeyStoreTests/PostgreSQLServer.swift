@@ -1,4 +1,5 @@
 import Foundation
+import KeyStore
 import Synchronization
 
 @testable import PostgreSQLKeyStore

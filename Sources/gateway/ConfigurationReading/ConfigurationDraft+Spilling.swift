@@ -1,3 +1,4 @@
+import Proxy
 import Rules
 
 // Where held content goes, and whether it fits.
@@ -9,18 +10,22 @@ extension ConfigurationDraft {
     /// be told to try again for ever.
     func validateHeld(
         _ rules: some Sequence<(RuleDraft, Rule)>,
-        _ limits: LimitSettings,
+        _ limits: ProxyLimits,
         in folder: String
     ) {
         let total =
             limits.filesAreMemory
-            ? ("held_memory", limits.heldMemory, " for \(folder) too, which is in memory")
-            : ("held_disk", limits.heldDisk, "")
-        var shares = [("address_held", limits.addressHeld, "")]
-        if limits.keyHeld < limits.addressHeld { shares.append(("key_held", limits.keyHeld, "")) }
+            ? ("held_memory", limits.heldMemoryMax, " for \(folder) too, which is in memory")
+            : ("held_disk", limits.heldDiskMax, "")
+        var shares = [("address_held", limits.addressHeldMax, "")]
+        if limits.keyHeldMax < limits.addressHeldMax {
+            shares.append(("key_held", limits.keyHeldMax, ""))
+        }
         for (draft, rule) in rules {
             guard case .held(let limit, let memory) = rule.body else { continue }
-            for (key, most, note) in (memory < limit ? [total] : []) + shares where limit > most {
+            for (key, bytes, note) in (memory < limit ? [total] : []) + shares {
+                let most = ByteCount(bytes)
+                guard limit > most else { continue }
                 let stated = draft.body?.value.limit
                 let disk = note.isEmpty ? "" : ", or a spill_folder on a disk"
                 reader.log.error(
@@ -35,14 +40,17 @@ extension ConfigurationDraft {
 
     /// The limits, where files of the folder may be memory.
     func limits(spillingTo folder: String, _ rules: RuleSet, files: some ConfigurationFiles)
-        -> LimitSettings
+        -> ProxyLimits
     {
         guard files.isInMemory(folder) else { return limits }
         var limits = limits
         let held = rules.rules.compactMap { rule in
             if case .held(let limit, _) = rule.body { limit } else { nil }
         }
-        limits.countFilesAsMemory(largest: held.max() ?? ByteCount(0))
+        limits.countFilesAsMemory(largest: held.max() ?? ByteCount(0)) { key in
+            guard case .mapping(let members) = reader.node("limits")?.content else { return false }
+            return members.contains { $0.key == key }
+        }
         return limits
     }
 
@@ -93,27 +101,5 @@ extension ConfigurationDraft {
                 use: "a folder on another file system, or a limits.held_disk that leaves room"
             )
         }
-    }
-}
-
-extension RuleSet {
-    /// Whether content may be held that is too large for memory.
-    package var spills: Bool {
-        rules.contains { rule in
-            if case .held(let limit, let memory) = rule.body { memory < limit } else { false }
-        }
-    }
-}
-
-extension GatewayConfiguration {
-    /// Where held content goes that is too large for memory, and what it counts as; `nil` where
-    /// there is none.
-    package var spillText: String? {
-        guard rules.spills else { return nil }
-        let bound =
-            limits.filesAreMemory
-            ? "which is in memory: it counts as limits.held_memory, \(limits.heldMemory.text)"
-            : "at most limits.held_disk, \(limits.heldDisk.text)"
-        return "content beyond a rule's memory goes to \(spillFolder), \(bound)"
     }
 }

@@ -1,4 +1,5 @@
 import HTTPWire
+import Proxy
 import Rules
 
 extension ConfigurationDraft {
@@ -174,12 +175,10 @@ extension ConfigurationDraft {
         UpstreamSettings(
             name: origin.name.value,
             servers: origin.servers.map(\.value),
-            balancing: origin.balancing,
+            rules: origin.rules,
             host: origin.host?.value,
             keptFields: origin.keptFields.map(\.value),
-            proxyProtocol: origin.proxyProtocol?.value ?? .off,
-            connectTimeout: origin.connectTimeout?.value ?? timeouts.connect,
-            firstByteTimeout: origin.firstByteTimeout?.value ?? timeouts.firstByte,
+            preface: origin.preface?.value ?? .none,
             tls: origin.tls?.validated(
                 servers: origin.servers,
                 folder: folder,

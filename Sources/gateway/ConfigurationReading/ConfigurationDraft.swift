@@ -1,6 +1,9 @@
 import AppAttest
 import HTTPWire
+import Proxy
 import Rules
+import Sessions
+import Verification
 
 /// A configuration as its file says it: typed, all optional, each value with its place.
 struct ConfigurationDraft {
@@ -23,12 +26,10 @@ struct ConfigurationDraft {
     struct OriginDraft {
         let name: Located<String>
         let servers: [Located<ServerSettings>]
-        let balancing: BalancingSettings
+        let rules: OriginRules
         let host: Located<String?>?
         let keptFields: [Located<String>]
-        let proxyProtocol: Located<UpstreamSettings.ProxyProtocol>?
-        let connectTimeout: Located<Duration>?
-        let firstByteTimeout: Located<Duration>?
+        let preface: Located<OriginPreface>?
         let paths: PathReading
         let tls: OriginTLSDraft?
     }
@@ -54,14 +55,14 @@ struct ConfigurationDraft {
     let apps: [AppDraft]
     let store: StoreDraft
     let challenges: ChallengeSettings
-    let sessions: SessionSettings
-    let enrolment: EnrolmentSettings
+    let sessions: SessionTable.Limits
+    let enrolment: EnrolmentAdmission.Settings
     let apple: AppleDraft
     let trustedProxies: [Located<IPNetwork>]
     let addressSource: Located<ClientAddress.Source>?
     let traces: TraceRule
-    let timeouts: TimeoutSettings
-    let limits: LimitSettings
+    let timeouts: Timeouts
+    let limits: ProxyLimits
     let log: LogSettings
     let process: ProcessSettings
     let hooks: HookSettings
@@ -85,14 +86,16 @@ struct ConfigurationDraft {
             return number.flatMap { (1...256).contains($0) ? .fixed($0) : nil }
         }
         self.lanes = lanes?.value ?? .perCore
-        origins = Self.origins(reader)
+        let timeouts = Timeouts(reader.node("timeouts"), log: log)
+        self.timeouts = timeouts
+        origins = Self.origins(reader, timeouts)
         apps = (reader.list("apps", of: "apps: - id: …") ?? []).compactMap { node, keyPath in
             AppDraft(node, keyPath, log: log)
         }
         store = StoreDraft(reader, folder: folder)
         challenges = ChallengeSettings(reader.node("challenges"), log: log)
-        sessions = SessionSettings(reader.node("sessions"), log: log)
-        enrolment = EnrolmentSettings(reader.node("enrolment"), log: log)
+        sessions = SessionTable.Limits(reader.node("sessions"), log: log)
+        enrolment = EnrolmentAdmission.Settings(reader.node("enrolment"), log: log)
         apple = AppleDraft(reader.node("apple"), log: log)
         trustedProxies =
             reader.list(
@@ -105,8 +108,7 @@ struct ConfigurationDraft {
             words: ["x-forwarded-for", "forwarded"]
         ) { ["x-forwarded-for": .xForwardedFor, "forwarded": .forwarded][$0.lowercased()] }
         traces = reader.word("traces", TraceRule.self)?.value ?? .carry
-        timeouts = TimeoutSettings(reader.node("timeouts"), log: log)
-        limits = LimitSettings(reader.node("limits"), log: log)
+        limits = ProxyLimits(reader.node("limits"), log: log)
         self.log = LogSettings(reader.node("log"), folder: folder, log: log)
         process = ProcessSettings(reader.node("process"), log: log)
         hooks = HookSettings(reader.node("hooks"), log: log)
@@ -147,7 +149,10 @@ struct ConfigurationDraft {
         }
     }
 
-    private static func origins(_ reader: MappingReader) -> [OriginDraft] {
+    private static func origins(
+        _ reader: MappingReader,
+        _ timeouts: Timeouts
+    ) -> [OriginDraft] {
         guard let node = reader.node("origins") else { return [] }
         guard case .mapping(let members) = node.content, !members.isEmpty else {
             let use = "a mapping: name: { servers: [10.0.0.5:8080] }"
@@ -158,7 +163,7 @@ struct ConfigurationDraft {
             [
                 "servers", "host", "keep_fields", "paths", "proxy_protocol", "connect_timeout",
                 "first_byte_timeout", "tls",
-            ] + MappingReader.balancingKeys
+            ] + OriginRules.keys
         return members.compactMap { member in
             let keyPath = "origins.\(member.key)"
             let inner = MappingReader(member.value, keyPath, keys: keys, log: reader.log)
@@ -168,16 +173,13 @@ struct ConfigurationDraft {
                 text in
                 Self.hostPolicy(text)
             }
-            let range = TimeoutSettings.range
             return OriginDraft(
                 name: Located(value: member.key, place: member.place, keyPath: keyPath),
                 servers: inner.servers(),
-                balancing: inner.balancing(),
+                rules: inner.originRules(timeouts),
                 host: host,
                 keptFields: keptFields(inner),
-                proxyProtocol: inner.word("proxy_protocol"),
-                connectTimeout: inner.duration("connect_timeout", in: range),
-                firstByteTimeout: inner.duration("first_byte_timeout", in: range),
+                preface: inner.word("proxy_protocol"),
                 paths: inner.paths("paths") ?? .all,
                 tls: inner.node("tls").flatMap {
                     OriginTLSDraft($0, inner.path("tls"), log: reader.log)

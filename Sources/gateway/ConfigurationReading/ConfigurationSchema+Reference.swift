@@ -1,4 +1,5 @@
-import Rules
+import HTTP2Wire
+import Proxy
 
 // The same as rows, for the tables of the texts.
 extension ConfigurationSchema {
@@ -24,9 +25,15 @@ extension ConfigurationSchema {
 
     /// The keys below `limits` and `timeouts`.
     package var limits: [Limit] {
+        func texts<Section>(_ rows: [SettingRow<Section>], of section: Section, _ place: String)
+            -> [(String, String)]
+        {
+            rows.map { ("\(place).\($0.key)", $0.text(in: section)) }
+        }
         let standards = Dictionary(
-            uniqueKeysWithValues: LimitSettings.standards + HTTP2Settings.standards
-                + TimeoutSettings.standards
+            uniqueKeysWithValues: texts(ProxyLimits.rows, of: ProxyLimits(), "limits")
+                + texts(HTTP2Limits.rows, of: HTTP2Limits(), "limits.http2")
+                + texts(Timeouts.rows, of: Timeouts(), "timeouts")
         )
         return rows.compactMap { row in
             standards[row.key].map { Limit(key: row.key, standard: $0, allowed: row.allowed) }
@@ -56,39 +63,5 @@ extension ConfigurationSchema {
             forms.append(use.map { forms.contains($0) ? "a list" : "a list: \($0)" } ?? "a list")
         }
         return forms.isEmpty ? "anything" : forms.joined(separator: "; or ")
-    }
-}
-
-extension LimitSettings {
-    /// The defaults by key, as a configuration writes them.
-    fileprivate static var standards: [(String, String)] {
-        let own = Self()
-        return sizes.map { ("limits.\($0.key)", own[keyPath: $0.path].text) }
-            + counts.map { ("limits.\($0.key)", "\(own[keyPath: $0.path])") }
-            + optionals.map { row in
-                let count = own[keyPath: row.path]
-                return ("limits.\(row.key)", count.map { "\($0)\(row.unit)" } ?? "off")
-            }
-    }
-}
-
-extension HTTP2Settings {
-    fileprivate static var standards: [(String, String)] {
-        let own = Self()
-        let counts = [("streams", own.streams), ("continuations", own.continuations)]
-        return counts.map { ("limits.http2.\($0.0)", "\($0.1)") }
-            + sizes.map { ("limits.http2.\($0.key)", own[keyPath: $0.path].text) }
-            + rates.map { row in
-                ("limits.http2.\(row.key)", own[keyPath: row.path].map { "\($0)/m" } ?? "off")
-            }
-    }
-}
-
-extension TimeoutSettings {
-    fileprivate static var standards: [(String, String)] {
-        let own = Self()
-        return rows.map { ("timeouts.\($0.key)", own[keyPath: $0.path].settingText) }
-            + [("timeouts.lame_duck", own.lameDuck.settingText)]
-            + rates.map { ("timeouts.\($0.key)", own[keyPath: $0.path].text + "/s") }
     }
 }

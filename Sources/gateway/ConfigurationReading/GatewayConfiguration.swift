@@ -1,4 +1,5 @@
 package import HTTPWire
+package import Proxy
 package import Rules
 package import Services
 package import Sessions
@@ -32,8 +33,8 @@ package struct GatewayConfiguration: Sendable {
     /// `store.expire_unused`: keys that were not used for so long are deleted. Default off.
     package let expireUnused: KeyAge?
     package let challenges: ChallengeSettings
-    package let sessions: SessionSettings
-    package let enrolment: EnrolmentSettings
+    package let sessions: SessionTable.Limits
+    package let enrolment: EnrolmentAdmission.Settings
     package let apple: AppleSettings
     /// `trusted_proxies`: whose word about the client's address is taken. Default: none.
     package let trustedProxies: [IPNetwork]
@@ -41,8 +42,8 @@ package struct GatewayConfiguration: Sendable {
     package let addressSource: ClientAddress.Source
     /// `traces`: whether a trace begins here. Default carry.
     package let traces: TraceRule
-    package let timeouts: TimeoutSettings
-    package let limits: LimitSettings
+    package let timeouts: Timeouts
+    package let limits: ProxyLimits
     package let log: LogSettings
     package let process: ProcessSettings
     package let hooks: HookSettings
@@ -107,6 +108,29 @@ package struct GatewayConfiguration: Sendable {
     }
 }
 
+extension RuleSet {
+    /// Whether content may be held that is too large for memory.
+    package var spills: Bool {
+        rules.contains { rule in
+            if case .held(let limit, let memory) = rule.body { memory < limit } else { false }
+        }
+    }
+}
+
+extension GatewayConfiguration {
+    /// Where held content goes that is too large for memory, and what it counts as; `nil` where
+    /// there is none.
+    package var spillText: String? {
+        guard rules.spills else { return nil }
+        let bound =
+            limits.filesAreMemory
+            ? "which is in memory: it counts as limits.held_memory, "
+                + ByteCount(limits.heldMemoryMax).text
+            : "at most limits.held_disk, \(ByteCount(limits.heldDiskMax).text)"
+        return "content beyond a rule's memory goes to \(spillFolder), \(bound)"
+    }
+}
+
 /// How challenges are issued.
 package struct ChallengeSettings: Hashable, Sendable {
     /// `enrolment_ttl`: default 1h, 10s…30d. Long, since Apple's servers may be slow or throttle.
@@ -125,36 +149,23 @@ package struct ChallengeSettings: Hashable, Sendable {
 
     package init() {}
 
+    private static let rows: [SettingRow<Self>] = [
+        SettingRow(
+            "enrolment_ttl",
+            .time(\.enrolmentLifetime, .seconds(10) ... .seconds(30 * 86_400))
+        ),
+        SettingRow("assertion_ttl", .time(\.assertionLifetime, .seconds(1) ... .seconds(86_400))),
+        SettingRow("capacity", .count(\.capacity, 1024...1 << 24)),
+    ]
+
     init(_ node: SourceNode?, log: ProblemLog) {
         self.init()
-        let keys = ["enrolment_ttl", "assertion_ttl", "capacity"]
-        guard let node, let reader = MappingReader(node, "challenges", keys: keys, log: log) else {
-            return
-        }
-        let month = Duration.seconds(30 * 86_400)
-        if let ttl = reader.duration("enrolment_ttl", in: .seconds(10)...month) {
-            enrolmentLifetime = ttl.value
-        }
-        if let ttl = reader.duration("assertion_ttl", in: .seconds(1)...Duration.seconds(86_400)) {
-            assertionLifetime = ttl.value
-        }
-        if let number = reader.integer("capacity", in: 1024...1 << 24) { capacity = number.value }
+        SettingRow.read(Self.rows, of: node, "challenges", into: &self, log: log)
     }
 }
 
-/// How long sessions live, and how many there are.
-package struct SessionSettings: Hashable, Sendable {
-    /// `lifetime`: default 10m, 1s…1d. Short: what ends it early is the revocation of its key.
-    package var lifetime: Duration = .seconds(600)
-    /// `window`: how far below the highest a sequence number may be. Default 256, 64…4096. As many
-    /// requests of one session may be under way at once.
-    package var window = 256
-    /// `limit`: sessions in all. Default 100000, 1…1000000; each takes some 600 bytes. A further
-    /// one ends the oldest.
-    package var sessionsMax = 100_000
-
-    package init() {}
-
+extension SessionTable.Limits {
+    /// Reads `sessions`.
     init(_ node: SourceNode?, log: ProblemLog) {
         self.init()
         let keys = ["lifetime", "window", "limit"]
@@ -162,57 +173,29 @@ package struct SessionSettings: Hashable, Sendable {
             return
         }
         if let time = reader.duration("lifetime", in: .seconds(1)...Duration.seconds(86_400)) {
-            lifetime = time.value
+            lifetime = time.value.components.seconds
         }
         if let number = reader.integer("window", in: 64...4096) { window = number.value }
         if let number = reader.integer("limit", in: 1...1_000_000) { sessionsMax = number.value }
     }
-
-    /// The settings as the table takes them.
-    package var limits: SessionTable.Limits {
-        SessionTable.Limits(
-            lifetime: lifetime.components.seconds,
-            window: window,
-            sessionsMax: sessionsMax
-        )
-    }
 }
 
-/// Who may enrol a key, and when: applied where an enrolment challenge is asked for.
-package struct EnrolmentSettings: Hashable, Sendable {
-    /// `rate`, `burst` and the ramp.
-    ///
-    /// * `rate`: enrolment challenges a second, for all apps together. Default 100/s, 1/s…10000/s.
-    ///   Apple asks to stay below 100 new keys a second.
-    /// * `burst`: challenges at once after a pause. Default 200, 1…1000000.
-    /// * `percent`, or `from`, `to`, `start` and `end`: the share of the keys that may enrol, as a
-    ///   rule's rollout has it. Default: all.
-    package var admission = EnrolmentAdmission.Settings()
-
-    package init() {}
-
+extension EnrolmentAdmission.Settings {
+    /// Reads `enrolment`.
     init(_ node: SourceNode?, log: ProblemLog) {
         self.init()
         let share = MappingReader.scheduleKeys
-        guard let node,
-            let reader = MappingReader(
-                node,
-                "enrolment",
-                keys: ["rate", "burst"] + share,
-                log: log
-            )
-        else { return }
+        let keys = ["rate", "burst"] + share
+        guard let node, let reader = MappingReader(node, "enrolment", keys: keys, log: log) else {
+            return
+        }
         let rate = reader.value("rate", use: "challenges a second, 1/s…10000/s") { text in
             let number = text.hasSuffix("/s") ? MappingReader.digits(text.dropLast(2)) : nil
             return number.flatMap { (1...10_000).contains($0) ? $0 : nil }
         }
-        if let rate { admission.perSecond = rate.value }
-        if let number = reader.integer("burst", in: 1...1_000_000) {
-            admission.burst = number.value
-        }
-        if share.contains(where: reader.has), let schedule = reader.schedule() {
-            admission.ramp = schedule
-        }
+        if let rate { perSecond = rate.value }
+        if let number = reader.integer("burst", in: 1...1_000_000) { burst = number.value }
+        if share.contains(where: reader.has), let schedule = reader.schedule() { ramp = schedule }
     }
 }
 

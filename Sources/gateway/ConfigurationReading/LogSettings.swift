@@ -1,3 +1,4 @@
+package import Proxy
 package import Rules
 
 /// What is logged, and where to.
@@ -30,15 +31,6 @@ package struct LogSettings: Hashable, Sendable {
         }
     }
 
-    /// How the lines of the access log are written.
-    package enum Format: String, CaseIterable, Sendable { case json, combined }
-
-    /// How a line of JSON says when the request ended.
-    package enum Time: String, CaseIterable, Sendable {
-        case milliseconds = "ms"
-        case iso8601
-    }
-
     /// The names of swift-log.
     package enum Level: String, CaseIterable, Sendable {
         case trace, debug, info, notice, warning, error, critical
@@ -47,9 +39,9 @@ package struct LogSettings: Hashable, Sendable {
     /// `access`: one line for each request.
     package var access = Access.on
     /// `format`: of the access log. Default json.
-    package var format = Format.json
+    package var format = AccessLogRule.Form.json
     /// `time`: in lines of JSON. Default ms.
-    package var time = Time.milliseconds
+    package var time = AccessLogRule.Time.milliseconds
     /// `sample`: the share of admitted requests that have a line. Default 100%.
     package var sample = Share.whole
     /// `address_refusals`: lines a second about refused requests of one address, on each lane; ten
@@ -82,8 +74,10 @@ package struct LogSettings: Hashable, Sendable {
             }
         }
         if let access { self.access = access.value }
-        if let format = reader.word("format", Format.self) { self.format = format.value }
-        if let time = reader.word("time", Time.self) { self.time = time.value }
+        if let format = reader.word("format", AccessLogRule.Form.self) {
+            self.format = format.value
+        }
+        if let time = reader.word("time", AccessLogRule.Time.self) { self.time = time.value }
         let sample = reader.value("sample", use: "a percentage, 0%…100%") { Share(percent: $0) }
         if let sample { self.sample = sample.value }
         if let refusals = reader.countOrOff("address_refusals", unit: "/s") {

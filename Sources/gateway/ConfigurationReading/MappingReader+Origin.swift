@@ -1,11 +1,7 @@
+import Proxy
+
 // How an origin's servers are written.
 extension MappingReader {
-    /// The keys of an origin that say how its servers share requests.
-    static let balancingKeys = [
-        "balance", "slow_start", "eject", "check", "resolve_interval", "total_timeout", "retries",
-        "queue",
-    ]
-
     /// `servers`: addresses, or mappings with an address.
     func servers() -> [Located<ServerSettings>] {
         let use = "host:port, [v6]:port or unix:/path; each server once"
@@ -60,25 +56,152 @@ extension MappingReader {
         return Located(value: settings, place: node.place, keyPath: keyPath)
     }
 
-    /// What the origin's mapping says of the balance.
-    func balancing() -> BalancingSettings {
-        var settings = BalancingSettings()
-        if let balance = word("balance", BalancingSettings.Balance.self) {
-            settings.balance = balance.value
+    /// What the origin's mapping says of the use of its servers.
+    func originRules(_ timeouts: Timeouts) -> OriginRules {
+        var rules = OriginRules()
+        rules.connectTimeout = timeouts.connect
+        rules.firstByteTimeout = timeouts.firstByte
+        for row in OriginRules.rows { row.read(self, into: &rules) }
+        if let balance = word("balance", Balance.self) { rules.balance = balance.value }
+        rules.retries = RetryRule(node("retries"), path("retries"), log: log)
+        SettingRow.read(
+            QueueRule.rows,
+            of: node("queue"),
+            path("queue"),
+            into: &rules.queue,
+            log: log
+        )
+        rules.ejection = Ejection(node("eject"), path("eject"), log: log)
+        rules.check = node("check").flatMap { ServerCheck($0, path("check"), log: log) }
+        return rules
+    }
+
+    /// `0%` to `100%`, without decimals.
+    fileprivate func wholePercent(_ key: String) -> Int? {
+        let share: Located<Int>? = value(key, use: "a whole percentage, 0%…100%") { text in
+            guard text.hasSuffix("%") else { return nil }
+            return Self.digits(text.dropLast()).flatMap { (0...100).contains($0) ? $0 : nil }
         }
-        if let time = duration("slow_start", in: .zero...Duration.seconds(3600)) {
-            settings.slowStart = time.value
+        return share?.value
+    }
+}
+
+extension OriginRules {
+    /// The keys of an origin that say how its servers share requests.
+    static let keys = [
+        "balance", "slow_start", "eject", "check", "resolve_interval", "total_timeout", "retries",
+        "queue",
+    ]
+
+    static let rows: [SettingRow<Self>] = [
+        SettingRow("slow_start", .milliseconds(\.slowStart, .zero ... .seconds(3600))),
+        SettingRow(
+            "resolve_interval",
+            .milliseconds(\.resolveInterval, .seconds(1) ... .seconds(86_400))
+        ),
+        SettingRow(
+            "total_timeout",
+            .milliseconds(\.totalTimeout, .zero...Timeouts.range.upperBound)
+        ),
+        SettingRow("connect_timeout", .milliseconds(\.connectTimeout, Timeouts.range)),
+        SettingRow("first_byte_timeout", .milliseconds(\.firstByteTimeout, Timeouts.range)),
+    ]
+}
+
+extension QueueRule {
+    static let rows: [SettingRow<Self>] = [
+        SettingRow("max", .count(\.max, 0...10_000)),
+        SettingRow("timeout", .milliseconds(\.timeout, Timeouts.range)),
+    ]
+}
+
+extension RetryRule {
+    fileprivate init(_ node: SourceNode?, _ keyPath: String, log: ProblemLog) {
+        self.init()
+        let keys = ["max", "budget", "minimum"]
+        guard let node, let reader = MappingReader(node, keyPath, keys: keys, log: log) else {
+            return
         }
-        if let time = duration("resolve_interval", in: .seconds(1)...Duration.seconds(86_400)) {
-            settings.resolveInterval = time.value
+        if let value = reader.integer("max", in: 0...10) { max = value.value }
+        if let value = reader.wholePercent("budget") { budget = value }
+        if let value = reader.integer("minimum", in: 0...10_000) { minimum = value.value }
+    }
+}
+
+extension Ejection {
+    private static let rows: [SettingRow<Self>] = [
+        SettingRow("failures", .count(\.failures, 0...1000)),
+        SettingRow("time", .milliseconds(\.time, Timeouts.range)),
+        SettingRow("time_max", .milliseconds(\.timeMax, Timeouts.range)),
+    ]
+
+    fileprivate init(_ node: SourceNode?, _ keyPath: String, log: ProblemLog) {
+        self.init()
+        let keys = ["failures", "statuses", "time", "time_max", "share"]
+        guard let node, let reader = MappingReader(node, keyPath, keys: keys, log: log) else {
+            return
         }
-        if let time = duration("total_timeout", in: .zero...TimeoutSettings.range.upperBound) {
-            settings.totalTimeout = time.value
+        for row in Self.rows { row.read(reader, into: &self) }
+        let use = "statuses from 400 to 599"
+        let read: [Located<Int>]? = reader.list("statuses", of: use) { text in
+            MappingReader.digits(text).flatMap { (400...599).contains($0) ? $0 : nil }
         }
-        settings.retries = RetrySettings(node("retries"), path("retries"), log: log)
-        settings.queue = QueueSettings(node("queue"), path("queue"), log: log)
-        settings.ejection = EjectionSettings(node("eject"), path("eject"), log: log)
-        settings.check = node("check").flatMap { CheckSettings($0, path("check"), log: log) }
-        return settings
+        if let read { statuses = read.map(\.value) }
+        if let value = reader.wholePercent("share") { share = value }
+        guard timeMax < time else { return }
+        let (longest, first) = (Duration.milliseconds(timeMax), Duration.milliseconds(time))
+        log.error(
+            reader.place(of: "time_max"),
+            reader.path("time_max"),
+            found: "\(longest.settingText), which is less than time, \(first.settingText)",
+            use: "at least the time of the first ejection"
+        )
+    }
+}
+
+extension ServerCheck {
+    private static let range = Duration.milliseconds(10)...Duration.seconds(3600)
+
+    private static let rows: [SettingRow<Self>] = [
+        SettingRow("interval", .milliseconds(\.interval, range)),
+        SettingRow("timeout", .milliseconds(\.timeout, range)),
+        SettingRow("healthy", .count(\.healthy, 1...100)),
+        SettingRow("unhealthy", .count(\.unhealthy, 1...100)),
+    ]
+
+    fileprivate init?(_ node: SourceNode, _ keyPath: String, log: ProblemLog) {
+        self.init()
+        let keys = ["path", "host", "status", "interval", "timeout", "healthy", "unhealthy"]
+        guard let reader = MappingReader(node, keyPath, keys: keys, log: log) else { return nil }
+        reader.require("path", use: "path: /health")
+        let path: Located<String>? = reader.value(
+            "path",
+            use: "a path and maybe a query, such as /health"
+        ) { text in
+            let isPlain = text.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F && $0 != 0x23 }
+            return text.hasPrefix("/") && isPlain ? text : nil
+        }
+        let host: Located<String>? = reader.value(
+            "host",
+            use: "a host name, with a port or without",
+            ConfigurationDraft.hostName
+        )
+        self.host = host?.value
+        let use = "a status or two with a hyphen, such as 200 or 200-399"
+        let statuses: Located<ClosedRange<Int>>? = reader.value("status", use: use, Self.statuses)
+        if let statuses { self.statuses = statuses.value }
+        for row in Self.rows { row.read(reader, into: &self) }
+        guard let path else { return nil }
+        self.path = path.value
+    }
+
+    private static func statuses(_ text: String) -> ClosedRange<Int>? {
+        let parts = text.split(separator: "-", omittingEmptySubsequences: false)
+        let numbers = parts.compactMap { MappingReader.digits($0) }
+        guard (1...2).contains(parts.count), numbers.count == parts.count,
+            let first = numbers.first, let last = numbers.last,
+            first <= last, first >= 200, last <= 599
+        else { return nil }
+        return first...last
     }
 }

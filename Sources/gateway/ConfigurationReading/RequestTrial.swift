@@ -1,5 +1,6 @@
 import DeviceKey
 import HTTPWire
+import Proxy
 package import Rules
 import Services
 import Verification

@@ -45,6 +45,10 @@ struct Located<Value> {
     let value: Value
     let place: Problem.Place
     let keyPath: String
+
+    func map<Other>(_ change: (Value) -> Other) -> Located<Other> {
+        Located<Other>(value: change(value), place: place, keyPath: keyPath)
+    }
 }
 
 extension Located: Sendable where Value: Sendable {}

@@ -1,3 +1,4 @@
+package import KeyStore
 package import Rules
 
 /// `store` as it was read.
@@ -5,7 +6,7 @@ struct StoreDraft {
     /// `sqlite`.
     let file: Located<String>?
     /// `postgresql`.
-    let database: DatabaseSettings?
+    let database: PostgreSQLSettings?
     let expireUnused: KeyAge?
     /// `must_exist`.
     let mustExist: Bool
@@ -43,7 +44,7 @@ struct StoreDraft {
                 use: "sqlite"
             )
         }
-        database = inner.node("postgresql").flatMap { DatabaseSettings($0, log: reader.log) }
+        database = inner.node("postgresql").flatMap { PostgreSQLSettings($0, log: reader.log) }
         let age = inner.value("expire_unused", use: "off | 30d…3650d", words: ["off"]) {
             (text) -> KeyAge?? in
             text == "off" ? .some(KeyAge?.none) : KeyAge(text).map(Optional.some)
@@ -75,7 +76,7 @@ package enum StorePlace: Hashable, Sendable {
     /// `store.sqlite`: the database's file.
     case sqlite(file: String)
     /// `store.postgresql`: a database that several gateways share.
-    case postgresql(DatabaseSettings)
+    case postgresql(PostgreSQLSettings)
 
     /// The database's file; `nil` where the store is none.
     package var file: String? {

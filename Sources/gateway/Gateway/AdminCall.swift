@@ -77,12 +77,12 @@ package enum AdminCall {
         var settings = HTTPClient.Settings()
         if let milliseconds { settings.totalTimeout = milliseconds }
         settings.contentMax = contentMax
-        let origin = OriginSettings(
+        var origin = OriginSettings(
             name: "admin",
-            servers: [OriginServerSettings(name: name, address: address)],
-            connectTimeout: settings.totalTimeout,
-            firstByteTimeout: settings.totalTimeout
+            servers: [OriginServerSettings(name: name, address: address)]
         )
+        origin.rules.connectTimeout = settings.totalTimeout
+        origin.rules.firstByteTimeout = settings.totalTimeout
         return HTTPClient(origin, settings, on: lane)
     }
 

@@ -163,3 +163,13 @@ final class ControlPlane: Sendable {
 extension DispatchTimeInterval {
     init(_ duration: Duration) { self = .milliseconds(Int(clamping: duration.milliseconds)) }
 }
+
+extension Duration {
+    /// Whole milliseconds, at least 1.
+    var milliseconds: UInt64 {
+        let (seconds, attoseconds) = components
+        let (whole, overflow) = UInt64(max(seconds, 0)).multipliedReportingOverflow(by: 1000)
+        guard !overflow else { return .max }
+        return max(whole &+ UInt64(max(attoseconds, 0) / 1_000_000_000_000_000), 1)
+    }
+}

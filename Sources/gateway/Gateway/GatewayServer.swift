@@ -158,7 +158,7 @@ package final class GatewayServer: @unchecked Sendable {
         judging = try Judging(
             keys: keys,
             issuer: StoreOpening.issuer(configuration, keys, surroundings.predecessor),
-            sessions: Self.sessions(configuration.sessions.limits, surroundings.predecessor)
+            sessions: Self.sessions(configuration.sessions, surroundings.predecessor)
         )
         let calls = AppleDesk(configuration.apple, wallClock: surroundings.wallClock)
         let devices = DeviceDesk(calls, configuration.apple, log, surroundings.wallClock)
@@ -167,7 +167,7 @@ package final class GatewayServer: @unchecked Sendable {
         let secure = preparation.certificates.origins
         let settings = ProxySettings(configuration, servers, devices, secure, book)
         let accessLog = try outputs.accessLog(configuration.log.access)
-        let admission = EnrolmentAdmission(configuration.enrolment.admission)
+        let admission = EnrolmentAdmission(configuration.enrolment)
         held = HeldLedger()
         let lanes = try Self.lanes(
             count,
@@ -215,7 +215,7 @@ package final class GatewayServer: @unchecked Sendable {
     ) throws(GatewayError) -> [LaneUnit] {
         let services = judging.services(configuration, admission)
         let addresses = AddressTable(
-            capacity: configuration.limits.addresses,
+            capacity: configuration.limits.addressesMax,
             key: (RandomOctets.word(), RandomOctets.word())
         )
         var lanes: [LaneUnit] = []

@@ -102,7 +102,7 @@ final class Lifecycle: Sendable {
     /// call ends the lame-duck delay.
     func stop() {
         plane.perform { [self] in
-            let time = plane.configuration.timeouts.lameDuck
+            let time = Duration.milliseconds(plane.configuration.timeouts.lameDuck)
             switch plane.ending {
             case .none where time > .zero:
                 plane.ending = .lameDuck(since: MonotonicClock.nanoseconds)
@@ -130,7 +130,7 @@ final class Lifecycle: Sendable {
             plane.perform(after: Self.answerTime) { [self] in laneEmptied() }
         }
         for lane in plane.lanes { lane.drain { [self] in plane.perform { self.laneEmptied() } } }
-        let time = DispatchTimeInterval(plane.configuration.timeouts.drain)
+        let time = DispatchTimeInterval(.milliseconds(plane.configuration.timeouts.drain))
         plane.perform(after: time) { [self] in
             guard state.value.lanesWithClients > 0 else { return }
             plane.log.warning("timeouts.drain is over: open connections are closed now")
@@ -141,14 +141,17 @@ final class Lifecycle: Sendable {
     /// What is left of `timeouts.lame_duck` and `timeouts.drain`.
     var drainLeft: Duration {
         let timeouts = plane.configuration.timeouts
+        let (lameDuck, drain) = (
+            Duration.milliseconds(timeouts.lameDuck), Duration.milliseconds(timeouts.drain)
+        )
         func left(_ time: Duration, _ since: UInt64) -> Duration {
             let passed = MonotonicClock.nanoseconds &- since
             return max(time - .nanoseconds(Int64(clamping: passed)), .zero)
         }
         return switch plane.ending {
-        case .none: timeouts.lameDuck + timeouts.drain
-        case .lameDuck(let since): left(timeouts.lameDuck, since) + timeouts.drain
-        case .draining(let since): left(timeouts.drain, since)
+        case .none: lameDuck + drain
+        case .lameDuck(let since): left(lameDuck, since) + drain
+        case .draining(let since): left(drain, since)
         }
     }
 

@@ -72,7 +72,7 @@ extension GatewayConfiguration {
         if store != next.store { return "store" }
         if challenges != next.challenges { return "challenges" }
         if sessions != next.sessions { return "sessions" }
-        if limits.addresses != next.limits.addresses { return "limits.addresses" }
+        if limits.addressesMax != next.limits.addressesMax { return "limits.addresses" }
         if process != next.process { return "process" }
         return nil
     }

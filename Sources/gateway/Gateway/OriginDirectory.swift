@@ -91,9 +91,9 @@ final class OriginDirectory: Sendable {
         }
         guard hasNames, !plane.isDraining else { return }
         let number = state.value.lookUpNumber
-        let shortest = origins.map(\.balancing.resolveInterval).min() ?? .seconds(30)
+        let shortest = origins.map(\.rules.resolveInterval).min() ?? 30_000
         let isComplete = state.value.servers.unknown(plane.configuration).isEmpty
-        let pause = min(state.value.pace.next(isComplete: isComplete), shortest)
+        let pause = min(state.value.pace.next(isComplete: isComplete), .milliseconds(shortest))
         plane.perform(after: DispatchTimeInterval(pause)) { [self] in
             guard isCurrent(number) else { return }
             lookUp(number)

@@ -43,7 +43,7 @@ extension Preparation {
             return Problem(severity, place, keyPath, found: found, use: use)
         }
         do throws(JournalError) {
-            let found = try DatabaseCheckup(PostgreSQLSettings(database))
+            let found = try DatabaseCheckup(database)
             if let fault = found.tableFault { return [problem(.error, fault.detail, fault.next)] }
             return Doctor.findings(found).filter { $0.severity == .error }
                 .map { problem(.warning, $0.found, $0.next) }

@@ -162,8 +162,8 @@ final class Reloads: Sendable {
 
     private func apply(_ next: LoadedConfiguration) {
         let (read, judging) = (next.configuration, judging)
-        if read.enrolment.admission != state.value.admission.settings {
-            state.value.admission = EnrolmentAdmission(read.enrolment.admission)
+        if read.enrolment != state.value.admission.settings {
+            state.value.admission = EnrolmentAdmission(read.enrolment)
         }
         let services = judging.services(read, state.value.admission)
         for lane in plane.lanes { lane.reload(next, services) { judging.judge(read) } }

@@ -140,11 +140,11 @@ enum StoreOpening {
     )
 
     private static func open(
-        _ database: DatabaseSettings,
+        _ database: PostgreSQLSettings,
         canWait: Bool
     ) throws(StoreProblem) -> any KeyJournal {
         do throws(JournalError) {
-            return try PostgreSQLKeyJournal(PostgreSQLSettings(database), canWait: canWait)
+            return try PostgreSQLKeyJournal(database, canWait: canWait)
         } catch {
             throw StoreProblem(error, database.address)
         }
@@ -254,7 +254,7 @@ extension StorePlace {
         switch self {
         case .none: nil
         case .sqlite(let file): try KeyAdministration(path: file, creates: creates)
-        case .postgresql(let database): try PostgreSQLKeyArchive(PostgreSQLSettings(database))
+        case .postgresql(let database): try PostgreSQLKeyArchive(database)
         }
     }
 
@@ -262,15 +262,5 @@ extension StorePlace {
     package func readableArchive() throws(StoreProblem) -> (any KeyArchive)? {
         guard case .sqlite(let file) = self else { return try archive() }
         return try KeyAdministration(reading: file)
-    }
-}
-
-extension PostgreSQLSettings {
-    package init(_ settings: DatabaseSettings) {
-        self.init(address: settings.address)
-        connectTimeout = settings.connectTimeout
-        statementTimeout = settings.statementTimeout
-        keysCached = settings.keysCached
-        revokedWithin = settings.revokedWithin
     }
 }

@@ -105,7 +105,7 @@ struct StoreMigrateCommand: ParsableCommand {
         }
         let outcome = try KeyStoreOptions.attempt { () throws(StoreProblem) in
             do throws(JournalError) {
-                return try DatabaseMigration.run(PostgreSQLSettings(database))
+                return try DatabaseMigration.run(database)
             } catch {
                 throw StoreProblem(error, database.address)
             }

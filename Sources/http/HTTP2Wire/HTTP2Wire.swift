@@ -45,7 +45,7 @@ package enum HTTP2Preface {
 }
 
 /// The bounds of HTTP/2 connections. Each value has a configuration key of the same name.
-package struct HTTP2Limits: Sendable, Equatable {
+package struct HTTP2Limits: Hashable, Sendable {
     /// The bounds of a request's head; its bytes are counted in HTTP/1.1's form.
     package var head = HeadLimits()
     /// Streams that are open at once; a further one is refused with REFUSED_STREAM.

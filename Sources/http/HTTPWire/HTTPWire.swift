@@ -38,7 +38,7 @@
 /// The bounds of what is read, one value for a listener or a pool of origins.
 ///
 /// A head or trailer section beyond a bound is malformed; see ``Malformed/Reason``.
-package struct HeadLimits: Sendable, Equatable {
+package struct HeadLimits: Hashable, Sendable {
     /// The most bytes from the first of the start line to the blank line.
     ///
     /// Default 16 KiB, allowed 1 KiB…1 MiB. A larger head is answered 431 (RFC 6585 §5).

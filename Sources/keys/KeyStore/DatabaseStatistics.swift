@@ -1,5 +1,27 @@
 package import Telemetry
 
+/// How the database is reached that several gateways share: `store.postgresql`.
+package struct PostgreSQLSettings: Hashable, Sendable {
+    /// `address`, mandatory: what libpq takes, as `host=db1,db2 dbname=portcullis passfile=…`,
+    /// without a password.
+    package var address: String
+    /// `connect_timeout`: how long a connection may take. Default 5 s, 100 ms…1 min.
+    package var connectTimeout = Duration.seconds(5)
+    /// `statement_timeout`: how long the database may take for what is asked at once. Default 2 s,
+    /// 100 ms…1 min.
+    package var statementTimeout = Duration.seconds(2)
+    /// `keys_cached`: keys in memory; others are read when they are used. Default 1,000,000,
+    /// 1,000…100,000,000.
+    package var keysCached = 1_000_000
+
+    /// `revoked_within`: the longest time from the commit of a revocation until no gateway admits a
+    /// session of the key. A gateway that has not heard from the database for so long admits none.
+    /// Default 3 s, 2 s…1 min: changes are read every second.
+    package var revokedWithin = Duration.seconds(3)
+
+    package init(address: String) { self.address = address }
+}
+
 /// How the connections to a database stand that several gateways share. Totals are since the start.
 package struct DatabaseStatistics: Sendable {
     /// What a connection is for. The raw value is a label of metrics.

@@ -7,13 +7,16 @@ internal import Synchronization
 
 /// The open sessions. Shared by all lanes.
 package final class SessionTable: Sendable {
-    /// The bounds of sessions.
+    /// How long sessions live, and how many there are: `sessions`.
     package struct Limits: Hashable, Sendable {
-        /// Seconds that a session is good, 1…2³².
+        /// `lifetime`: seconds that a session is good. Default 10m, 1s…1d. Short: what ends it
+        /// early is the revocation of its key.
         package var lifetime: Int64
-        /// How far below the highest sequence number another may be, 64…4096.
+        /// `window`: how far below the highest a sequence number may be. Default 256, 64…4096. As
+        /// many requests of one session may be under way at once.
         package var window: Int
-        /// The most sessions, at least 1.
+        /// `limit`: sessions in all. Default 100000, 1…1000000; each takes some 600 bytes. A
+        /// further one ends the oldest.
         package var sessionsMax: Int
 
         package init(lifetime: Int64 = 600, window: Int = 256, sessionsMax: Int = 100_000) {

@@ -21,15 +21,16 @@ import Synchronization
 ///
 /// The ramp is no barrier: a key id can be chosen so that it is within (see ``Rollout``).
 package final class EnrolmentAdmission: Sendable {
-    /// What the configuration says.
+    /// What the configuration says: `enrolment`.
     package struct Settings: Hashable, Sendable {
-        /// Enrolment challenges a second, for all apps together. Apple asks for less than 100
-        /// `attestKey` calls a second over all installs of an app ("Preparing to use the App Attest
-        /// service").
+        /// `rate`: enrolment challenges a second, for all apps together. Default 100/s,
+        /// 1/s…10000/s. Apple asks for less than 100 `attestKey` calls a second over all installs
+        /// of an app ("Preparing to use the App Attest service").
         package var perSecond = 100
-        /// Challenges at once after a pause.
+        /// `burst`: challenges at once after a pause. Default 200, 1…1000000.
         package var burst = 200
-        /// The share of the keys that may enrol.
+        /// `percent`, or `from`, `to`, `start` and `end`: the share of the keys that may enrol, as
+        /// a rule's rollout has it. Default: all.
         package var ramp = Rollout.Schedule.fixed(.whole)
 
         package init() {}

@@ -100,7 +100,7 @@ struct AccessLog {
 
 /// How the access log is written, and of which requests.
 package struct AccessLogRule: Sendable {
-    package enum Form: Sendable {
+    package enum Form: String, CaseIterable, Sendable {
         /// One JSON object a line.
         case json
         /// The combined format of Apache and nginx.
@@ -108,7 +108,10 @@ package struct AccessLogRule: Sendable {
     }
 
     /// How a line of JSON says when the request ended.
-    package enum Time: Sendable { case milliseconds, iso8601 }
+    package enum Time: String, CaseIterable, Sendable {
+        case milliseconds = "ms"
+        case iso8601
+    }
 
     package let form: Form
     package let time: Time

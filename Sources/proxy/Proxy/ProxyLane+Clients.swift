@@ -1,16 +1,15 @@
 import HTTP2Wire
-package import HTTPWire
+import HTTPWire
 import Lanes
 import Services
-package import TLSSession
+import TLSSession
 import Telemetry
 package import Verification
 
 // What client connections ask of the lane.
 extension ProxyLane: ClientHost {
-    package var clientLimits: ClientLimits { settings.clientLimits }
 
-    package func owner(
+    func owner(
         for stream: any ClientStream,
         _ octets: Span<UInt8>,
         fault: Malformed.Reason?
@@ -23,7 +22,7 @@ extension ProxyLane: ClientHost {
 
     /// Decides anew whether the peer is trusted: what was a proxy before a reload may be a stranger
     /// now.
-    package func settle(_ peer: ClientPeer) {
+    func settle(_ peer: ClientPeer) {
         peer.settingsNumber = settingsNumber
         peer.provenance = provenance(of: peer.address, isSecure: peer.isSecure)
         switch (ownAddress(peer.address, isUnix: peer.isUnix), peer.entry) {
@@ -76,7 +75,7 @@ extension ProxyLane: ClientHost {
         )
     }
 
-    package func answer(_ fault: HeadFault, into out: inout [UInt8]) {
+    func answer(_ fault: HeadFault, into out: inout [UInt8]) {
         let response: LocalResponse
         switch fault {
         case .malformed(let reason):
@@ -92,7 +91,7 @@ extension ProxyLane: ClientHost {
 
     package func clientWasTooSlow() { tally.add(.clientTimeouts) }
 
-    package func noted(_ event: HTTP2Event) {
+    func noted(_ event: HTTP2Event) {
         switch event {
         case .began: tally.add(.http2Connections)
         case .streamsFailed(let count): tally.add(.http2StreamErrors, UInt64(count))
@@ -109,7 +108,7 @@ extension ProxyLane: ClientHost {
         }
     }
 
-    package func clientTLSFailed(_ failure: TLSFailure, _ address: IPAddress) {
+    func clientTLSFailed(_ failure: TLSFailure, _ address: IPAddress) {
         tally.add(.tlsFailures)
         connections.refused(failure, address)
     }

@@ -32,8 +32,7 @@ extension ProxyLane {
             return Connection.discard(descriptor)
         }
         connections.proxied[ObjectIdentifier(connection)] = connection
-        let limits = settings.clientLimits
-        let time = isDraining ? limits.drainIdleTime : limits.handshakeTime
+        let time = isDraining ? settings.timeouts.drainIdle : settings.timeouts.handshake
         connection.setDeadline(milliseconds: time)
     }
 
@@ -57,7 +56,7 @@ extension ProxyLane {
     /// The gateway ends: a header that is on its way is awaited a little longer.
     func drainProxied() {
         for connection in connections.proxied.values {
-            connection.setDeadline(milliseconds: settings.clientLimits.drainIdleTime)
+            connection.setDeadline(milliseconds: settings.timeouts.drainIdle)
         }
     }
 

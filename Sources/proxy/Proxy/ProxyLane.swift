@@ -257,7 +257,7 @@ package final class ProxyLane {
         return holding
     }
 
-    package func replaced(
+    func replaced(
         _ connection: any ClientConnection,
         by successor: any ClientConnection
     ) {
@@ -265,8 +265,8 @@ package final class ProxyLane {
         connections.clients[ObjectIdentifier(successor)] = successor
     }
 
-    package func connectionClosed(_ connection: any ClientConnection) {
-        connection.client.addressEntry?.release(now: MonotonicClock.nanoseconds)
+    func connectionClosed(_ connection: any ClientConnection) {
+        connection.client.entry?.release(now: MonotonicClock.nanoseconds)
         connections.clients[ObjectIdentifier(connection)] = nil
         tally.add(.connectionsClosed)
     }

@@ -1,7 +1,7 @@
 package import HTTP2Wire
 package import HTTPWire
 package import Rules
-package import Verification
+import Verification
 
 /// Everything that a lane is told and never changes: a reload makes a new value, and requests under
 /// way keep theirs.
@@ -16,9 +16,18 @@ package final class ProxySettings: Sendable {
     /// Whether origins get RFC 7239's Forwarded beside X-Forwarded-For, -Proto and -Host.
     package let writesForwarded: Bool
     let traces: TraceRule
-    /// The same bounds as client connections and origins' streams take them.
-    let clientLimits: ClientLimits
+    /// Whether the connections of HTTP/1.0 clients that ask for it are kept. Not where requests are
+    /// forwarded: some of those clients keep a connection open that a proxy in between has taken
+    /// for closed (RFC 9112 §9.3).
+    let keepsOldClients: Bool
+    /// The bounds of what origins' servers send.
     let responseLimits: ResponseLimits
+    /// Requests of one address.
+    let addressRequests: TokenRate?
+    /// Calls of the gateway's own endpoints by one address.
+    let addressCalls: TokenRate?
+    /// Verifications in vain that one address may cause.
+    let addressFailures: TokenRate?
     /// Whether requests leave lines in the access log.
     package let logsAccess: Bool
     /// How, and which requests.
@@ -55,21 +64,10 @@ package final class ProxySettings: Sendable {
         self.logRule = logRule
         self.spillFolder = spillFolder
         self.devices = devices
-        clientLimits = ClientLimits(
-            head: limits.requestHead,
-            http2: limits.http2,
-            handshakeTime: timeouts.handshake,
-            headTime: timeouts.head,
-            idleTime: timeouts.idle,
-            drainIdleTime: timeouts.drainIdle,
-            contentTime: timeouts.bodyIdle,
-            contentRate: timeouts.bodyMinimumRate,
-            outputTime: timeouts.responseIdle,
-            outputRate: timeouts.responseMinimumRate,
-            lingerTime: timeouts.linger,
-            lingerBytesMax: limits.drainBytesMax,
-            keepsOldClients: keepsOldClients
-        )
+        self.keepsOldClients = keepsOldClients
+        addressRequests = limits.addressRequests.map { TokenRate($0, burst: limits.addressBurst) }
+        addressCalls = limits.addressCalls.map { TokenRate($0, burst: $0 * 2) }
+        addressFailures = limits.addressFailures.map { TokenRate($0, perSeconds: 60, burst: $0) }
         responseLimits = ResponseLimits(
             head: limits.responseHead,
             interimMax: limits.interimResponsesMax
@@ -81,81 +79,130 @@ package final class ProxySettings: Sendable {
     }
 }
 
-/// The bounds of what one lane holds. Each value has a configuration key of the same name.
-package struct ProxyLimits: Sendable {
-    /// Bounds of request heads and bodies' framing.
+/// The bounds of what is read and held: `limits`. Sizes are in bytes; what is of all requests or
+/// all lanes says so, other counts are of one lane.
+package struct ProxyLimits: Hashable, Sendable {
+    /// `head`, `target`, `trailers`, `fields`: the bounds of request heads, and of bodies' framing.
+    /// More is answered 431; a longer target 414.
     package var requestHead = HeadLimits()
-    /// Bounds of HTTP/2 connections.
+    /// `http2`: the bounds of HTTP/2 connections.
     package var http2 = HTTP2Limits()
     /// Bounds of what origins send as heads.
     package var responseHead = HeadLimits()
-    /// Client connections on one lane; one more is closed at once.
+    /// `connections`: client connections; one more is closed at once. Default 100000, 1…10000000.
+    /// Of the requests that are under way at once on an HTTP/2 connection, each but the first
+    /// counts as one, here and in `address_connections`.
     package var connectionsMax = 100_000
-    /// Idle connections kept to one server of an origin.
+    /// `pooled`: idle connections to one server of an origin. Default 256, 0…100000.
     package var pooledMax = 256
-    /// Interim (1xx) responses to one request. One more makes the response malformed.
+    /// `interim_responses`: 1xx responses to one request. One more makes the response malformed.
+    /// Default 16, 0…1000.
     package var interimResponsesMax = 16
-    /// Bytes of held content in memory, all requests of all lanes together; more is put in files.
+    /// `held_memory`: bytes of held content in memory, of all requests; more goes into files.
+    /// Default 64MiB, 1MiB…64GiB.
     package var heldMemoryMax = 64 << 20
-    /// Bytes of held content in files, all requests of all lanes together; more is refused.
+    /// `held_disk`: bytes of held content in files of `spill_folder`, of all requests; more is
+    /// answered 503. Default 1GiB, 0B…1TiB.
     package var heldDiskMax = 1 << 30
-    /// Bytes of held content of one address, in memory and in files; more is refused.
+    /// `address_held`: bytes of held content, in memory and in files, of one client address; more
+    /// is answered 429. Default 256MiB, 64KiB…1TiB: a fourth of `held_disk`, so that one address
+    /// can't use it up. Where ``filesAreMemory``: a fourth of `held_memory`.
     package var addressHeldMax = 256 << 20
-    /// The same of one key.
+    /// `key_held`: the same of one key, whatever addresses its requests come from. Without a digest
+    /// in the head nothing is verified yet, and the key is the one that the request names. Default
+    /// that of `address_held`, same range.
     package var keyHeldMax = 256 << 20
-    /// Whether files of held content are in memory, and count as it.
+    /// Whether `spill_folder` is in memory (tmpfs, ramfs). What its files hold then counts as
+    /// `held_memory`, and `held_disk` bounds nothing.
     package var filesAreMemory = false
-    /// Bytes that are read away after an early answer before the connection is closed.
+    /// `drain`: bytes that are read away after an early answer. Default 256KiB, 0B…1GiB.
     package var drainBytesMax = 256 << 10
-    /// Bytes of content the gateway's own endpoints read.
+    /// `endpoint_body`: bytes of content for the gateway's own endpoints. Default 16KiB, 4KiB…1MiB.
     package var endpointBodyMax = 16 << 10
-    /// Client connections of one address on all lanes; one more is closed at once.
-    package var addressConnectionsMax: Int?
-    /// Requests of one address.
-    package var addressRequests: TokenRate?
-    /// Calls of the gateway's own endpoints by one address.
-    package var addressCalls: TokenRate?
-    /// Verifications in vain that one address may cause.
-    package var addressFailures: TokenRate?
+    /// `addresses`: client addresses that are distinguished, on all lanes, 64 bytes each. Default
+    /// 65536, 1024…16777216.
+    package var addressesMax = 65_536
+    /// `address_connections`: connections of one address, on all lanes. Default 16384, 1…1000000 or
+    /// `off`. High, since a mobile carrier puts thousands of phones behind one address.
+    package var addressConnectionsMax: Int? = 16_384
+    /// `address_requests`: requests a second of one address; more are answered 429. Default `off`,
+    /// 1/s…1000000/s: no number is right for one phone and for a carrier's gateway.
+    package var addressRequests: Int?
+    /// `address_burst`: requests at once after a pause. Default 200, 1…1000000.
+    package var addressBurst = 200
+    /// `address_calls`: calls a second of the gateway's own endpoints by one address, twice as many
+    /// at once; more are answered 429. Default 1000/s, 1/s…1000000/s or `off`.
+    package var addressCalls: Int? = 1_000
+    /// `address_failures`: verifications a minute that led to no admission; then proofs from the
+    /// address are answered 429 without one. Default 6000/m, 1/m…1000000/m or `off`.
+    package var addressFailures: Int? = 6_000
 
     package init() {}
 }
 
-/// How long the proxy waits, in milliseconds. Each value has a configuration key of the same name.
-package struct Timeouts: Sendable {
-    /// From the accept to the end of the TLS handshake and to the first byte of a request.
+/// How long the gateway waits, and for what, in milliseconds: `timeouts`. Each is 1ms…7d, or as
+/// said.
+package struct Timeouts: Hashable, Sendable {
+    /// `handshake`: from the accept to the end of the TLS handshake and to the first byte of a
+    /// request. Default 10s.
     package var handshake: UInt64 = 10_000
-    /// From a request's first byte to the end of its head. Then 408.
+    /// `head`: from a request's first byte to the end of its head; then 408. Default 10s.
     package var head: UInt64 = 10_000
-    /// For the next byte of request content while the origin takes them. Then 408.
+    /// `body_idle`: for the next byte of content while the origin takes them; then 408.
+    /// Default 30s.
     package var bodyIdle: UInt64 = 30_000
-    /// Bytes a second that request content must bring, measured over `bodyIdle`; 0 for no minimum.
+    /// `body_minimum_rate`: bytes a second that content must bring, measured over `body_idle`;
+    /// 0B/s for no minimum. Default 64B/s. Others: Kestrel 240, Apache 500.
     package var bodyMinimumRate: UInt64 = 64
-    /// For a connect to an origin. Then the next server, at last 504.
+    /// `connect`: for a connection to a server; then the next one, at last 504. Default 3s.
     package var connect: UInt64 = 3_000
-    /// From the end of a request to the head of its response. Then 504.
+    /// `first_byte`: from the end of a request to the head of its response; then 504. Default 60s.
     package var firstByte: UInt64 = 60_000
-    /// For a commit that a request waits for, or an enrolment. Then the store counts as failed.
+    /// `commit`: for the disk, where a request waits until its counter is on it; then as the rule's
+    /// `on_error` says. Where an enrolment waits until its key is on it; then 503. Default 10s:
+    /// longer than another process may hold up a transaction.
     package var commit: UInt64 = 10_000
-    /// For the next byte of a response, and for a client or origin to take what waits for it.
+    /// `response_idle`: for the next byte of a response, and for a party to take what waits for
+    /// it. Default 60s.
     package var responseIdle: UInt64 = 60_000
-    /// Bytes a second that a client must take of what waits for it, measured over `responseIdle`;
-    /// 0 for no minimum.
+    /// `response_minimum_rate`: bytes a second that a client must take of what waits for it,
+    /// measured over `response_idle`; 0B/s for no minimum. Default 64B/s. Others: Kestrel 240.
     package var responseMinimumRate: UInt64 = 64
-    /// For the next request on a client's connection. Then it is closed.
+    /// `idle`: for the next request on a client's connection. Default 60s.
     package var idle: UInt64 = 60_000
-    /// How long an origin connection waits in the pool: less than origins keep theirs.
+    /// `pool_idle`: how long a connection to an origin waits unused; less than origins keep theirs.
+    /// Default 50s.
     package var poolIdle: UInt64 = 50_000
-    /// For the next byte of a tunnel, in either direction.
+    /// `tunnel_idle`: for the next byte of a tunnel (WebSocket), in either direction. Default 1h.
     package var tunnelIdle: UInt64 = 3_600_000
-    /// After an answer that ends a connection: how long what the client still sends is read away,
-    /// so that it sees the answer and no reset.
+    /// `linger`: how long what a client still sends is read away after an answer that ends its
+    /// connection, so that it sees the answer and no reset. Default 2s.
     package var linger: UInt64 = 2_000
-    /// While the gateway ends: for the next request on a client's connection, and for a client that
-    /// has ended its direction to take its response. Then it is closed.
+    /// `drain`: how long requests and tunnels under way may go on after the signal to stop.
+    /// Default 30s.
+    package var drain: UInt64 = 30_000
+    /// `drain_idle`: how long, after the signal to stop, a client's connection still takes a
+    /// request, and a client that has ended its own direction may wait for a response. Default 1s.
     package var drainIdle: UInt64 = 1_000
+    /// `lame_duck`: how long, after the signal to stop, `/readyz` answers 503 while all is served
+    /// as before; 0s…7d. Default 0s. Others: CoreDNS and NATS name it so.
+    package var lameDuck: UInt64 = 0
 
     package init() {}
+
+    /// Whether a client has taken too little in ``responseIdle``.
+    ///
+    /// - taken: bytes.
+    func isTooLittle(taken: UInt64) -> Bool {
+        taken == 0 || taken < responseMinimumRate * responseIdle / 1000
+    }
+
+    /// Whether a client has brought too little content in ``bodyIdle``.
+    ///
+    /// - brought: bytes.
+    func isTooLittle(brought: UInt64) -> Bool {
+        brought == 0 || brought < bodyMinimumRate * bodyIdle / 1000
+    }
 }
 
 // The operators' listener.
@@ -197,7 +244,8 @@ extension Timeouts {
 
 extension ProxyLimits {
     /// Those of the operators' listener: 64 connections, heads of probes, scrapers and browsers (8
-    /// KiB, targets of 1 KiB, 64 fields), and content of calls about devices (16 KiB).
+    /// KiB, targets of 1 KiB, 64 fields), and content of calls about devices (16 KiB). Addresses
+    /// are not limited.
     package static var operators: ProxyLimits {
         var limits = ProxyLimits()
         limits.connectionsMax = 64
@@ -206,6 +254,9 @@ extension ProxyLimits {
         limits.requestHead.fieldsMax = 64
         limits.drainBytesMax = 64 << 10
         limits.endpointBodyMax = 16 << 10
+        limits.addressConnectionsMax = nil
+        limits.addressCalls = nil
+        limits.addressFailures = nil
         return limits
     }
 }

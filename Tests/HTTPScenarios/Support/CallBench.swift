@@ -27,10 +27,10 @@ final class CallBench: Sendable {
                 let port = server.split(separator: ":").last.flatMap { UInt16($0) } ?? 0
                 guard let address = SocketAddress(ip: "127.0.0.1", port: port) else { return nil }
                 return OriginServerSettings(name: server, address: address)
-            },
-            connectTimeout: connect,
-            firstByteTimeout: firstByte
+            }
         )
+        origin.rules.connectTimeout = connect
+        origin.rules.firstByteTimeout = firstByte
         origin.preface = preface
         lane = try Lane(number: 90)
         lane.start()

@@ -28,7 +28,7 @@ import Testing
         #expect(turns(4, .roundRobin, [1, nil, 1]) == [0, 2, 0, 2])
         #expect(turns(3, .roundRobin, [nil, nil]).isEmpty)
         #expect(turns(3, .leastRequests, [nil, nil]).isEmpty)
-        #expect(turns(3, .hash(.key), [nil, nil]).isEmpty)
+        #expect(turns(3, .hashKey, [nil, nil]).isEmpty)
     }
 
     @Test func `weights are shares, and the requests of a heavy server are spread`() {
@@ -52,15 +52,15 @@ import Testing
     }
 
     @Test func `a hash shares by weight`() {
-        let found = shares(turns(70_000, .hash(.key), [4, 2, 1]), of: 3)
+        let found = shares(turns(70_000, .hashKey, [4, 2, 1]), of: 3)
         for (share, expected) in zip(found, [40_000, 20_000, 10_000]) {
             #expect(abs(share - expected) < 1_000)
         }
     }
 
     @Test func `only the subjects of a server that goes are moved`() {
-        let before = turns(10_000, .hash(.key), [1, 1, 1, 1])
-        let after = turns(10_000, .hash(.key), [1, nil, 1, 1])
+        let before = turns(10_000, .hashKey, [1, 1, 1, 1])
+        let after = turns(10_000, .hashKey, [1, nil, 1, 1])
         for (old, new) in zip(before, after) where old != 1 { #expect(old == new) }
         let moved = zip(before, after).filter { $0 == 1 && $1 != 1 }.map(\.1)
         #expect(moved.count == before.count { $0 == 1 })

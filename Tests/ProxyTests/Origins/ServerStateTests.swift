@@ -121,7 +121,7 @@ import Testing
 
     @Test func `retries are a share of the requests under way, and some in any case`() {
         var rule = RetryRule()
-        (rule.share, rule.minimum) = (20, 3)
+        (rule.budget, rule.minimum) = (20, 3)
         #expect(rule.allows(retrying: 2, active: 0))
         #expect(!rule.allows(retrying: 3, active: 10))
         #expect(rule.allows(retrying: 19, active: 100))
@@ -150,8 +150,6 @@ import Testing
                 servers: servers.map {
                     OriginServerSettings(name: "a:1", address: one, state: $0)
                 },
-                connectTimeout: 1,
-                firstByteTimeout: 1,
                 state: book.origin("shop")
             )
         }

@@ -12,7 +12,7 @@ extension Doctor {
     static func database(_ configuration: GatewayConfiguration) -> [Finding] {
         guard case .postgresql(let database) = configuration.store else { return [] }
         do throws(JournalError) {
-            return findings(try DatabaseCheckup(PostgreSQLSettings(database)))
+            return findings(try DatabaseCheckup(database))
         } catch {
             return [.error(.store, error.detail, next: error.next ?? "see the database's log")]
         }

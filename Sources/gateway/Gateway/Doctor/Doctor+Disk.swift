@@ -1,6 +1,7 @@
 import CLinux
 import ConfigurationReading
 import Glibc
+import Proxy
 import Rules
 
 // The disk: where keys and large content go.
@@ -22,8 +23,8 @@ extension Doctor {
         let limits = configuration.limits
         let (limit, most) =
             limits.filesAreMemory
-            ? ("held_memory", limits.heldMemory) : ("held_disk", limits.heldDisk)
-        let held = UInt64(max(0, most.rawValue))
+            ? ("held_memory", limits.heldMemoryMax) : ("held_disk", limits.heldDiskMax)
+        let held = UInt64(max(0, most))
         let spill = configuration.spillFolder
         if held > 0, let free = free(in: spill), free < held {
             findings.append(

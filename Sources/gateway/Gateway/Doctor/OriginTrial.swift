@@ -58,8 +58,8 @@ final class OriginTrial {
         for server in origin.servers {
             var alone = origin
             alone.servers = [server]
-            alone.connectTimeout = min(origin.connectTimeout, Self.patience)
-            alone.firstByteTimeout = Self.patience
+            alone.rules.connectTimeout = min(origin.rules.connectTimeout, Self.patience)
+            alone.rules.firstByteTimeout = Self.patience
             var settings = HTTPClient.Settings()
             settings.totalTimeout = Self.patience
             let client = HTTPClient(alone, settings, on: lane)
@@ -72,7 +72,7 @@ final class OriginTrial {
         guard !rows.isEmpty else { return ended([]) }
         open = rows.count
         for row in rows {
-            let check = row.origin.balancing.check
+            let check = row.origin.rules.check
             let host = check?.host ?? row.origin.host ?? row.server.name
             let verb: HTTPRequest.Verb = check == nil ? .head : .get
             let request = HTTPRequest(verb, check?.path ?? "/", authority: host)
@@ -95,7 +95,7 @@ final class OriginTrial {
         switch result {
         case .success(let response):
             let found = "\(server) answers \(response.status) to \(asked)"
-            guard let statuses = row.origin.balancing.check?.statuses,
+            guard let statuses = row.origin.rules.check?.statuses,
                 !statuses.contains(response.status)
             else { return .ok(.origins, found) }
             return .error(

@@ -1,11 +1,11 @@
-package import HTTP2Wire
-package import HTTPWire
-package import TLSSession
-package import Verification
+import HTTP2Wire
+import HTTPWire
+import TLSSession
+import Verification
 
 /// Whose client connections they are: what serves their requests.
-package protocol ClientHost: AnyObject {
-    var clientLimits: ClientLimits { get }
+protocol ClientHost: AnyObject {
+    var settings: ProxySettings { get }
     /// The gateway ends: connections close after their request.
     var isDraining: Bool { get }
     /// Now as an IMF-fixdate.

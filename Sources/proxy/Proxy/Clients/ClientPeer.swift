@@ -1,25 +1,25 @@
-package import HTTPWire
+import HTTPWire
 import TLSSession
-package import Verification
+import Verification
 
 /// Who is at the other end of a connection, as the current settings see it. One for a connection,
 /// whatever protocol it goes on with.
-package final class ClientPeer {
+final class ClientPeer {
     /// Of a Unix socket the loopback address.
-    package let address: IPAddress
+    let address: IPAddress
     /// The other end is a Unix socket, which has no address.
-    package let isUnix: Bool
-    package let isSecure: Bool
+    let isUnix: Bool
+    let isSecure: Bool
     /// How the peer asks for decisions; `nil` where its requests go to origins.
-    package let decides: DecisionForm?
+    let decides: DecisionForm?
     /// What the address has used of its limits; `nil` where it has none of its own.
-    @exclusivity(unchecked) package var entry: AddressEntry?
+    @exclusivity(unchecked) var entry: AddressEntry?
     /// Tells origins who the client is.
-    @exclusivity(unchecked) package var provenance: ProvenanceWriter
+    @exclusivity(unchecked) var provenance: ProvenanceWriter
     /// The number of the settings by which it was decided whether the peer is trusted.
-    @exclusivity(unchecked) package var settingsNumber: UInt32
+    @exclusivity(unchecked) var settingsNumber: UInt32
 
-    package init(
+    init(
         address: IPAddress,
         isUnix: Bool,
         isSecure: Bool,
@@ -37,15 +37,13 @@ package final class ClientPeer {
         self.settingsNumber = settingsNumber
     }
 
-    /// As ``entry``, for other modules.
-    package var addressEntry: AddressEntry? { entry }
     /// Whether what it says of its clients is believed.
-    package var isTrusted: Bool { provenance.peerIsTrusted }
+    var isTrusted: Bool { provenance.peerIsTrusted }
     /// The certificate that it has shown.
-    package var certificate: ClientCertificate? { provenance.certificate }
+    var certificate: ClientCertificate? { provenance.certificate }
 
     /// Tells an origin who the client is: see ``HTTPWire/ProvenanceWriter``.
-    package func writeProvenance(
+    func writeProvenance(
         _ head: borrowing RequestHead,
         _ octets: Span<UInt8>,
         _ address: ClientAddress,

@@ -1,7 +1,7 @@
-package import HTTP2Wire
-package import HTTPWire
-package import Lanes
-package import Services
+import HTTP2Wire
+import HTTPWire
+import Lanes
+import Services
 
 /// The client's side of one request.
 ///
@@ -12,7 +12,7 @@ package import Services
 ///
 /// A call that finds the client gone closes the stream and tells the owner with
 /// ``ClientStreamOwner/clientClosed(_:)`` before it returns.
-package protocol ClientStream: AnyObject {
+protocol ClientStream: AnyObject {
     // MARK: The client
 
     /// Who is at the connection's other end.
@@ -117,7 +117,7 @@ package protocol ClientStream: AnyObject {
 }
 
 /// What became of bytes for a client.
-package enum ClientOutput {
+enum ClientOutput {
     /// The kernel has them all.
     case sent
     /// Some wait in memory; ``ClientStreamOwner/clientDrained()`` follows.
@@ -127,7 +127,7 @@ package enum ClientOutput {
 }
 
 /// What reading content brought.
-package enum ContentRead {
+enum ContentRead {
     /// Pieces were handed over; more is to come.
     case some
     /// Pieces were handed over, maybe none, and the content is complete.
@@ -143,7 +143,7 @@ package enum ContentRead {
 }
 
 /// Why a stream was closed before its response had ended.
-package enum ClientEnd: Equatable {
+enum ClientEnd: Equatable {
     /// The client has gone.
     case aborted
     /// The client took its response too slowly.
@@ -153,7 +153,7 @@ package enum ClientEnd: Equatable {
 }
 
 /// The request of a stream: what the stream tells it.
-package protocol ClientStreamOwner: AnyObject {
+protocol ClientStreamOwner: AnyObject {
     /// The head is complete. Called once, first.
     ///
     /// - octets: the head in HTTP/1.1's form, from which the lane's `RequestHead` was read. A
@@ -175,12 +175,12 @@ package protocol ClientStreamOwner: AnyObject {
 }
 
 extension ClientStream {
-    package var peerUser: UInt32? { nil }
-    package var readMax: Int { Lane.inputBytes }
+    var peerUser: UInt32? { nil }
+    var readMax: Int { Lane.inputBytes }
 }
 
 /// A client's connection, whatever its protocol: what its host asks of it.
-package protocol ClientConnection: AnyObject {
+protocol ClientConnection: AnyObject {
     /// Who is at the other end.
     var client: ClientPeer { get }
     /// Bytes of responses that wait for windows to open.
@@ -195,19 +195,19 @@ package protocol ClientConnection: AnyObject {
 
 // HTTP/1.1 has no windows.
 extension ClientConnection {
-    package var waitingBytes: Int { 0 }
-    package func dropWaiting() {}
+    var waitingBytes: Int { 0 }
+    func dropWaiting() {}
 }
 
 /// What a client speaks. The raw value is the log's word: add, do not rename.
-package enum ClientProtocol: String, CaseIterable, Sendable {
+enum ClientProtocol: String, CaseIterable, Sendable {
     case http10 = "http/1.0"
     case http11 = "http/1.1"
     case http2 = "h2"
 }
 
 /// What an HTTP/2 connection tells its host for metrics and log.
-package enum HTTP2Event {
+enum HTTP2Event {
     /// A client speaks HTTP/2.
     case began
     /// Streams that ended by an error of the client's, or were refused.
@@ -219,7 +219,7 @@ package enum HTTP2Event {
 }
 
 /// Why there is no request.
-package enum HeadFault {
+enum HeadFault {
     case malformed(Malformed.Reason)
     /// The head was not complete in time.
     case timeout

@@ -1,11 +1,11 @@
 import HTTP2Wire
 import HTTPWire
-package import Lanes
-package import TLSSession
+import Lanes
+import TLSSession
 import Verification
 
 /// A client's HTTP/1 connection: finds heads, serves one request after the other, lingers, closes.
-package final class HTTP1Connection: Connection, ClientConnection {
+final class HTTP1Connection: Connection, ClientConnection {
     enum Phase {
         /// Between requests, or in the middle of a head. Leaves to `request`, `lingering`, closed.
         case head
@@ -28,7 +28,7 @@ package final class HTTP1Connection: Connection, ClientConnection {
     private var isPaused = false
     /// Nothing has come yet, and the client may speak HTTP/2.
     private var mayBecomeHTTP2: Bool
-    package let client: ClientPeer
+    let client: ClientPeer
     /// What the client had still to take when the deadline was set. The kernel's part counts: it
     /// makes room in large steps only, and between them a slow reader looks like one that stands.
     private var untakenAtDeadline: UInt32 = 0
@@ -38,7 +38,7 @@ package final class HTTP1Connection: Connection, ClientConnection {
     /// How long a connection over its limit is not read: the least that `Retry-After` says.
     private static let pauseMilliseconds: UInt64 = 1_000
 
-    package init(
+    init(
         _ descriptor: Int32,
         _ peer: SocketAddress,
         tls: TLSSession?,
@@ -55,13 +55,13 @@ package final class HTTP1Connection: Connection, ClientConnection {
     }
 
     /// Waits for the first head.
-    package func begin() {
-        setDeadline(milliseconds: whileServing(host.clientLimits.handshakeTime))
+    func begin() {
+        setDeadline(milliseconds: whileServing(host.settings.timeouts.handshake))
     }
 
     /// A time to wait for a request: a shorter one while the gateway drains.
     private func whileServing(_ milliseconds: UInt64) -> UInt64 {
-        host.isDraining ? min(milliseconds, host.clientLimits.drainIdleTime) : milliseconds
+        host.isDraining ? min(milliseconds, host.settings.timeouts.drainIdle) : milliseconds
     }
 
     /// Closes the connection. A request under way is told.
@@ -143,7 +143,7 @@ package final class HTTP1Connection: Connection, ClientConnection {
 
     private func outputTimedOut() {
         let taken = UInt64(max(Int(untakenAtDeadline) - untakenBytes, 0))
-        guard host.clientLimits.isTooLittle(taken: taken) else { return watchOutput() }
+        guard host.settings.timeouts.isTooLittle(taken: taken) else { return watchOutput() }
         host.clientWasTooSlow()
         if case .request(let stream) = phase { stream.end = .tooSlow }
         // An orderly end would make a whole response of one that ends with its connection.
@@ -154,7 +154,7 @@ package final class HTTP1Connection: Connection, ClientConnection {
     /// is served first.
     private func closeIdle() {
         guard host.isDraining, !isEnding, !isSilent() else { return close() }
-        setDeadline(milliseconds: host.clientLimits.drainIdleTime)
+        setDeadline(milliseconds: host.settings.timeouts.drainIdle)
         expectInput()
         lane.resume(self)
     }
@@ -166,13 +166,13 @@ package final class HTTP1Connection: Connection, ClientConnection {
     /// when something is sent. So while the gateway drains, its wait is bounded.
     func expectNothing() {
         let waits = host.isDraining && isEnding
-        setDeadline(milliseconds: waits ? host.clientLimits.drainIdleTime : nil)
+        setDeadline(milliseconds: waits ? host.settings.timeouts.drainIdle : nil)
     }
 
     /// Gives the client time to take what waits for it.
     func watchOutput() {
         untakenAtDeadline = UInt32(clamping: untakenBytes)
-        setDeadline(milliseconds: host.clientLimits.outputTime)
+        setDeadline(milliseconds: host.settings.timeouts.responseIdle)
     }
 }
 
@@ -213,7 +213,7 @@ extension HTTP1Connection {
             guard !isInbox else { return }
             bytes.withUnsafeBufferPointer { inbox.append(contentsOf: $0) }
             isInboxScanned = true
-            setDeadline(milliseconds: host.clientLimits.headTime)
+            setDeadline(milliseconds: host.settings.timeouts.head)
         case .other:
             mayBecomeHTTP2 = false
             takeHead(bytes, isInbox: isInbox)
@@ -224,7 +224,7 @@ extension HTTP1Connection {
         let session: HTTP2Session
         do throws(HTTP2Session.Fault) {
             session = try HTTP2Session(
-                host.clientLimits.http2,
+                host.settings.limits.http2,
                 nonce: UInt64.random(in: 0...UInt64.max),
                 memory: host.headMemory
             )
@@ -248,14 +248,14 @@ extension HTTP1Connection {
 
     private func takeHead(_ bytes: Span<UInt8>, isInbox: Bool) {
         let hadBegun = scanner.hasBegun
-        let limits = host.clientLimits
+        let settings = host.settings
         do throws(Malformed) {
-            switch try scanner.scan(bytes, limits: limits.head) {
+            switch try scanner.scan(bytes, limits: settings.limits.requestHead) {
             case .needMore:
                 if !isInbox { bytes.withUnsafeBufferPointer { inbox.append(contentsOf: $0) } }
                 isInboxScanned = true
                 if scanner.hasBegun, !hadBegun {
-                    setDeadline(milliseconds: limits.headTime)
+                    setDeadline(milliseconds: settings.timeouts.head)
                 }
                 if isReadable { resumeReading() }
             case .complete(let range):
@@ -265,7 +265,7 @@ extension HTTP1Connection {
                 if isInbox || !rest.isEmpty {
                     inbox = rest.withUnsafeBufferPointer { Array($0) }
                 }
-                beginRequest(bytes.extracting(range), limits)
+                beginRequest(bytes.extracting(range), settings)
             }
         } catch {
             inbox = []
@@ -273,7 +273,7 @@ extension HTTP1Connection {
         }
     }
 
-    private func beginRequest(_ head: Span<UInt8>, _ limits: ClientLimits) {
+    private func beginRequest(_ head: Span<UInt8>, _ settings: ProxySettings) {
         if client.settingsNumber != host.settingsNumber { host.settle(client) }
         if asksClients, client.provenance.certificate == nil, let shown = clientCertificate {
             client.note(shown)
@@ -281,11 +281,15 @@ extension HTTP1Connection {
         var fault: Malformed.Reason?
         let heads = host.heads
         do throws(Malformed) {
-            try heads.request.read(head, isSecure: client.isSecure, limits: limits.head)
+            try heads.request.read(
+                head,
+                isSecure: client.isSecure,
+                limits: settings.limits.requestHead
+            )
         } catch {
             fault = error.reason
         }
-        let stream = HTTP1Stream(self, heads.request, limits, isMalformed: fault != nil)
+        let stream = HTTP1Stream(self, heads.request, settings, isMalformed: fault != nil)
         let owner = host.owner(for: stream, head, fault: fault)
         stream.owner = owner
         phase = .request(stream)
@@ -305,7 +309,7 @@ extension HTTP1Connection {
 
     private func awaitHead() {
         if isPaused { return setDeadline(milliseconds: Self.pauseMilliseconds) }
-        setDeadline(milliseconds: whileServing(host.clientLimits.idleTime))
+        setDeadline(milliseconds: whileServing(host.settings.timeouts.idle))
         if !inbox.isEmpty { lane.resume(self) } else { resumeReading() }
     }
 
@@ -317,11 +321,11 @@ extension HTTP1Connection {
 
     /// The gateway ends. What waits for a request waits a little longer: the client may have sent
     /// one that is on its way, and is answered with `Connection: close` (RFC 9112 §9.6, §9.8).
-    package func drain() {
+    func drain() {
         switch phase {
         case .head:
             guard unsentBytes == 0, !scanner.hasBegun, inbox.isEmpty, !isPaused else { return }
-            setDeadline(milliseconds: host.clientLimits.drainIdleTime)
+            setDeadline(milliseconds: host.settings.timeouts.drainIdle)
         case .request(let stream):
             if unsentBytes == 0, isEnding, stream.owner?.isUploaded == true { expectNothing() }
         case .lingering, .tunnel: break
@@ -329,7 +333,7 @@ extension HTTP1Connection {
     }
 
     /// The time to end by itself is over.
-    package func abort() {
+    func abort() {
         switch phase {
         case .tunnel(let owner): owner.failed(self)
         case .request(let stream):
@@ -358,7 +362,7 @@ extension HTTP1Connection {
         guard !isClosed else { return }
         inbox = []
         phase = .lingering(drained: 0)
-        setDeadline(milliseconds: host.clientLimits.lingerTime)
+        setDeadline(milliseconds: host.settings.timeouts.linger)
         if unsentBytes == 0 { finishLingering() } else { watchOutput() }
     }
 
@@ -366,7 +370,7 @@ extension HTTP1Connection {
         // The kernel has all of the response.
         resetsOnClose = false
         shutDownOutput()
-        setDeadline(milliseconds: host.clientLimits.lingerTime)
+        setDeadline(milliseconds: host.settings.timeouts.linger)
         resumeReading()
     }
 
@@ -375,7 +379,7 @@ extension HTTP1Connection {
         guard case .lingering(let drained) = phase else { return }
         switch read() {
         case .octets(let bytes):
-            guard drained + bytes.count <= host.clientLimits.lingerBytesMax else {
+            guard drained + bytes.count <= host.settings.limits.drainBytesMax else {
                 return close()
             }
             phase = .lingering(drained: drained + bytes.count)

@@ -41,13 +41,13 @@ final class HTTP1Stream {
     init(
         _ connection: HTTP1Connection,
         _ head: borrowing RequestHead,
-        _ limits: ClientLimits,
+        _ settings: ProxySettings,
         isMalformed: Bool
     ) {
         self.connection = connection
         version = head.version
         isHead = !isMalformed && head.method == .head
-        let mayPersist = head.version == .http11 || limits.keepsOldClients
+        let mayPersist = head.version == .http11 || settings.keepsOldClients
         awaitsContinue = !isMalformed && head.expectsContinue
         let framing = isMalformed ? BodyFraming.none : head.framing
         sequel =
@@ -56,7 +56,7 @@ final class HTTP1Stream {
             case (false, false) where framing == .none: .end
             case (_, _): .linger
             }
-        body = BodyReader(framing, limits: limits.head)
+        body = BodyReader(framing, limits: settings.limits.requestHead)
     }
 
     /// The connection was closed.
@@ -64,9 +64,9 @@ final class HTTP1Stream {
 
     /// The client's content did not come in time.
     func contentTimedOut() {
-        let limits = connection.host.clientLimits
+        let settings = connection.host.settings
         let brought = body.contentCount - countAtDeadline
-        guard limits.isTooLittle(brought: brought) else { return awaitContent() }
+        guard settings.timeouts.isTooLittle(brought: brought) else { return awaitContent() }
         owner?.contentTimedOut()
     }
 
@@ -175,7 +175,7 @@ extension HTTP1Stream: ClientStream {
 
     func awaitContent() {
         countAtDeadline = body.contentCount
-        connection.setDeadline(milliseconds: connection.host.clientLimits.contentTime)
+        connection.setDeadline(milliseconds: connection.host.settings.timeouts.bodyIdle)
     }
 
     func expectNothing() { connection.expectNothing() }

@@ -37,12 +37,12 @@ extension HTTP2Connection {
 
     func watchOutput() {
         untakenAtDeadline = UInt32(clamping: untakenBytes)
-        allow(.output, milliseconds: host.clientLimits.outputTime)
+        allow(.output, milliseconds: host.settings.timeouts.responseIdle)
     }
 
     private func outputTimedOut() {
         let taken = UInt64(max(Int(untakenAtDeadline) - untakenBytes, 0))
-        guard host.clientLimits.isTooLittle(taken: taken) else { return watchOutput() }
+        guard host.settings.timeouts.isTooLittle(taken: taken) else { return watchOutput() }
         host.clientWasTooSlow()
         closeStreams(.tooSlow)
         reset()

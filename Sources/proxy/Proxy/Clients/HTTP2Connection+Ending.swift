@@ -30,7 +30,7 @@ extension HTTP2Connection {
 
     /// The gateway ends. The client is told twice: first that it should send no more, and, when
     /// what was on its way has come, which request was the last (RFC 9113 §6.8).
-    package func drain() {
+    func drain() {
         guard case .serving = phase, !isDrainAnnounced else { return }
         isDrainAnnounced = true
         session.announceEnd()
@@ -38,13 +38,13 @@ extension HTTP2Connection {
         // The wait for late requests begins behind them.
         case .output, .pause: break
         case .nothing, .firstRequest, .restOfHead, .request, .lateRequests, .end:
-            allow(.lateRequests, milliseconds: host.clientLimits.drainIdleTime)
+            allow(.lateRequests, milliseconds: host.settings.timeouts.drainIdle)
         }
         schedule()
     }
 
     /// The time to end by itself is over.
-    package func abort() {
+    func abort() {
         guard case .serving = phase else { return unsentBytes > 0 ? reset() : close() }
         let isUnderWay = session.openCount > 0
         closeStreams(.drained)
@@ -60,7 +60,7 @@ extension HTTP2Connection {
         send()
         guard case .serving = phase, !isClosed else { return }
         phase = .lingering(drained: 0)
-        allow(.end, milliseconds: host.clientLimits.lingerTime)
+        allow(.end, milliseconds: host.settings.timeouts.linger)
         if unsentBytes == 0 { finishLingering() }
     }
 
@@ -73,7 +73,9 @@ extension HTTP2Connection {
         guard unsentBytes == 0, case .lingering(let drained) = phase else { return }
         switch read() {
         case .octets(let bytes):
-            guard drained + bytes.count <= host.clientLimits.lingerBytesMax else { return close() }
+            guard drained + bytes.count <= host.settings.limits.drainBytesMax else {
+                return close()
+            }
             phase = .lingering(drained: drained + bytes.count)
             resumeReading()
         case .wouldBlock: return

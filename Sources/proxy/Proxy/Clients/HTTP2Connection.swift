@@ -1,6 +1,6 @@
 import HTTP2Wire
 import HTTPWire
-package import Lanes
+import Lanes
 import TLSSession
 import Verification
 
@@ -10,7 +10,7 @@ import Verification
 /// request a turn, as pipelined requests of HTTP/1.1 have a turn each. It reads again when all is
 /// served. What is to be sent waits until the other sockets that are ready have been served, and
 /// goes out in one write.
-package final class HTTP2Connection: Connection, ClientConnection {
+final class HTTP2Connection: Connection, ClientConnection {
     enum Phase {
         /// Leaves to `lingering`, closed.
         case serving
@@ -46,7 +46,7 @@ package final class HTTP2Connection: Connection, ClientConnection {
 
     let host: any ClientHost
     let session: HTTP2Session
-    package let client: ClientPeer
+    let client: ClientPeer
     var phase = Phase.serving
     var awaited = Awaited.firstRequest
     var deadline: UInt64?
@@ -85,7 +85,7 @@ package final class HTTP2Connection: Connection, ClientConnection {
     /// Begins with the bytes that showed that the client speaks HTTP/2.
     func begin(_ bytes: Span<UInt8>) {
         host.noted(.began)
-        allow(.firstRequest, milliseconds: host.clientLimits.handshakeTime)
+        allow(.firstRequest, milliseconds: host.settings.timeouts.handshake)
         if host.isDraining { drain() }
         feed(bytes)
         goOn()
@@ -227,7 +227,7 @@ package final class HTTP2Connection: Connection, ClientConnection {
         }
         let bytes = session.heads
         let head = bytes.span.extracting(built.range)
-        let limits = host.clientLimits
+        let settings = host.settings
         let heads = host.heads
         var fault = built.fault
         // RFC 9110 §7.4: a proxy that is trusted may have had TLS on its side.
@@ -236,7 +236,11 @@ package final class HTTP2Connection: Connection, ClientConnection {
         }
         if fault == nil {
             do throws(Malformed) {
-                try heads.request.read(head, isSecure: client.isSecure, limits: limits.head)
+                try heads.request.read(
+                    head,
+                    isSecure: client.isSecure,
+                    limits: settings.limits.requestHead
+                )
             } catch {
                 fault = error.reason
             }
@@ -280,7 +284,7 @@ package final class HTTP2Connection: Connection, ClientConnection {
     }
 
     private func awaitNext(isIdle: Bool) {
-        let limits = host.clientLimits
+        let settings = host.settings
         switch awaited {
         case .output, .pause, .end: return
         case .lateRequests where !session.hasSaidGoAway: return
@@ -292,11 +296,11 @@ package final class HTTP2Connection: Connection, ClientConnection {
         if input == .paused {
             allow(.pause, milliseconds: Self.pauseMilliseconds)
         } else if isDrainAnnounced, !session.hasSaidGoAway {
-            allow(.lateRequests, milliseconds: limits.drainIdleTime)
+            allow(.lateRequests, milliseconds: settings.timeouts.drainIdle)
         } else if session.isMidHead {
-            allow(.restOfHead, milliseconds: limits.headTime)
+            allow(.restOfHead, milliseconds: settings.timeouts.head)
         } else if isIdle {
-            allow(.request, milliseconds: limits.idleTime)
+            allow(.request, milliseconds: settings.timeouts.idle)
         } else {
             awaited = .nothing
             deadline = nil
@@ -367,9 +371,9 @@ extension HTTP2Connection {
 // What waits for the client's windows.
 extension HTTP2Connection {
     /// What may still be dropped.
-    package var waitingBytes: Int { mustDrop ? 0 : session.unsentBytes }
+    var waitingBytes: Int { mustDrop ? 0 : session.unsentBytes }
 
-    package func dropWaiting() {
+    func dropWaiting() {
         mustDrop = true
         schedule()
     }

@@ -82,23 +82,23 @@ final class HTTP2Stream {
     /// What was awaited did not come in time.
     func deadlinePassed() {
         deadline = nil
-        let limits = connection.host.clientLimits
+        let settings = connection.host.settings
         if channel.isStalled {
             let taken = channel.sentCount &- countAtDeadline
-            guard limits.isTooLittle(taken: taken) else { return watchOutput() }
+            guard settings.timeouts.isTooLittle(taken: taken) else { return watchOutput() }
             connection.host.clientWasTooSlow()
             return endStalled(.cancel)
         }
         if case .active(let tunnel) = tunnelling { return tunnel.failed(self) }
         guard let owner, !owner.isUploaded else { return }
         let brought = contentCount &- countAtDeadline
-        guard limits.isTooLittle(brought: brought) else { return awaitContent() }
+        guard settings.timeouts.isTooLittle(brought: brought) else { return awaitContent() }
         owner.contentTimedOut()
     }
 
     private func watchOutput() {
         allow(
-            milliseconds: connection.host.clientLimits.outputTime,
+            milliseconds: connection.host.settings.timeouts.responseIdle,
             from: channel.sentCount
         )
     }
@@ -204,7 +204,7 @@ extension HTTP2Stream: ClientStream {
 
     func awaitContent() {
         guard !channel.isStalled else { return }
-        allow(milliseconds: connection.host.clientLimits.contentTime, from: contentCount)
+        allow(milliseconds: connection.host.settings.timeouts.bodyIdle, from: contentCount)
     }
 
     func expectNothing() { stopDeadline() }

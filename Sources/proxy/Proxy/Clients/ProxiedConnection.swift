@@ -1,12 +1,12 @@
-package import HTTPWire
-package import Lanes
+import HTTPWire
+import Lanes
 
 /// A proxy's connection until its PROXY header has been read. What comes behind the header is the
 /// client's, TLS included, so the bytes stay in the kernel until the header is whole; then the
 /// socket goes on as a client's connection.
-package final class ProxiedConnection: Connection {
+final class ProxiedConnection: Connection {
     /// How it ended.
-    package enum Outcome {
+    enum Outcome {
         /// The header is read away; this is the socket.
         case named(Int32, ProxyHeader.Source)
         /// It was closed.
@@ -14,7 +14,7 @@ package final class ProxiedConnection: Connection {
     }
 
     /// Why there is no client.
-    package enum Fault: Equatable, Sendable {
+    enum Fault: Equatable, Sendable {
         case malformed(MalformedProxyHeader)
         /// The header was not whole in time.
         case late
@@ -27,7 +27,7 @@ package final class ProxiedConnection: Connection {
     private var ended: ((ProxiedConnection, Outcome) -> Void)?
 
     /// `ended` is called once.
-    package init(
+    init(
         _ descriptor: Int32,
         _ peer: SocketAddress,
         on lane: Lane,
@@ -68,7 +68,7 @@ package final class ProxiedConnection: Connection {
     override public func deadlinePassed() { end(.late) }
 
     /// Closes it.
-    package func end(_ fault: Fault) {
+    func end(_ fault: Fault) {
         guard let ended = take() else { return }
         close()
         ended(self, .failed(fault))

@@ -31,7 +31,7 @@ struct Balancer {
         switch balance {
         case .roundRobin: chooseByTurn(candidate)
         case .leastRequests: chooseByLoad(candidate)
-        case .hash: chooseByHash(affinity, candidate)
+        case .hashKey, .hashAddress: chooseByHash(affinity, candidate)
         }
     }
 

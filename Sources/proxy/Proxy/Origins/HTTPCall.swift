@@ -68,7 +68,7 @@ package final class HTTPCall: OriginStreamOwner {
     package func originConnected(_ stream: OriginStream) {
         state = .awaiting(stream)
         stream.begin(method, asksUpgrade: false, framing: .none, limits: client.limits)
-        setDeadline(stream, client.pool.settings.firstByteTimeout)
+        setDeadline(stream, client.pool.settings.rules.firstByteTimeout)
         if case .failed = stream.write(bytes.span) { originWriteFailed(stream) }
     }
 

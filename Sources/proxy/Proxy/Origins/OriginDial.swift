@@ -112,7 +112,7 @@ package final class OriginDial {
     /// A connect has not ended by its deadline: that of its head start, or that of the connect.
     func deadlinePassed(_ stream: OriginStream) {
         let now = pool.lane.now
-        let last = min(end, stream.begunAt &+ pool.settings.connectTimeout)
+        let last = min(end, stream.begunAt &+ pool.settings.rules.connectTimeout)
         guard now < last else { return failed(stream, .connectTimedOut) }
         stream.setDeadline(milliseconds: last - now)
         guard running.count < Self.parallelMax, case .server(let next) = choose(onlyFit: true)
@@ -171,7 +171,7 @@ package final class OriginDial {
             if stream.isConnected { return .connected(stream) }
             running.append(stream)
             let left = end > pool.lane.now ? end - pool.lane.now : 0
-            let time = min(pool.settings.connectTimeout, left)
+            let time = min(pool.settings.rules.connectTimeout, left)
             stream.setDeadline(milliseconds: min(time, Self.headStartMilliseconds))
             return .waiting
         } catch {
@@ -219,7 +219,7 @@ package final class OriginDial {
     private func abandonRunning() {
         let now = pool.lane.now
         for stream in running {
-            let last = min(end, stream.begunAt &+ pool.settings.connectTimeout)
+            let last = min(end, stream.begunAt &+ pool.settings.rules.connectTimeout)
             if now >= stream.begunAt &+ Self.headStartMilliseconds, now < last {
                 // The head start of the next server is no time to judge this one by.
                 stream.setDeadline(milliseconds: last - now)
@@ -243,7 +243,7 @@ extension OriginDial {
         waitBeganAt = MonotonicClock.nanoseconds
         // Waiting once more does not restart the time.
         guard waitsUntil == .max else { return }
-        waitsUntil = min(pool.lane.now &+ pool.settings.queue.timeout, end)
+        waitsUntil = min(pool.lane.now &+ pool.settings.rules.queue.timeout, end)
     }
 
     private func endWait() {

@@ -31,7 +31,7 @@ package final class OriginPool {
             known.first { $0.settings.suits(server) } ?? OriginServer(server, of: settings)
         }
         for server in known where !servers.contains(where: { $0 === server }) { server.leave() }
-        balancer = Balancer(settings.balance, count: servers.count)
+        balancer = Balancer(settings.rules.balance, count: servers.count)
         roles = servers.contains { $0.settings.role == .backup } ? [.primary, .backup] : [.primary]
         listen()
     }
@@ -128,7 +128,7 @@ package final class OriginPool {
                     full.append(server)
                     return nil
                 }
-                let share = server.state.share(slowStart: settings.slowStart, now: now)
+                let share = server.state.share(slowStart: settings.rules.slowStart, now: now)
                 return Balancer.Candidate(
                     weight: server.settings.weight &* share,
                     load: server.state.active,
@@ -193,7 +193,7 @@ package final class OriginPool {
             if stream.isConnected {
                 stream.trialEnded(nil)
             } else {
-                stream.setDeadline(milliseconds: settings.connectTimeout)
+                stream.setDeadline(milliseconds: settings.rules.connectTimeout)
             }
         } catch {
             host.note(.connectFailed)

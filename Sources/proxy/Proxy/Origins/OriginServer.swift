@@ -19,7 +19,7 @@ package final class OriginServer {
 
     init(_ settings: OriginServerSettings, of origin: OriginSettings) {
         self.settings = settings
-        ejection = origin.ejection
+        ejection = origin.rules.ejection
         self.origin = origin.state
     }
 

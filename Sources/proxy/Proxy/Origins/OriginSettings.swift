@@ -6,17 +6,7 @@ package import TLSSession
 package struct OriginSettings: Sendable {
     package let name: String
     package var servers: [OriginServerSettings]
-    package var balance = Balance.roundRobin
-    /// Milliseconds in which a server that came back gets its share step by step; 0 for at once.
-    package var slowStart: UInt64 = 0
-    package var ejection = Ejection()
-    /// `nil` where servers are not checked.
-    package var check: ServerCheck?
-    /// Milliseconds from a request's first connect to the head of its response, over all tries.
-    package var totalTimeout: UInt64 = .max
-    package var retries = RetryRule()
-    /// How requests wait while all servers have as many connections as they may.
-    package let queue: QueueRule
+    package var rules: OriginRules
     /// Shared by the lanes.
     package let state: OriginState
     /// What the origin gets as Host instead of what the client sent.
@@ -25,24 +15,16 @@ package struct OriginSettings: Sendable {
     package var keptFields = KeptFields()
     /// What its servers get before the first request on a connection.
     package var preface = OriginPreface.none
-    /// Milliseconds for a connect to a server. Then the next server, at last 504.
-    package var connectTimeout: UInt64
-    /// Milliseconds from the end of a request to the head of its response. Then 504.
-    package var firstByteTimeout: UInt64
 
     package init(
         name: String,
         servers: [OriginServerSettings],
-        connectTimeout: UInt64,
-        firstByteTimeout: UInt64,
-        queue: QueueRule = QueueRule(),
+        rules: OriginRules = OriginRules(),
         state: OriginState = OriginState()
     ) {
         self.name = name
         self.servers = servers
-        self.connectTimeout = connectTimeout
-        self.firstByteTimeout = firstByteTimeout
-        self.queue = queue
+        self.rules = rules
         self.state = state
         take()
     }
@@ -55,7 +37,7 @@ package struct OriginSettings: Sendable {
         state.take(
             servers.map(\.state),
             limits: Dictionary(limits) { first, _ in first },
-            queueMax: queue.max
+            queueMax: rules.queue.max
         )
     }
 }
@@ -79,13 +61,45 @@ package struct OriginTLS: Sendable {
     }
 }
 
-/// When a request may be sent to an origin once more, and how many of them at a time.
-package struct RetryRule: Sendable {
-    /// For one request.
+/// How the servers of an origin are used: the keys of an origin. Times are in milliseconds.
+package struct OriginRules: Hashable, Sendable {
+    /// `balance`: default round-robin.
+    package var balance = Balance.roundRobin
+    /// `slow_start`: in which a server that came back gets its share step by step; 0 for at once.
+    /// Default 0s, 0s…1h.
+    package var slowStart: UInt64 = 0
+    /// `eject`.
+    package var ejection = Ejection()
+    /// `check`: `nil`, the default, where servers are not checked.
+    package var check: ServerCheck?
+    /// `resolve_interval`: from one look-up of the servers' names to the next. Default 30s, 1s…1d.
+    package var resolveInterval: UInt64 = 30_000
+    /// `total_timeout`: from the first connect for a request to the head of its response, over all
+    /// tries; 0s (the default) for no limit beyond those of each try.
+    package var totalTimeout: UInt64 = 0
+    /// `retries`.
+    package var retries = RetryRule()
+    /// `queue`.
+    package var queue = QueueRule()
+    /// `connect_timeout`: for a connect to a server; then the next server, at last 504. Default
+    /// `timeouts.connect`.
+    package var connectTimeout: UInt64 = 3_000
+    /// `first_byte_timeout`: from the end of a request to the head of its response; then 504.
+    /// Default `timeouts.first_byte`.
+    package var firstByteTimeout: UInt64 = 60_000
+
+    package init() {}
+}
+
+/// When a request may be sent to an origin once more, and how many of them at a time: `retries`.
+package struct RetryRule: Hashable, Sendable {
+    /// `max`: for one request, beside the connects. Default 0, 0…10: only a request that broke with
+    /// an idle connection is sent once more.
     package var max = 0
-    /// The most retries under way, in percent of the requests under way.
-    package var share = 20
-    /// Retries under way that are allowed in any case.
+    /// `budget`: the most retries under way, in percent of the origin's requests under way. Default
+    /// 20 % (Envoy's).
+    package var budget = 20
+    /// `minimum`: retries under way that are allowed in any case. Default 3 (Envoy's), 0…10000.
     package var minimum = 3
 
     package init() {}
@@ -93,15 +107,17 @@ package struct RetryRule: Sendable {
     /// Whether one more may begin. A budget keeps retries from doubling the load of servers that
     /// fail because of their load.
     func allows(retrying: Int, active: Int) -> Bool {
-        retrying < Swift.max(minimum, active * share / 100)
+        retrying < Swift.max(minimum, active * budget / 100)
     }
 }
 
-/// How requests wait while all servers of an origin have as many connections as they may.
-package struct QueueRule: Sendable {
-    /// The most that wait; 0 for none.
+/// How requests wait while all servers of an origin have `max_connections`: `queue`.
+package struct QueueRule: Hashable, Sendable {
+    /// `max`: the most that wait; 0 for none. Default 1000, 0…10000 (Envoy's
+    /// `max_pending_requests` is 1024; HAProxy has no limit).
     package var max = 1_000
-    /// Milliseconds that one waits at most.
+    /// `timeout`: milliseconds that one waits at most. Default 5s (HAProxy's is that of the
+    /// connect).
     package var timeout: UInt64 = 5_000
 
     package init() {}
@@ -124,34 +140,31 @@ package final class ResponseLimits: Sendable {
 }
 
 /// How the servers of an origin share its requests.
-package enum Balance: Sendable, Equatable {
+package enum Balance: String, CaseIterable, Sendable {
     /// In turn, by weight. Each lane has turns of its own.
-    case roundRobin
+    case roundRobin = "round-robin"
     /// The server with the fewest requests under way on all lanes, by weight.
-    case leastRequests
-    /// The same server for the same subject, as long as it is up.
-    case hash(Subject)
-
-    /// Whose requests go to the same server.
-    package enum Subject: Sendable {
-        /// A key that has proven the request; the client's address where none has.
-        case key
-        /// The client's address.
-        case address
-    }
+    case leastRequests = "least-requests"
+    /// The same server for the same key, as long as it is up; by the client's address where no key
+    /// has proven the request.
+    case hashKey = "hash-key"
+    /// The same server for the same client address, as long as it is up.
+    case hashAddress = "hash-address"
 }
 
-/// When a server whose requests fail is passed over for a while.
-package struct Ejection: Sendable {
-    /// Failures one after another; 0 for never.
+/// When a server whose requests fail is passed over for a while: `eject`.
+package struct Ejection: Hashable, Sendable {
+    /// `failures`: one after another; 0 for never. Default 5, 0…1000 (Envoy has 5, too).
     package var failures = 5
-    /// The statuses that are failures.
+    /// `statuses`: those that are failures, of 400…599. Default 502, 503, 504.
     package var statuses = [502, 503, 504]
-    /// Milliseconds of the first ejection; it doubles with each one.
+    /// `time`: milliseconds of the first ejection; it doubles with each one. Default 10s (nginx has
+    /// 10s).
     package var time: UInt64 = 10_000
-    /// The longest, and how long a server must go well to start over.
+    /// `time_max`: the longest, and how long a server must go well to start over. Default 5m (as
+    /// Envoy's).
     package var timeMax: UInt64 = 300_000
-    /// The most servers of an origin that are ejected at a time, in percent.
+    /// `share`: the most servers of an origin that are ejected at a time, in percent. Default 50 %.
     package var share = 50
 
     package init() {}

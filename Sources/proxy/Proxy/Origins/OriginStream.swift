@@ -46,8 +46,7 @@ package final class OriginStream: Connection {
     /// Why TLS has failed after the handshake; `nil` while it has not.
     package internal(set) var tlsFault: TLSFailure?
     /// Whether a request before this one used it.
-    package var isReused: Bool { wasPooled }
-    private var wasPooled = false
+    private(set) var isReused = false
     private var load = Load.none
     /// Nanoseconds from the last head byte of the request to the first of its response; 0 before.
     package var waited: UInt64 = 0
@@ -161,7 +160,7 @@ package final class OriginStream: Connection {
         }
         use = .idle
         becameInactive()
-        wasPooled = true
+        isReused = true
         flow = 0
         setDeadline(milliseconds: idleTime)
         server.keep(self, max: idleMax)

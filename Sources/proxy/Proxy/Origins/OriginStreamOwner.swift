@@ -71,16 +71,16 @@ package enum OriginRead {
     case tooManyInterim
 }
 
-/// What an origin's server gets at the beginning of a connection, before TLS.
-package enum OriginPreface: Hashable, Sendable {
+/// What an origin's server gets at the beginning of a connection, before TLS: `proxy_protocol`.
+package enum OriginPreface: String, CaseIterable, Sendable {
     /// Nothing.
-    case none
+    case none = "off"
     /// A PROXY header of version 2, which names the client.
     ///
     /// The header holds for the whole connection. So a connection carries requests of one client
     /// alone: it is used again only for requests whose header would be the same, the client's port
     /// included, by which an origin's log tells clients behind one address apart.
-    case proxyHeader
+    case proxyHeader = "v2"
 
     /// Both ends of the client's connection.
     package typealias Ends = (source: ProxyHeader.End, destination: ProxyHeader.End)

@@ -53,7 +53,7 @@ package final class OriginWatch {
         for origin in origins {
             for server in origin.servers {
                 let id = ObjectIdentifier(server.state)
-                if let check = origin.check {
+                if let check = origin.rules.check {
                     next[id] = row(server, check, origin, rows.removeValue(forKey: id))
                 } else {
                     server.state.forgetChecks(now: lane.now)
@@ -75,9 +75,9 @@ package final class OriginWatch {
         var alone = origin
         // A check says nothing about the connects of requests, and has a state of its own.
         alone.servers = [server.alone]
-        alone.ejection.failures = 0
-        alone.connectTimeout = check.timeout
-        alone.firstByteTimeout = check.timeout
+        alone.rules.ejection.failures = 0
+        alone.rules.connectTimeout = check.timeout
+        alone.rules.firstByteTimeout = check.timeout
         var settings = HTTPClient.Settings()
         settings.totalTimeout = check.timeout
         // The first one comes soon, and not from all gateways at once.

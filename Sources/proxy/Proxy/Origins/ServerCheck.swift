@@ -1,18 +1,18 @@
-/// How a server is asked whether it is well.
-package struct ServerCheck: Sendable {
-    /// In origin-form.
+/// How a server is asked whether it is well: `check`. Times are in milliseconds.
+package struct ServerCheck: Hashable, Sendable {
+    /// `path`, mandatory: in origin-form.
     package var path = "/"
-    /// The value of Host; `nil` for the server as it is written.
+    /// `host`: the value of Host; `nil`, the default, for the server as it is written.
     package var host: String?
-    /// Those of a server that is well.
+    /// `status`: of a server that is well. Default 200-399 (HAProxy's).
     package var statuses = 200...399
-    /// Milliseconds from one check to the next.
+    /// `interval`: from one check to the next. Default 5s, 10ms…1h.
     package var interval: UInt64 = 5_000
-    /// Milliseconds for a whole check.
+    /// `timeout`: for a whole check. Default 2s, 10ms…1h.
     package var timeout: UInt64 = 2_000
-    /// Checks one after another that bring a server back.
+    /// `healthy`: checks one after another that bring a server back. Default 2, 1…100.
     package var healthy = 2
-    /// Checks one after another that take it out.
+    /// `unhealthy`: checks one after another that take it out. Default 3, 1…100.
     package var unhealthy = 3
 
     package init() {}

@@ -52,7 +52,7 @@ extension Exchange {
 
     /// The call costs so many tokens more: a challenge each.
     func oweCalls(_ count: Int) {
-        guard count > 0, let rate = settings.limits.addressCalls else { return }
+        guard count > 0, let rate = settings.addressCalls else { return }
         account.entry?.oweCalls(count, rate, now: record.startedAt)
     }
 
@@ -65,12 +65,12 @@ extension Exchange {
 
     /// Nanoseconds until a signature may be verified for the address; `nil` when it may be now.
     func verificationWait(now: UInt64) -> UInt64? {
-        settings.limits.addressFailures.flatMap { account.entry?.failureWait($0, now: now) }
+        settings.addressFailures.flatMap { account.entry?.failureWait($0, now: now) }
     }
 
     /// A verification was in vain. That may turn out when the client has gone.
     func addFailure(now: UInt64) {
-        guard let rate = settings.limits.addressFailures else { return }
+        guard let rate = settings.addressFailures else { return }
         switch account.holding {
         case .none: break
         case .ofConnection(let entry), .ofRequest(let entry): entry.addFailure(rate, now: now)

@@ -55,7 +55,7 @@ struct Admission {
         }
         if !settings.trustedProxies.isEmpty { findClient(head, octets) }
         findAddress()
-        if let rate = settings.limits.addressRequests,
+        if let rate = settings.addressRequests,
             let wait = exchange.account.entry?.takeRequest(rate, now: exchange.record.startedAt)
         {
             return throttled(wait)
@@ -128,7 +128,7 @@ struct Admission {
     private func findAddress() {
         guard let client = exchange.client else { return }
         let address = exchange.account.address
-        if address == client.peer.address, let entry = client.peer.addressEntry {
+        if address == client.peer.address, let entry = client.peer.entry {
             exchange.account.holding = .ofConnection(entry)
             return
         }
@@ -155,7 +155,7 @@ struct Admission {
         switch service.cost {
         case .nothing: break
         case .call, .verification:
-            if let rate = settings.limits.addressCalls,
+            if let rate = settings.addressCalls,
                 let wait = exchange.account.entry?.takeCall(rate, now: exchange.record.startedAt)
             {
                 return throttled(wait)
@@ -257,7 +257,7 @@ extension Admission {
         let heads = proxy.scratch.askedHeads
         do throws(Malformed) {
             let isSecure = exchange.client?.peer.isSecure ?? false
-            let limits = settings.clientLimits.head
+            let limits = settings.limits.requestHead
             try heads.request.read(asked.span, isSecure: isSecure, limits: limits)
         } catch {
             proxy.tally.add(.malformedRequests)

@@ -19,7 +19,10 @@ extension Exchange {
     func connect(_ attempt: Attempt) -> Flow.Action {
         let place = originPlace
         let isFirst = attempt == .first
-        if isFirst { side.begin(now: lane.now, milliseconds: settings.origins[place].totalTimeout) }
+        if isFirst {
+            let time = settings.origins[place].rules.totalTimeout
+            side.begin(now: lane.now, milliseconds: time == 0 ? .max : time)
+        }
         let connecting = pools[place].connect(
             for: self,
             flow: client?.flow ?? 0,
@@ -76,7 +79,7 @@ extension Exchange {
             connection.isReused ? .reused : .fresh,
             inMemory: UInt64(inMemory),
             clientSent: client?.hasWholeContent == true ? .whole : .partial,
-            retriesMax: settings.origins[originPlace].retries.max
+            retriesMax: settings.origins[originPlace].rules.retries.max
         )
     }
 
@@ -198,14 +201,14 @@ extension Exchange {
     var retryBudget: Leg.RetryBudget {
         let place = originPlace
         guard side.left(now: lane.now) > 0 else { return .spent }
-        return settings.origins[place].state.mayRetry(settings.origins[place].retries)
+        return settings.origins[place].state.mayRetry(settings.origins[place].rules.retries)
             ? .left : .spent
     }
 
     /// The request is out; the response must begin in time.
     func awaitResponse(_ output: Output, _ held: Leg.HeldContent) {
         endRequest(output, held)
-        let time = settings.origins[originPlace].firstByteTimeout
+        let time = settings.origins[originPlace].rules.firstByteTimeout
         origin?.setDeadline(milliseconds: min(time, side.left(now: lane.now)))
         client?.expectNothing()
     }

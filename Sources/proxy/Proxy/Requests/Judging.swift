@@ -65,7 +65,7 @@ struct Judging {
         exchange.keptHead = []
         let heads = proxy.scratch.askedHeads
         do throws(Malformed) {
-            let limits = exchange.settings.clientLimits.head
+            let limits = exchange.settings.limits.requestHead
             try heads.request.read(octets.span, isSecure: client.peer.isSecure, limits: limits)
         } catch {
             preconditionFailure("Judging: a head that was read can't be read again")

@@ -88,10 +88,10 @@ extension OriginSettings {
     /// - passed: the key that has proven the request. A name alone would let a client choose its
     ///   server.
     func affinity(of address: IPAddress, passed: KeyID?) -> UInt64 {
-        switch balance {
+        switch rules.balance {
         case .roundRobin, .leastRequests: return 0
-        case .hash(.address): return address.affinity
-        case .hash(.key):
+        case .hashAddress: return address.affinity
+        case .hashKey:
             guard let passed else { return address.affinity }
             // A digest has 32 bytes; any eight of them are spread evenly.
             let bytes = passed.digest.bytes.span
