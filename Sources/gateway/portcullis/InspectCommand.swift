@@ -10,77 +10,40 @@ struct InspectCommand: ParsableCommand {
         discussion: """
             Prints a JSON object. Nothing is judged and nothing in it is to be believed; see \
             verify. Exits 0, 1 when it is no such object, 2 when it is used wrongly.
-            """,
-        subcommands: [Attestation.self, Assertion.self, Receipt.self, Challenge.self]
+            """
     )
 
+    enum Kind: String, CaseIterable, ExpressibleByArgument {
+        case attestation, assertion, receipt, challenge
+    }
+
+    @Argument(help: "What it is: attestation, assertion, receipt or challenge.")
+    var kind: Kind
+
+    @Argument(
+        help: """
+            The file that holds it, raw or in base64; - for standard input. A challenge of this \
+            gateway itself will do, too.
+            """
+    )
+    var object: String
+
     func run() throws {
-        throw ValidationError("Say which: attestation, assertion, receipt or challenge.")
-    }
-
-    struct Attestation: ParsableCommand {
-        static let configuration = CommandConfiguration(
-            commandName: "attestation",
-            abstract: "Show the certificates, authenticator data and receipt of an attestation."
-        )
-
-        @OptionGroup var object: VerifyCommand.Object
-
-        func run() throws {
-            try InspectCommand.finish { () throws(UsageError) in
-                ObjectPortrait.attestation(try ObjectFile.object(object.file))
+        try Self.finish { () throws(UsageError) in
+            switch kind {
+            case .attestation: ObjectPortrait.attestation(try ObjectFile.object(object))
+            case .assertion: ObjectPortrait.assertion(try ObjectFile.object(object))
+            case .receipt: ObjectPortrait.receipt(try ObjectFile.object(object))
+            case .challenge: try challenge()
             }
         }
     }
 
-    struct Assertion: ParsableCommand {
-        static let configuration = CommandConfiguration(
-            commandName: "assertion",
-            abstract: "Show the authenticator data of an assertion."
-        )
-
-        @OptionGroup var object: VerifyCommand.Object
-
-        func run() throws {
-            try InspectCommand.finish { () throws(UsageError) in
-                ObjectPortrait.assertion(try ObjectFile.object(object.file))
-            }
-        }
-    }
-
-    struct Receipt: ParsableCommand {
-        static let configuration = CommandConfiguration(
-            commandName: "receipt",
-            abstract: "Show the fields of a receipt."
-        )
-
-        @OptionGroup var object: VerifyCommand.Object
-
-        func run() throws {
-            try InspectCommand.finish { () throws(UsageError) in
-                ObjectPortrait.receipt(try ObjectFile.object(object.file))
-            }
-        }
-    }
-
-    struct Challenge: ParsableCommand {
-        static let configuration = CommandConfiguration(
-            commandName: "challenge",
-            abstract: "Show purpose, number and expiry of a challenge of this gateway."
-        )
-
-        @Argument(help: "The challenge itself, a file that holds it, or - for standard input.")
-        var challenge: String
-
-        func run() throws {
-            try InspectCommand.finish { () throws(UsageError) in
-                let report = ObjectPortrait.challenge(Array(challenge.utf8))
-                guard report.status == .refused else { return report }
-                return ObjectPortrait.challenge(
-                    try ObjectFile.octets(challenge, place: "CHALLENGE")
-                )
-            }
-        }
+    /// The challenge itself, or what a file has.
+    private func challenge() throws(UsageError) -> Report {
+        let report = ObjectPortrait.challenge(Array(object.utf8))
+        guard report.status == .refused else { return report }
+        return ObjectPortrait.challenge(try ObjectFile.octets(object, place: "CHALLENGE"))
     }
 
     /// Prints a report and ends with its status: by returning for 0, by throwing for others.
