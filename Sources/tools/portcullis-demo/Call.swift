@@ -1,3 +1,5 @@
+import HTTPWire
+
 /// A request as a client sends it.
 struct Call {
     var method: String
@@ -74,6 +76,6 @@ struct Call {
             if number > 0 { try betweenPieces(number) }
             try socket.write(piece)
         }
-        return try Answer(MessageReader(socket))
+        return try Answer(MessageReader(socket, .response))
     }
 }

@@ -1,100 +1,91 @@
-/// Reads messages off a socket: heads, then contents by Content-Length or chunks.
-///
-/// Good enough for two parties that know each other. What a proxy has to beware of is in HTTPWire.
+import HTTPWire
+
+/// Reads messages off a socket, heads and then contents, as the gateway does.
 final class MessageReader {
     /// A message's first line and fields.
     struct Head: Sendable {
         let line: String
         let fields: [(name: String, value: String)]
+        fileprivate let framing: BodyFraming
 
         /// The value of a field's first line.
         subscript(name: String) -> String? {
             fields.first { $0.name.lowercased() == name.lowercased() }?.value
         }
+
+        fileprivate init(_ octets: [UInt8], _ section: FieldSection, _ framing: BodyFraming) {
+            func text(_ range: some RangeExpression<Int>) -> String {
+                String(decoding: octets[range], as: UTF8.self)
+            }
+            line = text(..<(octets.firstIndex(of: UInt8(ascii: "\r")) ?? 0))
+            fields = section.fields.map { (text($0.name), text($0.value)) }
+            self.framing = framing
+        }
     }
 
     private let socket: Socket
+    private let subject: HeadScanner.Subject
+    private let limits = HeadLimits()
     private var inbox: [UInt8] = []
 
-    init(_ socket: Socket) { self.socket = socket }
+    /// - subject: whether requests or responses come.
+    init(_ socket: Socket, _ subject: HeadScanner.Subject) {
+        self.socket = socket
+        self.subject = subject
+    }
 
     /// The next head; `nil` when the peer ends before one is complete.
     func head() throws(DemoError) -> Head? {
-        var lines: [String] = []
-        while let line = try line() {
-            if !line.isEmpty {
-                lines.append(line)
-                continue
+        var scanner = HeadScanner(subject)
+        while true {
+            let octets = inbox
+            do throws(Malformed) {
+                if case .complete(let range) = try scanner.scan(octets.span, limits: limits) {
+                    inbox.removeFirst(range.upperBound)
+                    return try head(Array(octets[range]))
+                }
+            } catch {
+                throw DemoError("no message: \(error.reason.rawValue)")
             }
-            guard let first = lines.first else { return nil }
-            let fields = lines.dropFirst().map { line in
-                let parts = line.split(separator: ":", maxSplits: 1)
-                return (String(parts[0]), String(parts.last ?? "").trimmed)
-            }
-            return Head(line: first, fields: fields)
+            guard try fill() else { return nil }
         }
-        return nil
+    }
+
+    private func head(_ octets: [UInt8]) throws(Malformed) -> Head {
+        if case .response = subject {
+            var head = ResponseHead()
+            try head.read(octets.span, to: .get, upgradeSent: false, limits: limits)
+            return Head(octets, head.fields, head.framing)
+        }
+        var head = RequestHead()
+        try head.read(octets.span, isSecure: false, limits: limits)
+        return Head(octets, head.fields, head.framing)
     }
 
     /// Reads the content after a head, piece by piece.
     ///
     /// - Returns: whether it came to its end.
     func content(of head: Head, _ take: ([UInt8]) -> Void) throws(DemoError) -> Bool {
-        guard head["Transfer-Encoding"]?.lowercased() != "chunked" else {
-            return try chunks(take)
-        }
-        return try octets(head["Content-Length"].flatMap { Int($0) } ?? 0, take)
-    }
-
-    private func chunks(_ take: ([UInt8]) -> Void) throws(DemoError) -> Bool {
+        var body = BodyReader(head.framing, limits: limits)
         while true {
-            guard let line = try line(), let size = Int(line, radix: 16) else { return false }
-            guard size > 0 else {
-                // Trailers, up to the empty line.
-                while let trailer = try self.line() { if trailer.isEmpty { return true } }
+            var position = 0
+            let octets = inbox
+            let step: BodyReader.Step
+            do throws(Malformed) {
+                step = try body.read(octets.span, from: &position)
+            } catch {
                 return false
             }
-            guard try octets(size, take), try self.line() == "" else { return false }
-        }
-    }
-
-    private func octets(_ count: Int, _ take: ([UInt8]) -> Void) throws(DemoError) -> Bool {
-        var left = count
-        while left > 0 {
-            guard try fill() else { return false }
-            let piece = Array(inbox.prefix(left))
-            inbox.removeFirst(piece.count)
-            left -= piece.count
-            take(piece)
-        }
-        return true
-    }
-
-    /// A line without its end.
-    private func line() throws(DemoError) -> String? {
-        while true {
-            if let end = inbox.firstIndex(of: UInt8(ascii: "\n")) {
-                let line = inbox[..<end].filter { $0 != UInt8(ascii: "\r") }
-                inbox.removeFirst(end + 1)
-                return String(decoding: line, as: UTF8.self)
-            }
-            let more = try socket.read()
-            guard !more.isEmpty else { return nil }
-            inbox += more
+            if case .content(let range) = step { take(Array(octets[range])) }
+            inbox.removeFirst(position)
+            if case .finished = step { return true }
+            if case .needMore = step, try !fill() { return (try? body.close()) != nil }
         }
     }
 
     private func fill() throws(DemoError) -> Bool {
-        if inbox.isEmpty { inbox = try socket.read() }
-        return !inbox.isEmpty
-    }
-}
-
-extension String {
-    /// Without spaces at both ends.
-    fileprivate var trimmed: String {
-        var text = drop { $0 == " " }
-        while text.last == " " { text.removeLast() }
-        return String(text)
+        let more = try socket.read()
+        inbox += more
+        return !more.isEmpty
     }
 }

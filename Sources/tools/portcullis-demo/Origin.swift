@@ -1,6 +1,7 @@
 import Cryptography
 import Dispatch
 import Foundation
+import HTTPWire
 import Synchronization
 
 /// The API: a small server that knows nothing of App Attest and records what
@@ -65,7 +66,7 @@ final class Origin: Sendable {
     }
 
     private func serve(_ socket: Socket) {
-        let reader = MessageReader(socket)
+        let reader = MessageReader(socket, .request(isSecure: false))
         do throws(DemoError) {
             while let head = try reader.head() {
                 guard try take(head, reader, socket) else { return }
