@@ -7,6 +7,8 @@ import Verification
 /// A client's HTTP/1 connection: finds heads, serves one request after the other, lingers, closes.
 final class HTTP1Connection: Connection, ClientConnection {
     enum Phase {
+        /// Nothing has come yet, and the client may speak HTTP/2. Leaves to `head`, closed.
+        case first
         /// Between requests, or in the middle of a head. Leaves to `request`, `lingering`, closed.
         case head
         /// A request is under way. Leaves to `head`, `lingering`, `tunnel`, closed.
@@ -20,14 +22,12 @@ final class HTTP1Connection: Connection, ClientConnection {
     // The order leaves no padding: there are many idle connections.
 
     let host: any ClientHost
-    private var phase = Phase.head
+    private var phase: Phase
     /// Whether the scanner has seen all of the inbox.
     private var isInboxScanned = false
     /// The address is over a limit: the next request is not read yet, so that a flood takes its
     /// sender's time and not the gateway's.
     private var isPaused = false
-    /// Nothing has come yet, and the client may speak HTTP/2.
-    private var mayBecomeHTTP2: Bool
     let client: ClientPeer
     /// What the client had still to take when the deadline was set. The kernel's part counts: it
     /// makes room in large steps only, and between them a slow reader looks like one that stands.
@@ -49,7 +49,7 @@ final class HTTP1Connection: Connection, ClientConnection {
     ) {
         self.host = host
         self.client = client
-        mayBecomeHTTP2 = takesHTTP2
+        phase = takesHTTP2 ? .first : .head
         scanner = HeadScanner(.request(isSecure: tls != nil))
         super.init(descriptor: descriptor, peer: peer, isConnecting: false, tls: tls, on: lane)
     }
@@ -74,7 +74,7 @@ final class HTTP1Connection: Connection, ClientConnection {
         case .request(let stream): stream.closed()
         // Also when what waits for the client can't be sent: nobody else ends the other side.
         case .tunnel(let owner): owner.closed(self)
-        case .head, .lingering: break
+        case .first, .head, .lingering: break
         }
         // Stream and connection hold each other.
         phase = .head
@@ -85,7 +85,7 @@ final class HTTP1Connection: Connection, ClientConnection {
     /// There may be something to read.
     override public func inputReady() {
         switch phase {
-        case .head: readHead()
+        case .first, .head: readHead()
         case .request(let stream):
             stream.owner?.contentReady()
             if case .request(let stream) = phase, stream.owner?.isUploaded == true, unsentBytes == 0
@@ -100,7 +100,7 @@ final class HTTP1Connection: Connection, ClientConnection {
     /// What waited has been sent.
     override public func outputDrained() {
         switch phase {
-        case .head: awaitHead()
+        case .first, .head: awaitHead()
         case .request(let stream): stream.owner?.clientDrained()
         case .lingering: finishLingering()
         case .tunnel(let owner): owner.drained(self)
@@ -113,7 +113,7 @@ final class HTTP1Connection: Connection, ClientConnection {
     /// The client is gone in both directions, and nobody has read that.
     override public func brokeWhileUnread() {
         switch phase {
-        case .head, .lingering: close()
+        case .first, .head, .lingering: close()
         case .request(let stream): if stream.owner?.clientBroke() != false { close() }
         case .tunnel(let owner): owner.broke(self)
         }
@@ -123,7 +123,7 @@ final class HTTP1Connection: Connection, ClientConnection {
     override public func deadlinePassed() {
         if unsentBytes > 0 { return outputTimedOut() }
         switch phase {
-        case .head:
+        case .first, .head:
             if isPaused {
                 isPaused = false
                 return awaitHead()
@@ -201,10 +201,10 @@ extension HTTP1Connection {
     /// Finds out whether the client speaks HTTP/2: TLS has agreed on it, or else its first bytes
     /// say so (RFC 9113 §3.3, §3.4).
     private func takeFirst(_ bytes: Span<UInt8>, isInbox: Bool) {
-        guard mayBecomeHTTP2 else { return takeHead(bytes, isInbox: isInbox) }
+        guard case .first = phase else { return takeHead(bytes, isInbox: isInbox) }
         if hasAgreedHTTP2 { return becomeHTTP2(bytes) }
         guard !client.isSecure else {
-            mayBecomeHTTP2 = false
+            phase = .head
             return takeHead(bytes, isInbox: isInbox)
         }
         switch HTTP2Preface(bytes) {
@@ -215,7 +215,7 @@ extension HTTP1Connection {
             isInboxScanned = true
             setDeadline(milliseconds: host.settings.timeouts.head)
         case .other:
-            mayBecomeHTTP2 = false
+            phase = .head
             takeHead(bytes, isInbox: isInbox)
         }
     }
@@ -323,7 +323,7 @@ extension HTTP1Connection {
     /// one that is on its way, and is answered with `Connection: close` (RFC 9112 §9.6, §9.8).
     func drain() {
         switch phase {
-        case .head:
+        case .first, .head:
             guard unsentBytes == 0, !scanner.hasBegun, inbox.isEmpty, !isPaused else { return }
             setDeadline(milliseconds: host.settings.timeouts.drainIdle)
         case .request(let stream):
@@ -339,7 +339,7 @@ extension HTTP1Connection {
         case .request(let stream):
             stream.end = .drained
             reset()
-        case .head, .lingering: if unsentBytes > 0 { reset() } else { close() }
+        case .first, .head, .lingering: if unsentBytes > 0 { reset() } else { close() }
         }
     }
 }
