@@ -386,7 +386,7 @@ let package = Package(
         .tests("KeyStore", uses: policy + ["Challenges", "TestSupport"]),
         .tests(
             "PostgreSQLKeyStore",
-            uses: policy + kept + ["ConfigurationReading", "TestSupport"]
+            uses: policy + kept + ["ConfigurationReading", "LoopbackKit", "TestSupport"]
         ),
         .tests("SQLiteKeyStore", uses: policy + verdict + ["KeyCatalog", "TestSupport", grdb]),
         .tests(

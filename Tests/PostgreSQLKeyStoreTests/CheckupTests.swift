@@ -1,4 +1,5 @@
 import KeyStore
+import LoopbackKit
 import Testing
 
 @testable import PostgreSQLKeyStore
@@ -6,7 +7,7 @@ import Testing
 /// What the doctor sees of a database.
 @Suite struct CheckupTests {
     @Test func `a database that is as it should be has nothing to be said of`() throws {
-        let settings = try PostgreSQLServer.shared.get().makeStore()
+        let settings = try DatabaseServer.shared.get().makeStore()
         let found = try DatabaseCheckup(settings)
         #expect(found.version >= 120_000)
         #expect(found.tableFault == nil)
@@ -20,7 +21,7 @@ import Testing
     }
 
     @Test func `what is wrong with a database is found`() throws {
-        let server = try PostgreSQLServer.shared.get()
+        let server = try DatabaseServer.shared.get()
         var settings = try server.makeSchema()
         #expect(try DatabaseCheckup(settings).tableFault?.next?.contains("migrate") == true)
         settings = try server.makeStore()
@@ -34,7 +35,7 @@ import Testing
     }
 
     @Test func `rights that a role lacks are named, a few of them`() throws {
-        let server = try PostgreSQLServer.shared.get()
+        let server = try DatabaseServer.shared.get()
         var settings = try server.makeStore()
         let schema = try #require(
             settings.address.split(separator: "search_path=").last?.dropLast()

@@ -5,6 +5,7 @@ import Dispatch
 import Foundation
 import KeyCatalog
 import KeyStore
+import LoopbackKit
 import TestSupport
 import Testing
 
@@ -16,7 +17,7 @@ import Testing
     private let link: DatabaseLink
 
     init() throws {
-        settings = try PostgreSQLServer.shared.get().makeStore()
+        settings = try DatabaseServer.shared.get().makeStore()
         link = DatabaseLink(settings)
     }
 

@@ -2,6 +2,7 @@ import AppAttest
 import Dispatch
 import KeyCatalog
 import KeyStore
+import LoopbackKit
 import TestSupport
 import Testing
 
@@ -10,7 +11,7 @@ import Testing
 /// What a gateway is told while the database fails.
 @Suite struct FaultTests {
     @Test func `an empty database is refused with the command that makes its tables`() throws {
-        let server = try PostgreSQLServer.shared.get()
+        let server = try DatabaseServer.shared.get()
         let settings = try server.makeSchema()
         let refusal = #expect(throws: JournalError.self) { try PostgreSQLKeyJournal(settings) }
         #expect(refusal?.detail.contains("run portcullis store migrate") == true)
@@ -22,7 +23,7 @@ import Testing
     }
 
     @Test func `migrations side by side make each step once, and all of them succeed`() throws {
-        let server = try PostgreSQLServer.shared.get()
+        let server = try DatabaseServer.shared.get()
         for _ in 0..<5 {
             let settings = try server.makeSchema()
             let boxes = (0..<6).map { _ in Box<[Int64]>() }
@@ -39,7 +40,7 @@ import Testing
     }
 
     @Test func `tables that only newer programs can use are refused`() throws {
-        let settings = try PostgreSQLServer.shared.get().makeStore()
+        let settings = try DatabaseServer.shared.get().makeStore()
         let link = DatabaseLink(settings)
         func note(_ version: Int64, _ reader: Int64) throws {
             _ = try link.ask([
@@ -66,7 +67,7 @@ import Testing
     }
 
     @Test func `a lock that another holds ends in time, and the next commit is good`() throws {
-        var settings = try PostgreSQLServer.shared.get().makeStore()
+        var settings = try DatabaseServer.shared.get().makeStore()
         let first = try PostgreSQLKeyJournal(settings, clock: { 0 })
         let key = try #require(
             try first.commit(JournalBatch(enrolments: [.sample(1)])).enrolments[0]
@@ -103,7 +104,7 @@ import Testing
     }
 
     @Test func `what the database refuses at the very end of a transaction is refused`() throws {
-        let settings = try PostgreSQLServer.shared.get().makeStore()
+        let settings = try DatabaseServer.shared.get().makeStore()
         let journal = try PostgreSQLKeyJournal(settings, clock: { 0 })
         let link = DatabaseLink(settings)
         _ = try link.ask([
@@ -130,7 +131,7 @@ import Testing
     }
 
     @Test func `a connection that the server has ended is made anew`() throws {
-        let settings = try PostgreSQLServer.shared.get().makeStore()
+        let settings = try DatabaseServer.shared.get().makeStore()
         var named = settings
         named.address += " application_name=ended"
         let journal = try PostgreSQLKeyJournal(named, clock: { 0 })
@@ -160,7 +161,7 @@ import Testing
     }
 
     @Test func `a gateway hears of a change without being asked`() throws {
-        let settings = try PostgreSQLServer.shared.get().makeStore()
+        let settings = try DatabaseServer.shared.get().makeStore()
         let journal = try PostgreSQLKeyJournal(settings, clock: { 0 })
         _ = try journal.commit(JournalBatch(enrolments: [.sample(1)]))
         let table = try KeyTable(journal: journal)

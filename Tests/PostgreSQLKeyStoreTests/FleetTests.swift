@@ -4,6 +4,7 @@ import Dispatch
 import Foundation
 import KeyCatalog
 import KeyStore
+import LoopbackKit
 import Synchronization
 import TestSupport
 import Testing
@@ -19,7 +20,7 @@ import Testing
     private let rows: [KeyRow]
 
     init() throws {
-        let settings = try PostgreSQLServer.shared.get().makeStore()
+        let settings = try DatabaseServer.shared.get().makeStore()
         self.settings = settings
         journals = try (0..<Self.gateways).map { _ in
             try PostgreSQLKeyJournal(settings, clock: { 0 })

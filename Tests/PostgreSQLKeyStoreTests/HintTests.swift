@@ -1,6 +1,7 @@
 import Foundation
 import KeyCatalog
 import KeyStore
+import LoopbackKit
 import TestSupport
 import Testing
 
@@ -18,7 +19,7 @@ import Testing
     }
 
     @Test func `what the server refuses has a next step`() throws {
-        let server = try PostgreSQLServer.shared.get()
+        let server = try DatabaseServer.shared.get()
         let place = "host=\(server.folder) dbname=postgres"
         let link = DatabaseLink(PostgreSQLSettings(address: place + " user=portcullis"))
         // The server speaks another language where it has one: the state tells.
@@ -57,7 +58,7 @@ import Testing
     }
 
     @Test func `what is missing in the database has a next step`() throws {
-        let server = try PostgreSQLServer.shared.get()
+        let server = try DatabaseServer.shared.get()
         let settings = try server.makeStore()
         let link = DatabaseLink(settings)
         func refusal(_ sql: String...) -> JournalError? {
@@ -90,7 +91,7 @@ import Testing
     }
 
     @Test func `a row that no gateway writes has a next step`() throws {
-        let settings = try PostgreSQLServer.shared.get().makeStore()
+        let settings = try DatabaseServer.shared.get().makeStore()
         let table = try KeyTable(journal: try PostgreSQLKeyJournal(settings))
         table.enrol(.sample(1)) { _ in }
         try table.committer.flush()

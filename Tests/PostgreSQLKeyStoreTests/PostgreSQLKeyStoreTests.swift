@@ -1,6 +1,7 @@
 import AppAttest
 import KeyCatalog
 import KeyStore
+import LoopbackKit
 import TestSupport
 import Testing
 
@@ -14,7 +15,7 @@ import Testing
         private var journals: [ToldJournal] = []
 
         init() throws {
-            settings = try PostgreSQLServer.shared.get().makeStore()
+            settings = try DatabaseServer.shared.get().makeStore()
             archive = try PostgreSQLKeyArchive(settings)
         }
 

@@ -1,6 +1,7 @@
 import AppAttest
 import Dispatch
 import KeyStore
+import LoopbackKit
 import Synchronization
 import TestSupport
 import Testing
@@ -11,7 +12,7 @@ import Testing
 @Suite struct ReceiptShelfTests {
     private let settings: PostgreSQLSettings
 
-    init() throws { settings = try PostgreSQLServer.shared.get().makeStore() }
+    init() throws { settings = try DatabaseServer.shared.get().makeStore() }
 
     private static func keys(_ count: UInt8) -> [KeyRecord] {
         (1...count).map { number in

@@ -1,5 +1,6 @@
 import AppAttest
 import KeyStore
+import LoopbackKit
 import TestSupport
 import Testing
 
@@ -20,8 +21,8 @@ import Testing
     }
 
     @Test func `a server that crashed and came back knows all that was answered`() throws {
-        let server = try PostgreSQLServer()
-        defer { server.stop() }
+        let server = try DatabaseServer()
+        defer { server.end() }
         let journal = try PostgreSQLKeyJournal(try server.makeStore(), clock: { 0 })
         let stored = try journal.commit(JournalBatch(enrolments: [.sample(1)])).enrolments
         let key = try #require(stored[0]).key
@@ -43,8 +44,8 @@ import Testing
     @Test func `a server that takes no writes is refused, and of two hosts the other is found`()
         throws
     {
-        let server = try PostgreSQLServer()
-        defer { server.stop() }
+        let server = try DatabaseServer()
+        defer { server.end() }
         let settings = try server.makeStore()
         let journal = try PostgreSQLKeyJournal(settings, clock: { 0 })
         let stored = try journal.commit(JournalBatch(enrolments: [.sample(1)])).enrolments
@@ -78,7 +79,7 @@ import Testing
         #expect(reason == .unusable)
 
         // What a fleet with a standby says: the first host takes no writes, the second does.
-        let second = try PostgreSQLServer.shared.get()
+        let second = try DatabaseServer.shared.get()
         let other = try second.makeStore()
         let schema = try #require(other.address.firstMatch(of: /search_path=[a-z0-9]+/)).0
         let both = PostgreSQLSettings(

@@ -2,6 +2,7 @@ import ConfigurationReading
 import Dispatch
 import Glibc
 import KeyStore
+import LoopbackKit
 import Synchronization
 import Testing
 
@@ -49,7 +50,7 @@ import Testing
     }
 
     @Test func `a server that accepts and is silent leaves time for the next one`() throws {
-        let server = try PostgreSQLServer.shared.get()
+        let server = try DatabaseServer.shared.get()
         let silent = try SilentServer()
         let address = server.address(schema: "public").replacing(
             "host=\(server.folder)",
@@ -73,7 +74,7 @@ import Testing
     }
 
     @Test func `of several servers the one that takes writes is used`() throws {
-        let server = try PostgreSQLServer.shared.get()
+        let server = try DatabaseServer.shared.get()
         // The same server twice; the first connection is told to be a standby's.
         let reading = server.address(schema: "public") + " target_session_attrs=read-only"
         let fault = #expect(throws: DatabaseFault.self) {
@@ -83,7 +84,7 @@ import Testing
     }
 
     @Test func `a resolver that hangs keeps nobody longer than there is time`() throws {
-        let server = try PostgreSQLServer.shared.get()
+        let server = try DatabaseServer.shared.get()
         let (asked, release) = (Count(), DispatchSemaphore(value: 0))
         let names = NameLookUp { _ in
             asked.value.add(1, ordering: .relaxed)
