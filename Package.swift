@@ -40,7 +40,7 @@ let openSSL: Target.Dependency = .target(
     condition: .when(platforms: [.linux], traits: ["Gateway"])
 )
 let key: [Target.Dependency] = ["Cryptography", "DeviceKey", "Signatures"]
-let kept: [Target.Dependency] = ["Challenges", "KeyCatalog", "KeyStore"]
+let kept: [Target.Dependency] = ["Challenges", "KeyStore"]
 let policy: [Target.Dependency] =
     object + ["ByteCoding", "HTTPWire", "JSONText", "RequestBinding", "Rules"]
 let verdict: [Target.Dependency] = ["Challenges", "Sessions", "Verification", "KeyStore"]
@@ -52,7 +52,7 @@ let device: [Target.Dependency] = [
 ]
 let wires: [Target.Dependency] = ["CLinux", "TLSSession", "Lanes"]
 let process: [Target.Dependency] = [
-    "AppleServices", "ConfigurationReading", "HTTP2Wire", "HTTPSCalls", "KeyCatalog",
+    "AppleServices", "ConfigurationReading", "HTTP2Wire", "HTTPSCalls",
     "PostgreSQLKeyStore", "Proxy", "SQLiteKeyStore", "Services", logging,
 ]
 let stand: [Target.Dependency] = ["SoftwareAuthenticator"]
@@ -69,11 +69,11 @@ let client: [Target.Dependency] = [
 ]
 let app: [Target.Dependency] = ["PortcullisClient", "PortcullisClientTesting"]
 let fuzzed: [Target.Dependency] = [
-    "Challenges", "ConfigurationReading", "HTTP2Wire", "HTTPWire", "Inspection", "KeyCatalog",
+    "Challenges", "ConfigurationReading", "HTTP2Wire", "HTTPWire", "Inspection", "KeyStore",
     "Rules", "Sessions", "SoftwareAuthenticator",
 ]
 let commands: [Target.Dependency] = [
-    "ConfigurationReading", "DeviceKey", "Gateway", "KeyCatalog", "KeyStore", "PostgreSQLKeyStore",
+    "ConfigurationReading", "DeviceKey", "Gateway", "KeyStore", "PostgreSQLKeyStore",
     "SQLiteKeyStore", arguments,
 ]
 let demo: [Target.Dependency] = policy + commands + stand + app + ["AppleStandIn"]
@@ -278,9 +278,12 @@ let package = Package(
         .part("Verification", in: "policy", uses: policy + ["Challenges", "KeyStore", "Sessions"]),
 
         // Sources/keys: keys and counters, in memory and on disk. Shared by the lanes.
-        .part("KeyStore", in: "keys", uses: key + ["ByteCoding", "Challenges", "Telemetry"]),
-        .part("KeyCatalog", in: "keys", uses: key + ["ByteCoding", "JSONText", "KeyStore"]),
-        .part("SQLiteKeyStore", in: "keys", uses: key + ["KeyCatalog", "KeyStore", grdb, sqlite]),
+        .part(
+            "KeyStore",
+            in: "keys",
+            uses: key + ["ByteCoding", "Challenges", "JSONText", "Telemetry"]
+        ),
+        .part("SQLiteKeyStore", in: "keys", uses: key + ["KeyStore", grdb, sqlite]),
         .bridge("CPostgreSQL", in: "keys", links: ["pq"]),
         .part("PostgreSQLKeyStore", in: "keys", uses: key + kept + ["CPostgreSQL", "Telemetry"]),
 
@@ -388,7 +391,7 @@ let package = Package(
             "PostgreSQLKeyStore",
             uses: policy + kept + ["ConfigurationReading", "LoopbackKit", "TestSupport"]
         ),
-        .tests("SQLiteKeyStore", uses: policy + verdict + ["KeyCatalog", "TestSupport", grdb]),
+        .tests("SQLiteKeyStore", uses: policy + verdict + ["TestSupport", grdb]),
         .tests(
             "ConfigurationReading",
             uses: policy + apple + ["Proxy", "Sessions", "Verification"]

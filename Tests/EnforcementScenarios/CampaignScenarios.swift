@@ -5,7 +5,6 @@ import Cryptography
 import DeviceKey
 import Dispatch
 import Foundation
-import KeyCatalog
 import KeyStore
 import SQLiteKeyStore
 import SoftwareAuthenticator

@@ -4,7 +4,6 @@ import ByteCoding
 import Cryptography
 import DeviceKey
 import Foundation
-import KeyCatalog
 import KeyStore
 import LoopbackKit
 import Rules

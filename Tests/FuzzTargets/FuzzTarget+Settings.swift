@@ -1,7 +1,7 @@
 import ConfigurationReading
 import Cryptography
 import HTTPWire
-import KeyCatalog
+import KeyStore
 import Rules
 
 extension FuzzTarget {

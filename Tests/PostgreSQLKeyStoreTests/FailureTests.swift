@@ -3,7 +3,6 @@ import Challenges
 import Cryptography
 import Dispatch
 import Foundation
-import KeyCatalog
 import KeyStore
 import LoopbackKit
 import TestSupport

@@ -1,6 +1,5 @@
 import AppAttest
 import Dispatch
-import KeyCatalog
 import KeyStore
 import LoopbackKit
 import TestSupport

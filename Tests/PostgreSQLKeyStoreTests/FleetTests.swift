@@ -2,7 +2,6 @@ import AppAttest
 import Challenges
 import Dispatch
 import Foundation
-import KeyCatalog
 import KeyStore
 import LoopbackKit
 import Synchronization

@@ -1,5 +1,4 @@
 import Foundation
-import KeyCatalog
 import KeyStore
 import LoopbackKit
 import TestSupport

@@ -1,5 +1,4 @@
 import AppAttest
-import KeyCatalog
 import KeyStore
 import LoopbackKit
 import TestSupport

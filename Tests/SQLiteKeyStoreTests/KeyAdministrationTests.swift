@@ -1,6 +1,5 @@
 import AppAttest
 import GRDB
-import KeyCatalog
 import KeyStore
 import TestSupport
 import Testing

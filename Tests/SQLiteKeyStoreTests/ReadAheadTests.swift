@@ -3,7 +3,6 @@ import Challenges
 import Dispatch
 import Foundation
 import GRDB
-import KeyCatalog
 import KeyStore
 import TestSupport
 import Testing

@@ -1,5 +1,4 @@
 import GRDB
-import KeyCatalog
 import KeyStore
 import TestSupport
 import Testing

@@ -1,4 +1,4 @@
-import KeyCatalog
+import KeyStore
 import TestSupport
 
 /// Why the body was refused.

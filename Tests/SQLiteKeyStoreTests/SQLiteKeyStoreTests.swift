@@ -1,7 +1,6 @@
 import AppAttest
 import Foundation
 import GRDB
-import KeyCatalog
 import KeyStore
 import TestSupport
 import Testing

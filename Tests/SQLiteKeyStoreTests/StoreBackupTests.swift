@@ -2,7 +2,6 @@ import AppAttest
 import Challenges
 import Foundation
 import GRDB
-import KeyCatalog
 import KeyStore
 import TestSupport
 import Testing

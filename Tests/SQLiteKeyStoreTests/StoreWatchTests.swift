@@ -1,6 +1,5 @@
 import AppAttest
 import Foundation
-import KeyCatalog
 import KeyStore
 import TestSupport
 import Testing

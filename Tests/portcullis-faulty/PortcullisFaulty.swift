@@ -2,7 +2,6 @@ import ConfigurationReading
 import Dispatch
 import Gateway
 import Glibc
-import KeyCatalog
 import KeyStore
 import SQLiteKeyStore
 

@@ -2,7 +2,6 @@ import ConfigurationReading
 import Dispatch
 import Glibc
 import HTTPWire
-import KeyCatalog
 import KeyStore
 import Lanes
 import Logging

@@ -5,7 +5,6 @@ package import ConfigurationReading
 import Cryptography
 import Dispatch
 import Glibc
-package import KeyCatalog
 package import KeyStore
 package import Lanes
 import Logging

@@ -1,6 +1,5 @@
 import ConfigurationReading
 import Glibc
-import KeyCatalog
 import KeyStore
 import PostgreSQLKeyStore
 import SQLiteKeyStore

@@ -2,8 +2,7 @@ import ByteCoding
 import Challenges
 package import ConfigurationReading
 import Glibc
-package import KeyCatalog
-import KeyStore
+package import KeyStore
 import Logging
 import PostgreSQLKeyStore
 import SQLiteKeyStore

@@ -2,7 +2,6 @@ import Challenges
 import ConfigurationReading
 import Dispatch
 import Glibc
-import KeyCatalog
 import KeyStore
 import Logging
 import PostgreSQLKeyStore

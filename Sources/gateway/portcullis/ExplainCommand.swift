@@ -4,7 +4,7 @@ import Cryptography
 import DeviceKey
 import Gateway
 import HTTPWire
-import KeyCatalog
+import KeyStore
 
 struct ExplainCommand: ParsableCommand {
     static let configuration = CommandConfiguration(

@@ -2,7 +2,6 @@ import ArgumentParser
 import ConfigurationReading
 import DeviceKey
 import Gateway
-import KeyCatalog
 import KeyStore
 
 /// Which store a command is about.

@@ -2,7 +2,6 @@ import AppAttest
 import ArgumentParser
 import Cryptography
 import DeviceKey
-import KeyCatalog
 import KeyStore
 
 struct KeysCommand: ParsableCommand {

@@ -1,6 +1,6 @@
 import ArgumentParser
 import ConfigurationReading
-import KeyCatalog
+import KeyStore
 import Rules
 
 struct KeysImportCommand: ParsableCommand {

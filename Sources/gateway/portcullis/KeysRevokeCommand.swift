@@ -3,7 +3,7 @@ import ConfigurationReading
 import Cryptography
 import DeviceKey
 import Glibc
-import KeyCatalog
+import KeyStore
 
 struct KeysRevokeCommand: ParsableCommand {
     static let configuration = CommandConfiguration(

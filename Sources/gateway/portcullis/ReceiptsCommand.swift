@@ -2,7 +2,6 @@ import ArgumentParser
 import Cryptography
 import DeviceKey
 import JSONText
-import KeyCatalog
 import KeyStore
 
 struct ReceiptsCommand: ParsableCommand {

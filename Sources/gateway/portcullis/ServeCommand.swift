@@ -5,7 +5,6 @@ import Foundation
 import Gateway
 import Glibc
 import JSONText
-import KeyCatalog
 import KeyStore
 import Proxy
 import SQLiteKeyStore

@@ -1,7 +1,6 @@
 import ArgumentParser
 import ConfigurationReading
 import Gateway
-import KeyCatalog
 import KeyStore
 import PostgreSQLKeyStore
 import SQLiteKeyStore

@@ -3,7 +3,7 @@ import ConfigurationReading
 import DeviceKey
 import Dispatch
 import Gateway
-import KeyCatalog
+import KeyStore
 
 struct StoreCopyCommand: ParsableCommand {
     static let configuration = CommandConfiguration(

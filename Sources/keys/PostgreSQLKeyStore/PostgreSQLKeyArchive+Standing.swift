@@ -1,6 +1,5 @@
 package import DeviceKey
-package import KeyCatalog
-internal import KeyStore
+package import KeyStore
 
 extension PostgreSQLKeyArchive {
     /// Keys that are looked at in one transaction.

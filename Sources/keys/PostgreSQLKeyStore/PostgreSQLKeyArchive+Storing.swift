@@ -1,6 +1,5 @@
 internal import Cryptography
 internal import DeviceKey
-package import KeyCatalog
 package import KeyStore
 
 extension PostgreSQLKeyArchive {

@@ -1,6 +1,5 @@
 package import DeviceKey
 internal import Dispatch
-package import KeyCatalog
 package import KeyStore
 
 /// What the `keys` commands do on the database that gateways share.

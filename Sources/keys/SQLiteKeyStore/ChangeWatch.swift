@@ -1,6 +1,5 @@
 internal import Dispatch
 internal import Glibc
-internal import KeyCatalog
 internal import KeyStore
 internal import Synchronization
 

@@ -1,6 +1,5 @@
 internal import GRDB
 internal import Glibc
-internal import KeyCatalog
 internal import KeyStore
 internal import Synchronization
 

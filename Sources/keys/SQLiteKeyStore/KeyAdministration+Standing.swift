@@ -1,8 +1,7 @@
 package import DeviceKey
 internal import Foundation
 internal import GRDB
-package import KeyCatalog
-internal import KeyStore
+package import KeyStore
 
 extension KeyAdministration {
     /// Keys that are looked at in one transaction, so that a running gateway can write between.

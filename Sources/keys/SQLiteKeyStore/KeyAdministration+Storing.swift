@@ -1,7 +1,6 @@
 package import DeviceKey
 internal import Foundation
 internal import GRDB
-package import KeyCatalog
 package import KeyStore
 
 extension KeyAdministration {

@@ -1,7 +1,6 @@
 package import DeviceKey
 internal import Foundation
 internal import GRDB
-package import KeyCatalog
 package import KeyStore
 
 /// What the `keys` commands do, with or without a running gateway.

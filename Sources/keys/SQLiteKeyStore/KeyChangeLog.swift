@@ -1,7 +1,6 @@
 internal import DeviceKey
 internal import Foundation
 internal import GRDB
-internal import KeyCatalog
 internal import KeyStore
 
 /// The changes of keys by commands, in the table `key_changes`.

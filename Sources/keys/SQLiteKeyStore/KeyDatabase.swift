@@ -2,7 +2,6 @@ internal import Cryptography
 internal import Foundation
 internal import GRDB
 internal import GRDBSQLite
-internal import KeyCatalog
 internal import KeyStore
 internal import Synchronization
 

@@ -3,7 +3,6 @@ internal import DeviceKey
 internal import Foundation
 internal import GRDB
 internal import Glibc
-package import KeyCatalog
 package import KeyStore
 internal import Synchronization
 

@@ -1,7 +1,6 @@
 internal import DeviceKey
 internal import Foundation
 internal import GRDB
-package import KeyCatalog
 package import KeyStore
 internal import Synchronization
 

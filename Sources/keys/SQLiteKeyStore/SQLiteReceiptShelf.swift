@@ -1,6 +1,5 @@
 internal import Foundation
 internal import GRDB
-internal import KeyCatalog
 internal import KeyStore
 
 /// The receipts in the database, over a connection of their own: a scan of a million takes some

@@ -1,4 +1,3 @@
-internal import KeyCatalog
 internal import KeyStore
 
 /// Whether a database is at least as new as what was last known of it.

@@ -1,6 +1,6 @@
 internal import GRDB
 internal import Glibc
-package import KeyCatalog
+package import KeyStore
 
 /// Copies the database of a store into a file, beside a running gateway or without one.
 package enum StoreBackup {

@@ -1,6 +1,5 @@
 internal import GRDB
 internal import Glibc
-internal import KeyCatalog
 internal import KeyStore
 
 /// What `store check` finds out about a database, without changing it.

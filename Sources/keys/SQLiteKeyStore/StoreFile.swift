@@ -1,5 +1,5 @@
 internal import Glibc
-internal import KeyCatalog
+internal import KeyStore
 
 /// Files of the store: regular, for their owner alone.
 enum StoreFile {

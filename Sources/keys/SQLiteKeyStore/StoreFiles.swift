@@ -1,5 +1,4 @@
 internal import Glibc
-internal import KeyCatalog
 internal import KeyStore
 internal import Synchronization
 

@@ -1,5 +1,5 @@
 internal import Glibc
-internal import KeyCatalog
+internal import KeyStore
 internal import Synchronization
 
 /// The lock that keeps two gateways from one database, held until it is released or this object

@@ -1,6 +1,6 @@
 internal import GRDBSQLite
 internal import Glibc
-package import KeyCatalog
+package import KeyStore
 
 /// What a start would say of a database, found out without writing anything: for `check`.
 ///

@@ -3,8 +3,7 @@ internal import DeviceKey
 internal import Foundation
 internal import GRDB
 internal import Glibc
-package import KeyCatalog
-internal import KeyStore
+package import KeyStore
 
 /// Puts a backup in the place of a store's database, with no gateway running.
 ///

@@ -1,5 +1,5 @@
 import Cryptography
-import KeyCatalog
+import KeyStore
 import SQLiteKeyStore
 import SoftwareAuthenticator
 

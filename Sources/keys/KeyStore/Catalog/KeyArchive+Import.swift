@@ -1,5 +1,4 @@
 internal import DeviceKey
-internal import KeyStore
 
 /// Keys that are stored at once, in one transaction of SQLite: enough that neighbours in an index
 /// share a page, few enough that a gateway's commits wait some hundred milliseconds at most.

@@ -1,5 +1,4 @@
 package import DeviceKey
-package import KeyStore
 package import Signatures
 
 /// Which keys a command is about; what is `nil` does not matter.

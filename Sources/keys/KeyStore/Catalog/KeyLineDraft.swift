@@ -2,7 +2,6 @@ internal import ByteCoding
 internal import Cryptography
 internal import DeviceKey
 internal import JSONText
-internal import KeyStore
 
 /// A key's line while its members are read.
 struct KeyLineDraft {

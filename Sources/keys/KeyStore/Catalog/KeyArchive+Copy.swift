@@ -1,5 +1,4 @@
 package import DeviceKey
-internal import KeyStore
 
 /// Where a copy goes.
 package enum CopyTarget: Sendable {

@@ -2,7 +2,6 @@ internal import ByteCoding
 internal import Cryptography
 internal import DeviceKey
 internal import JSONText
-package import KeyStore
 
 /// One key as a line of JSON: what `keys export` writes and `keys import` reads.
 ///

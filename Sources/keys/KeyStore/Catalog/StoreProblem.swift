@@ -1,5 +1,3 @@
-package import KeyStore
-
 /// Why the store can't be used, for the operator: what, and what to do about it.
 package struct StoreProblem: Error, Hashable, Sendable, CustomStringConvertible {
     package enum Reason: String, Hashable, Sendable {
