@@ -18,7 +18,6 @@ package indirect enum JSONValue: Hashable, Sendable {
         }
     }
 
-    /// A string, or null.
     package static func text(_ text: String?) -> JSONValue { text.map(JSONValue.string) ?? .null }
 
     /// The value of a member of an object; `nil` for anything else.

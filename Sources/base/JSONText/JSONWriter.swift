@@ -50,7 +50,6 @@ package struct JSONWriter: Sendable {
     /// Opens an object that ``endObject()`` closes, for callers that write it in several calls.
     package mutating func beginObject() { open("{") }
 
-    /// Closes the object.
     package mutating func endObject() { close("}") }
 
     // MARK: Members

@@ -43,7 +43,6 @@ public enum SHA256 {
         digest(ContiguousArray(octets).span)
     }
 
-    /// The digest of a digest.
     package static func digest(of digest: SHA256Digest) -> SHA256Digest {
         digest.withSpan { SHA256.digest($0) }
     }

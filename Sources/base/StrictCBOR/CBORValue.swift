@@ -6,9 +6,7 @@ public indirect enum CBORValue: Hashable, Sendable {
     case negative(UInt64)
     /// A byte string.
     case bytes([UInt8])
-    /// A text string.
     case text(String)
-    /// An array.
     case array([CBORValue])
     /// A map in the order of its encoding.
     case map([Pair])

@@ -16,7 +16,6 @@ package enum DEREncoder {
         element(.set, Array(elements.joined()))
     }
 
-    /// An OCTET STRING.
     package static func octetString(_ octets: [UInt8]) -> [UInt8] {
         element(.octetString, octets)
     }

@@ -53,7 +53,6 @@ package struct Exposition {
         text += " \(value)\(exemplar)\n"
     }
 
-    /// All counters of a tally.
     package mutating func counters(of tally: Tally) {
         for counter in Counter.allCases {
             metric(counter.name, type: "counter", help: counter.help)

@@ -14,7 +14,6 @@ public enum PortcullisEvent: Hashable, Sendable {
     case keyForgotten(keyID: String, reason: String)
     /// The service can't sign now. It is asked again at a time, for the same key and hash.
     case signingDelayed(until: Date)
-    /// A session was opened.
     case sessionOpened
     /// The gateway refused a request.
     case refused(GatewayRefusal)

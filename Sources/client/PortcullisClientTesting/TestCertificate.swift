@@ -23,7 +23,6 @@ struct TestCertificate {
     /// Extensions beside basicConstraints and keyUsage.
     var extensions: [Extension] = []
 
-    /// A Name of an organization and a common name.
     static func name(_ commonName: String, organization: String) -> [UInt8] {
         let entries: [([UInt32], String)] = [
             ([2, 5, 4, 10], organization), ([2, 5, 4, 3], commonName),

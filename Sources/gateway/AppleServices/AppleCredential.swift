@@ -53,7 +53,6 @@ package struct AppleCredential: Hashable, Sendable {
 
 /// Why a `.p8` file is not taken.
 package enum AppleKeyFault: Error, Hashable, Sendable {
-    /// There is no private key in it.
     case noPrivateKey
     /// It wants a passphrase.
     case encrypted

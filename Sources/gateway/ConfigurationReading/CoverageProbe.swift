@@ -22,7 +22,6 @@ struct CoverageProbe {
     private let services: ServiceTable
     /// By origin, the open rules with their paths.
     private var open: [Int: OverlapIndex] = [:]
-    /// By the address of a server, the origins that have it.
     private var origins: [ServerAddress: [Int]] = [:]
 
     init(_ configuration: GatewayConfiguration) {
@@ -154,14 +153,12 @@ struct CoverageProbe {
         return found
     }
 
-    /// Paths that both patterns have.
     private static func examples(_ one: PathPattern, _ other: PathPattern) -> [String] {
         let shortest = one.example(sharedWith: other, one: otherSegment)
         guard one.hasRest, other.hasRest else { return [shortest] }
         return [shortest, (shortest == "/" ? "" : shortest) + "/" + otherSegment]
     }
 
-    /// A host that both patterns have.
     private static func shared(_ one: HostPattern, _ other: HostPattern) -> String? {
         if one.covers(other) { return host(other) }
         return other.covers(one) ? host(one) : nil

@@ -27,7 +27,6 @@ struct MappingReader {
         }
     }
 
-    /// The key path of one of the keys.
     func path(_ key: String) -> String { keyPath.isEmpty ? key : "\(keyPath).\(key)" }
 
     /// Whether the key stands in the mapping, with whatever value.

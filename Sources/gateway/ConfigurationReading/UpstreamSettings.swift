@@ -21,7 +21,6 @@ package struct UpstreamSettings: Hashable, Sendable {
     /// servers do.
     package let paths: PathReading
 
-    /// The addresses of its servers.
     package var addresses: [ServerAddress] { servers.map(\.address) }
 }
 

@@ -113,7 +113,6 @@ struct ListenerSet {
         }
     }
 
-    /// The one of a lane.
     func socket(ofLane index: Int) -> LaneUnit.Socket {
         LaneUnit.Socket(
             descriptor: descriptors[index],

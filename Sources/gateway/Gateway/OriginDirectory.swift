@@ -13,7 +13,6 @@ import TLSSession
 /// may get one, and servers move.
 final class OriginDirectory: Sendable {
     private struct State {
-        /// Where the servers are.
         var servers: ServerBook
         /// The origins as they are served.
         var origins: [OriginSettings]
@@ -58,7 +57,6 @@ final class OriginDirectory: Sendable {
         )
     }
 
-    /// Where the servers are.
     var servers: ServerBook { state.value.servers }
 
     /// The settings of the lanes, by what is known now.

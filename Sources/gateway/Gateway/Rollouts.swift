@@ -239,7 +239,6 @@ extension Rollouts: RolloutTaking {
 }
 
 extension Rule {
-    /// The share for which it refuses.
     fileprivate func refusedShare(at now: UnixTime) -> Share {
         mode == .enforce ? rollout.share(at: now) : .none
     }

@@ -280,7 +280,6 @@ extension HTTP2Session {
         nghttp2_session_want_read(pointer) == 0 && nghttp2_session_want_write(pointer) == 0
     }
 
-    /// Whether there is something to send.
     package var wantsToSend: Bool { nghttp2_session_want_write(pointer) != 0 }
 }
 

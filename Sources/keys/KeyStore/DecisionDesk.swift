@@ -197,7 +197,6 @@ struct DecidedUses {
 /// A use that waits until the journal has decided it, and what it changes in memory then.
 struct WaitingUse {
     let use: CounterUse
-    /// Where the key is in the table.
     let shard: KeyTable.Shard
     let hash: UInt32
     let issuer: ChallengeIssuer

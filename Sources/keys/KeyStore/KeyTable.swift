@@ -105,7 +105,6 @@ package final class KeyTable: Sendable {
     /// The number that stands for an App ID in ``StoredKey/app``.
     package func number(ofApp appID: String) -> AppNumber { apps.number(of: appID) }
 
-    /// The App ID of a number.
     package func appID(of number: AppNumber) -> String { apps.appID(of: number) }
 
     /// Keys in the table, revoked ones included, deleted ones not.
@@ -113,7 +112,6 @@ package final class KeyTable: Sendable {
         shards.reduce(0) { $0 + $1.keys.withLock { $0.count - $0.deletedCount } }
     }
 
-    /// Keys that are revoked.
     package var revokedCount: Int { shards.reduce(0) { $0 + $1.keys.withLock(\.revokedCount) } }
 
     /// How the connections of a store stand that several gateways share; `nil` for others.

@@ -6,7 +6,6 @@ enum StoreFile {
     /// What went wrong in the last system call.
     static var lastError: String { String(cString: strerror(errno)) }
 
-    /// The folder of a path.
     static func folder(of path: String) -> String {
         guard let slash = path.lastIndex(of: "/") else { return "." }
         return slash == path.startIndex ? "/" : String(path[..<slash])

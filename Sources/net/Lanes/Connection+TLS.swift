@@ -15,7 +15,6 @@ extension Connection {
     /// How often ``isQuiet()`` reads. A peer that has more to say than this is not quiet.
     private static let quietReadsMax = 4
 
-    /// Whether it has TLS.
     package final var isSecure: Bool { tls != nil }
 
     /// Whether clients of the listener are asked for a certificate.

@@ -52,7 +52,6 @@ package final class Lane: @unchecked Sendable {
         package fileprivate(set) var polls = 0
     }
 
-    /// The current turn.
     package var turn: Turn { currentTurn }
     private var currentTurn = Turn()
     /// How often the lane has been told all events there were.

@@ -56,7 +56,6 @@ package protocol ByteStreamOwner: AnyObject {
     func broke(_ stream: any ByteStream)
     /// The deadline has passed, or what waits can't be sent.
     func failed(_ stream: any ByteStream)
-    /// The stream was closed.
     func closed(_ stream: any ByteStream)
 }
 

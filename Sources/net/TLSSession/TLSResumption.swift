@@ -15,7 +15,6 @@ package final class TLSResumption: Sendable {
 
     deinit { forget() }
 
-    /// Whether there is a session.
     package var isKnown: Bool { session.withLock { $0 != 0 } }
 
     /// Takes a session in place of the last one, and the reference that OpenSSL hands over.

@@ -233,7 +233,6 @@ package final class ChallengeIssuer: Sendable {
         set(of: serial.purpose).takeBack(serial.number)
     }
 
-    /// Whether a challenge was spent.
     package func isSpent(_ serial: ChallengeSerial) -> Bool {
         guard serial.epoch == epoch else { return others(of: serial.purpose).contains(serial) }
         return set(of: serial.purpose).isSpent(serial.number)

@@ -27,7 +27,6 @@ package struct ProxiedFault: Sendable {
         case header(ProxiedConnection.Fault)
     }
 
-    /// The peer as text.
     package var peerText: String { peer.isUnix ? "a Unix socket" : peer.ipAddress.text }
 }
 

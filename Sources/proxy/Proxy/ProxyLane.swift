@@ -19,7 +19,6 @@ package final class ProxyLane {
 
     package let lane: Lane
     private(set) var settings: ProxySettings
-    /// Counts the reloads.
     package var settingsNumber: UInt32 { reloadCount }
     private var reloadCount: UInt32 = 0
     @exclusivity(unchecked) var tally: Tally

@@ -22,7 +22,6 @@ package final class ProxySettings: Sendable {
     let keepsOldClients: Bool
     /// The bounds of what origins' servers send.
     let responseLimits: ResponseLimits
-    /// Requests of one address.
     let addressRequests: TokenRate?
     /// Calls of the gateway's own endpoints by one address.
     let addressCalls: TokenRate?

@@ -95,7 +95,6 @@ package struct GuardCounts: Sendable {
     package struct Entry: Sendable {
         /// The rule's id.
         package let rule: String
-        /// Something of them passed.
         package internal(set) var passed = InstallSketch.empty
         /// Something of them was refused that says something of the app.
         package internal(set) var refused = InstallSketch.empty

@@ -136,7 +136,6 @@ package final class StandInServer: Sendable {
         state.withLock { $0.bits[device] }
     }
 
-    /// Sets the bits of a device.
     package func setBits(of device: String, _ bit0: Bool, _ bit1: Bool) {
         change { $0.bits.set(device, bit0, bit1, at: now()) }
     }

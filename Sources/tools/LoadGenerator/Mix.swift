@@ -37,7 +37,6 @@ package struct Mix: Equatable, Sendable {
         self.init(others: others)
     }
 
-    /// The share of a kind.
     package func share(of kind: RequestKind) -> Int {
         RequestKind.allCases.firstIndex(of: kind).map { millionths[$0] } ?? 0
     }

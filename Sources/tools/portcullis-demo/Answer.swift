@@ -44,6 +44,5 @@ struct Answer {
     /// The next challenge.
     var challenge: String? { self["App-Attest-Challenge"] }
 
-    /// The content as text.
     var text: String { String(decoding: content, as: UTF8.self) }
 }

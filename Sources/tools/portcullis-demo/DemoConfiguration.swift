@@ -95,7 +95,6 @@ final class DemoFolder: Sendable {
         }
     }
 
-    /// The path of a file in it.
     func file(_ name: String) -> String { "\(path)/\(name)" }
 
     /// Writes a file and returns its path.

@@ -43,7 +43,6 @@ final class Narrator {
         }
     }
 
-    /// What the origin saw.
     func originSaw(_ sighting: Sighting) {
         let end = sighting.isComplete ? "complete" : sighting.wasReset ? "RESET" : "ABORTED"
         let size = Self.size(sighting.contentCount)

@@ -45,14 +45,12 @@ struct PortcullisLoad: AsyncParsableCommand {
 
 /// Messages for people.
 enum StandardError {
-    /// Writes a text as it is.
     static func write(_ text: String) {
         let octets = Array(text.utf8)
         // There is no one left to report to when this fails.
         _ = octets.withUnsafeBytes { Glibc.write(2, $0.baseAddress, $0.count) }
     }
 
-    /// Whether it is a terminal.
     static var isTerminal: Bool { isatty(2) == 1 }
 }
 

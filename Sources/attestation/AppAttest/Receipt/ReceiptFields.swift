@@ -22,7 +22,6 @@ internal import StrictDER
 public struct ReceiptFields: Sendable {
     /// How a receipt came about.
     public enum Kind: String, Codable, Sendable, CaseIterable {
-        /// From an attestation.
         case attest = "ATTEST"
         /// From Apple's server, in exchange for an older one, with a risk metric.
         case receipt = "RECEIPT"

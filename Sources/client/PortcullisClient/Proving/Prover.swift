@@ -378,7 +378,6 @@ extension SigningRequirement {
 
 /// What a request carried to prove where it comes from.
 public enum Proof: Hashable, Sendable, Codable {
-    /// An assertion by this key.
     case assertion(keyID: String)
     /// A signature with the secret of a session that this key opened.
     case session(keyID: String)

@@ -14,7 +14,6 @@ actor Turnstile {
     }
 
     private let clock: any ClientClock
-    /// Whose turn it is.
     private var current: Turn?
     private var waiting: [Place] = []
     private var last: Turn = 0

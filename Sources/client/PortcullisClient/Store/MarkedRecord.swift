@@ -38,7 +38,6 @@ struct MarkedRecord: Sendable {
     var former: [SecretItem] = []
     /// Whose record it is; `nil` for one that the app named itself.
     var gateway: GatewayName?
-    /// Where the mark is.
     let mark: @Sendable () async throws -> String
 
     private struct Found {

@@ -11,7 +11,6 @@ package struct Finding: Hashable, Sendable {
 
     package let severity: Severity
     package let subject: Subject
-    /// What was found, and where.
     package let found: String
     /// What to do; empty where nothing has to be done.
     package let next: String

@@ -18,7 +18,6 @@ package enum ProxyHeader {
         /// The proxy names no client: the connection is its own (`LOCAL`, a health check), or it
         /// can't name an IP address (`UNKNOWN`, a Unix socket).
         case unnamed
-        /// A client.
         case client(IPAddress, port: UInt16)
     }
 

@@ -24,7 +24,6 @@ package struct FieldSection: Sendable {
     @inline(__always)
     package func contains(_ kind: FieldKind) -> Bool { kinds.contains(kind) }
 
-    /// The first field of a kind.
     package func first(_ kind: FieldKind) -> Field? {
         guard kinds.contains(kind) else { return nil }
         for index in fields.indices where fields[index].kind == kind { return fields[index] }

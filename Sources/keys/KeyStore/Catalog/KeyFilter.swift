@@ -22,7 +22,6 @@ package struct KeyFilter: Sendable {
 
     package init() {}
 
-    /// Whether it admits a key.
     package func admits(_ record: KeyRecord) -> Bool {
         if record.status.standing == .deleted, deleted == .excluded { return false }
         if let appID, record.appID != appID { return false }

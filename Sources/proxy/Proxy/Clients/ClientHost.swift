@@ -40,12 +40,10 @@ protocol ClientHost: AnyObject {
     /// So many more bytes of responses wait on HTTP/2 connections, or fewer. The host may ask any
     /// connection to drop what waits.
     func countUnsent(_ change: Int)
-    /// TLS failed with a client at an address.
     func clientTLSFailed(_ failure: TLSFailure, _ address: IPAddress)
     /// Something happened on an HTTP/2 connection.
     func noted(_ event: HTTP2Event)
     /// A connection goes on as another one.
     func replaced(_ connection: any ClientConnection, by successor: any ClientConnection)
-    /// A connection was closed.
     func connectionClosed(_ connection: any ClientConnection)
 }

@@ -160,7 +160,6 @@ protocol ClientStreamOwner: AnyObject {
     ///   stream of another protocol writes its fields in this form, so that one parser reads all.
     /// - fault: why the head is malformed.
     func begin(_ octets: Span<UInt8>, fault: Malformed.Reason?)
-    /// There may be content to read.
     func contentReady()
     /// Content was awaited and did not come, or too slowly.
     func contentTimedOut()

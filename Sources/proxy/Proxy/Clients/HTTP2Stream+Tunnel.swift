@@ -27,7 +27,6 @@ extension HTTP2Stream {
         return (self, session.takeContent(of: channel))
     }
 
-    /// What the stream tells its tunnel.
     func tell(_ tunnel: any ByteStreamOwner) {
         if channel.takeDrained() {
             stopDeadline()

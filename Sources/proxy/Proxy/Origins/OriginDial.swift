@@ -51,7 +51,6 @@ package final class OriginDial {
         self.end = end
     }
 
-    /// The server that was tried last.
     package var lastServer: OriginServer? { tried.last }
 
     private var unreached: Unreached {

@@ -37,7 +37,6 @@ package final class OriginServer {
         }
     }
 
-    /// A connect failed.
     func connectFailed(_ error: SocketError, begunAt: UInt64, on lane: Lane) {
         let fault: ServerHealth.Fault = error.isTimeout ? .connectTimedOut : .refused
         health.failed(fault, begunAt: begunAt, now: lane.now)

@@ -5,7 +5,6 @@ package final class OriginState: Sendable {
     /// Takes a call to a lane.
     typealias Port = @Sendable (PlaceCall) -> Void
 
-    /// Its servers now.
     private let servers = Mutex<[ServerState]>([])
     /// Places at servers whose connections are limited. Not asked where none has a limit.
     private let places = Mutex(Places())

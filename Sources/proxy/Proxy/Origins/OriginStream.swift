@@ -52,7 +52,6 @@ package final class OriginStream: Connection {
     package var waited: UInt64 = 0
     /// Whether it has a place at a server whose connections are limited.
     private var holdsPlace: Bool
-    /// Whether it is counted as idle there.
     var isCountedIdle = false
 
     // The request; see ``begin(_:asksUpgrade:framing:limits:)``.

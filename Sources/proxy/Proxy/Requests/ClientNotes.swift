@@ -7,7 +7,6 @@ import Verification
 /// What the gateway tells the client in the response to an admitted request: the next challenge,
 /// and what the client has to do before the rule can be enforced for it.
 struct ClientNotes {
-    /// A field for each.
     private(set) var fields: [(name: StaticString, value: String)] = []
 
     /// - challenge: a fresh one.

@@ -23,7 +23,6 @@ final class Exchange {
     private(set) var client: (any ClientStream)?
     @exclusivity(unchecked) var side = OriginSide()
     @exclusivity(unchecked) var flow: Flow
-    /// The content that is here.
     @exclusivity(unchecked) var content = KeptContent.nothing
     /// Kept until the response begins, for a second attempt.
     @exclusivity(unchecked) var originHead: OriginHead

@@ -328,7 +328,6 @@ enum KeptContent {
         if case .unjudged(_, let proof) = self { proof.hasCostSignature } else { false }
     }
 
-    /// Hashes a piece.
     func hash(_ piece: Span<UInt8>) {
         if case .hashed(let digest) = self { digest.stream.update(piece) }
     }

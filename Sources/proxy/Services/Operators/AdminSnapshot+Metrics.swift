@@ -38,7 +38,6 @@ extension AdminSnapshot {
     /// All metrics, in the format that every reader takes.
     var metrics: String { metrics(.prometheus) }
 
-    /// All metrics.
     func metrics(_ format: Exposition.Format) -> String {
         var out = Exposition(format)
         writeProcess(into: &out)

@@ -38,7 +38,6 @@ package struct AdminSnapshot: Sendable {
     package var devices = DeviceFacts()
     /// The renewal of receipts; `nil` where the store keeps none.
     package var receipts: ReceiptFacts?
-    /// Sessions that are open.
     package var openSessions = 0
     /// The origins and their servers.
     package var origins: [OriginFacts] = []

@@ -15,7 +15,6 @@ package struct RolloutForecast: Sendable {
     private static let buildsMax = 5
 
     private let rule: String
-    /// The share that is ordered.
     private let ordered: Share
     private let limit: Share
     private let part: Report.Part

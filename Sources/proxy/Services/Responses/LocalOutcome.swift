@@ -60,7 +60,6 @@ package enum LocalSuccess: CaseIterable, Sendable {
 }
 
 extension LocalRow {
-    /// The rows of success.
     static func done(_ success: LocalSuccess) -> LocalRow {
         switch success {
         case .served, .lastHop, .allowed: LocalRow(200, .nobody, .unsaid, "")

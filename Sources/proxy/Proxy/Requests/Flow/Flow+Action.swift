@@ -16,7 +16,6 @@ extension Flow {
         case hold
         /// Reads content for the server. Says `100 Continue` first where the client waits for it.
         case stream
-        /// Reads on.
         case readContent
         /// Gives the client time for its content from now on.
         case awaitContent

@@ -4,7 +4,6 @@ import Verification
 
 // The request's content on its way from the client.
 extension Flow {
-    /// There may be content to read.
     func contentReady() -> Action { takesContent ? .readContent : .none }
 
     /// A piece of content has come.

@@ -109,7 +109,6 @@ extension Flow {
         return answerLast(.malformed(reason), .none)
     }
 
-    /// The rule was found.
     mutating func routed(to found: Rule) {
         guard case .judging = state else { impossible("routed") }
         rule = found
@@ -324,7 +323,6 @@ extension Flow {
     /// The service has its answer.
     mutating func served() -> Action { serviceEnded(.service) }
 
-    /// What the service stores is not stored in time.
     mutating func storingTimedOut() -> Action { serviceEnded(.declined(.storeUnavailable)) }
 
     private mutating func serviceEnded(_ reply: Reply) -> Action {

@@ -355,7 +355,6 @@ enum Output: Equatable, Sendable {
 
 /// What becomes of the connection to a server.
 enum Release: Equatable, Sendable {
-    /// There is none.
     case none
     /// It may carry another request.
     case pool

@@ -89,7 +89,6 @@ enum ResponseKind: Equatable, Sendable {
 enum Trailers: Equatable, Sendable {
     /// They are the client's.
     case pass
-    /// They end here.
     case end
 }
 
