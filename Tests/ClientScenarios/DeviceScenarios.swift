@@ -58,7 +58,7 @@ extension ClientScenarios {
             stand.clock.advance(by: 10.1)
             let answer = try await held
             #expect(answer.proof == .none(.serviceFailed(.serverUnavailable)))
-            #expect((answer.statusCode, answer.tries) == (403, 1))
+            #expect((answer.statusCode, answer.attempts) == (403, 1))
             // Others go on, also when it signs at last.
             #expect(try await app.send(request).statusCode == 200)
             latch.open()

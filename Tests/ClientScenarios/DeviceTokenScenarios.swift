@@ -17,7 +17,7 @@ extension ClientScenarios {
             defer { stand.end() }
             let request = try stand.stand.request("POST", "/trial", "please")
             let first = try await stand.app().send(request)
-            #expect((first.statusCode, first.tries, first.deviceToken) == (200, 1, .sent))
+            #expect((first.statusCode, first.attempts, first.deviceToken) == (200, 1, .sent))
             #expect(stand.stand.told("Device-Bits") == ["bit0=0, bit1=0"])
             #expect(stand.stand.told("Device-Token") == ["none"])
             #expect(stand.awaitBit0())
@@ -25,7 +25,7 @@ extension ClientScenarios {
             // The app is deleted and installed anew: another key, the same device.
             stand.stand.store = MemoryEnrolmentStore()
             let second = try await stand.app().send(request)
-            #expect((second.statusCode, second.tries, second.deviceToken) == (403, 1, .sent))
+            #expect((second.statusCode, second.attempts, second.deviceToken) == (403, 1, .sent))
             #expect(second.refusal == GatewayRefusal(reason: "device-flagged", next: .none))
             #expect(stand.stand.origin.requests.count == 1)
             #expect(stand.stand.cost == Cost(keys: 2, attestations: 2))
@@ -60,7 +60,7 @@ extension ClientScenarios {
             let app = try stand.app { $0.plan = nil }
             let request = try stand.stand.request("POST", "/trial", "please")
             let answer = try await app.send(request)
-            #expect((answer.statusCode, answer.tries, answer.deviceToken) == (200, 2, .sent))
+            #expect((answer.statusCode, answer.attempts, answer.deviceToken) == (200, 2, .sent))
         }
 
         @Test(arguments: ["/trial", "/watched"])
@@ -75,7 +75,7 @@ extension ClientScenarios {
             }
             let request = try stand.stand.request("POST", path, "please")
             let first = try await app.send(request)
-            #expect((first.statusCode, first.tries) == (200, path == "/trial" ? 2 : 1))
+            #expect((first.statusCode, first.attempts) == (200, path == "/trial" ? 2 : 1))
             if path == "/watched" {
                 #expect(try await app.send(request).deviceToken == .sent)
                 #expect(stand.stand.told("Reason").sorted() == ["device-token-missing", "none"])
@@ -90,7 +90,7 @@ extension ClientScenarios {
             tokens.always(.fail(.serverUnavailable))
             let app = try stand.app(tokens)
             let answer = try await app.send(stand.stand.request("POST", "/trial", "please"))
-            #expect((answer.statusCode, answer.tries) == (400, 1))
+            #expect((answer.statusCode, answer.attempts) == (400, 1))
             let refusal = GatewayRefusal(reason: "device-token-missing", next: .fixClient)
             #expect(answer.refusal == refusal)
             #expect(answer.deviceToken == .failed(.serverUnavailable))
@@ -107,7 +107,7 @@ extension ClientScenarios {
             tokens.always(.bring(Data([1, 2, 3])))
             let app = try stand.app(tokens)
             let answer = try await app.send(stand.stand.request("POST", "/trial", "please"))
-            #expect((answer.statusCode, answer.tries, answer.deviceToken) == (400, 1, .sent))
+            #expect((answer.statusCode, answer.attempts, answer.deviceToken) == (400, 1, .sent))
             #expect(answer.refusal?.reason == "device-token-malformed")
             #expect(tokens.calls == 1)
         }
@@ -123,7 +123,7 @@ extension ClientScenarios {
             let request = try stand.stand.request("POST", "/chat", "please")
             #expect(try await app.send(request).statusCode == 200)
             let again = try await app.send(request)
-            #expect((again.statusCode, again.tries) == (400, 3))
+            #expect((again.statusCode, again.attempts) == (400, 3))
             #expect(again.refusal?.reason == "device-token-used")
         }
 
@@ -137,7 +137,7 @@ extension ClientScenarios {
             stand.apple.next(.queryBits, .status(500))
             let request = try stand.stand.request("POST", "/trial", "please")
             let answer = try await app.send(request)
-            #expect((answer.statusCode, answer.tries) == (200, 2))
+            #expect((answer.statusCode, answer.attempts) == (200, 2))
             #expect(Set(tokens.tokens).count == 2)
         }
     }

@@ -59,7 +59,7 @@ extension ClientScenarios {
             for _ in 0..<8 {
                 let answer = try await app.send(stand.request("GET", "/orders/public"))
                 #expect(answer.statusCode == 200)
-                #expect(answer.tries == 1)
+                #expect(answer.attempts == 1)
                 #expect(answer.response.value(forHTTPHeaderField: "App-Attest-Challenge") == nil)
             }
             let answer = try await app.send(stand.request("GET", "/orders/1"))

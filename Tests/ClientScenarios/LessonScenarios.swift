@@ -43,10 +43,10 @@ extension ClientScenarios {
             let app = try stand.app { $0.defaultRequirement = nil }
             let first = try await app.send(order(stand, path))
             #expect(first.statusCode == 200)
-            #expect(first.tries == (path == "open" ? 1 : 2))
+            #expect(first.attempts == (path == "open" ? 1 : 2))
             let second = try await app.send(order(stand, path))
             #expect(second.statusCode == 200)
-            #expect(second.tries == 1)
+            #expect(second.attempts == 1)
             #expect(stand.verdicts == Array(repeating: path == "open" ? "none" : "pass", count: 2))
             let cost = path == "open" ? 0 : 1
             #expect(stand.cost == Cost(keys: cost, attestations: cost))
@@ -63,7 +63,7 @@ extension ClientScenarios {
             }
             let answer = try await app.send(order(stand, path))
             #expect(answer.statusCode == 200)
-            #expect(answer.tries == 1)
+            #expect(answer.attempts == 1)
             #expect(stand.verdicts == [path == "open" ? "none" : "pass"])
         }
 
@@ -79,7 +79,7 @@ extension ClientScenarios {
             let request = try stand.request("POST", "/money/1", "5")
             for tries in [2, 1] {
                 let answers = try await app.sendAtOnce(40, request)
-                #expect(answers.allSatisfy { $0.statusCode == 200 && $0.tries <= tries })
+                #expect(answers.allSatisfy { $0.statusCode == 200 && $0.attempts <= tries })
             }
             #expect(stand.verdicts == Array(repeating: "pass", count: 80))
             #expect(stand.cost == Cost(keys: 1, attestations: 1))
@@ -98,7 +98,7 @@ extension ClientScenarios {
             let plan = try SigningPlan(json: stand.gateway.plan())
             let app = try stand.app { $0.plan = plan }
             let answer = try await app.send(stand.request("POST", "/typed/1", "a=1"))
-            #expect((answer.statusCode, answer.tries) == (200, 1))
+            #expect((answer.statusCode, answer.attempts) == (200, 1))
             let type = stand.origin.requests.last?.head.value("Content-Type")
             #expect(type == "application/x-www-form-urlencoded")
             #expect(stand.cost == Cost(keys: 1, attestations: 1))
@@ -120,7 +120,7 @@ extension ClientScenarios {
             #expect(first.statusCode == 200)
             let second = try await app.send(order(stand, "fields"))
             #expect(second.statusCode == 200)
-            #expect(second.tries == 1)
+            #expect(second.attempts == 1)
             #expect(stand.cost == Cost(keys: 1, attestations: 1))
         }
 

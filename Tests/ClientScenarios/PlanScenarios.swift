@@ -36,14 +36,14 @@ extension ClientScenarios {
             let first = try app(stand, file)
             for path in ["partial", "whole"] {
                 let answer = try await first.send(stand.request("POST", "/\(path)/1", "a"))
-                #expect((answer.statusCode, answer.tries) == (200, 1))
+                #expect((answer.statusCode, answer.attempts) == (200, 1))
             }
             #expect(stand.statuses(Self.plan) == [200])
             await first.close()
             // The next process has it from its file, and is told that it still holds.
             let second = try app(stand, file)
             let answer = try await second.send(stand.request("POST", "/whole/2", "b"))
-            #expect((answer.statusCode, answer.tries) == (200, 1))
+            #expect((answer.statusCode, answer.attempts) == (200, 1))
             #expect(eventually { stand.statuses(Self.plan) == [200, 304] })
             #expect(stand.verdicts == ["pass", "pass", "pass"])
             #expect(stand.cost == Cost(keys: 1, attestations: 1))
@@ -56,9 +56,9 @@ extension ClientScenarios {
             defer { stand.end() }
             let app = try app(stand)
             let first = try await app.send(stand.request("POST", "/partial/1", "a"))
-            #expect((first.statusCode, first.tries) == (200, 2))
+            #expect((first.statusCode, first.attempts) == (200, 2))
             let second = try await app.send(stand.request("POST", "/partial/2", "a"))
-            #expect((second.statusCode, second.tries) == (200, 1))
+            #expect((second.statusCode, second.attempts) == (200, 1))
             #expect(stand.statuses(Self.plan) == [404])
         }
     }

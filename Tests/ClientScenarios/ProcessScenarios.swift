@@ -43,7 +43,7 @@ extension ClientScenarios {
         ) throws -> ChildProcess {
             let program = try #require(ClientStand.appProgram)
             let arguments = [
-                "http://127.0.0.1:\(stand.gateway.port)/.well-known/app-attest", ClientStand.appID,
+                "http://127.0.0.1:\(stand.gateway.port)", ClientStand.appID,
                 stand.folder.appending(path: "authority.pem").path,
                 stand.folder.appending(path: "device").path,
                 stand.folder.appending(path: "record").path,

@@ -45,11 +45,11 @@ extension ClientScenarios {
             #expect((1_790...3_961).contains(seconds))
             for _ in 0..<2 {
                 let answers = try await app.sendAtOnce(10, watched)
-                #expect(answers.allSatisfy { $0.statusCode == 200 && $0.tries == 1 })
+                #expect(answers.allSatisfy { $0.statusCode == 200 && $0.attempts == 1 })
                 #expect(answers.allSatisfy { Self.isHeld($0.proof, by: hold) })
                 // A request of a rule that enforces does not wait for it either.
                 let refused = try await app.send(stand.request("GET", "/orders/1"))
-                #expect((refused.statusCode, refused.tries) == (401, 1))
+                #expect((refused.statusCode, refused.attempts) == (401, 1))
                 #expect(stand.statuses(ClientStand.challenges) == [429])
                 stand.clock.advance(by: seconds - 60)
             }

@@ -56,7 +56,7 @@ extension ClientScenarios {
                 from: content,
                 delegate: progress
             ).1
-            #expect((answer.statusCode, answer.tries) == (200, 2))
+            #expect((answer.statusCode, answer.attempts) == (200, 2))
             let sent = amounts.withLock { $0.map(\.sent) }
             #expect(sent.last == Int64(content.count))
             // Of the first try nothing may have been reported: the gateway refuses it at its head.
@@ -111,7 +111,7 @@ extension ClientScenarios {
             let bytes = Data(Self.content.utf8)
             let answer = try await Self.send(bytes, as: kind, request, app, stand)
             #expect(answer.statusCode == 200)
-            #expect(answer.tries == 2)
+            #expect(answer.attempts == 2)
             #expect(try last(stand).body == Array(bytes))
             #expect(stand.cost == Cost(keys: 1, attestations: 1))
         }
@@ -206,7 +206,7 @@ extension ClientScenarios {
             let app = try stand.app { [requirement] in $0.defaultRequirement = requirement }
             let answers = try await app.sendAtOnce(40, stand.request("POST", "/money/1", "5"))
             #expect(answers.allSatisfy { $0.statusCode == 200 })
-            #expect(answers.map(\.tries) == Array(repeating: 1, count: 40))
+            #expect(answers.map(\.attempts) == Array(repeating: 1, count: 40))
             #expect(stand.cost == Cost(keys: 1, attestations: 1))
         }
 
@@ -267,7 +267,7 @@ extension ClientScenarios {
             for _ in 0..<3 {
                 let (data, answer) = try await app.data(for: stand.request("GET", "/orders/1"))
                 #expect(answer.statusCode == 401)
-                #expect(answer.tries == 1)
+                #expect(answer.attempts == 1)
                 #expect(String(decoding: data, as: UTF8.self) == document)
             }
             #expect(stand.cost == Cost(keys: 1, attestations: 1))

@@ -53,7 +53,7 @@ extension ClientScenarios {
             defer { stand.end() }
             let app = try app(stand)
             let answers = try await app.sendAtOnce(200, stand.request("POST", "/chat/1", "hello"))
-            #expect(answers.allSatisfy { $0.statusCode == 200 && $0.tries == 1 })
+            #expect(answers.allSatisfy { $0.statusCode == 200 && $0.attempts == 1 })
             #expect(answers.allSatisfy { isSession($0.proof) })
             #expect(stand.statuses(ClientStand.sessions) == [201])
             #expect(stand.service.counts.assertionsRequested == 1)
@@ -82,9 +82,9 @@ extension ClientScenarios {
             defer { stand.end() }
             let app = try stand.app { $0.defaultRequirement = nil }
             let first = try await app.send(stand.request("GET", "/chat/1"))
-            #expect((first.statusCode, first.tries) == (200, 2))
+            #expect((first.statusCode, first.attempts) == (200, 2))
             let second = try await app.send(stand.request("GET", "/chat/1"))
-            #expect((second.statusCode, second.tries) == (200, 1))
+            #expect((second.statusCode, second.attempts) == (200, 1))
             #expect(stand.told("Proof") == ["session", "session"])
             #expect(stand.service.counts.assertionsRequested == 1)
         }
@@ -102,10 +102,10 @@ extension ClientScenarios {
             #expect(isSession(try await app.send(request).proof))
             try stand.gateway.restart()
             let second = try await app.send(request)
-            #expect((second.statusCode, second.tries) == (200, 2))
+            #expect((second.statusCode, second.attempts) == (200, 2))
             #expect(isAssertion(second.proof))
             let third = try await app.send(request)
-            #expect((third.statusCode, third.tries) == (200, 1))
+            #expect((third.statusCode, third.attempts) == (200, 1))
             #expect(isSession(third.proof))
             #expect(stand.statuses(ClientStand.sessions) == [201, 201])
             #expect(stand.service.counts.assertionsRequested == 3)
@@ -144,7 +144,7 @@ extension ClientScenarios {
             try stand.gateway.revoke(keyID)
             for _ in 0..<3 {
                 let (data, answer) = try await app.data(for: request)
-                #expect((answer.statusCode, answer.tries) == (403, 1))
+                #expect((answer.statusCode, answer.attempts) == (403, 1))
                 #expect(String(decoding: data, as: UTF8.self).contains(#""key-revoked""#))
             }
             #expect(stand.verdicts == ["pass"])
@@ -163,7 +163,7 @@ extension ClientScenarios {
             let second = try await app.send(request)
             #expect(second.statusCode == 200)
             let third = try await app.send(request)
-            #expect(third.tries == 1)
+            #expect(third.attempts == 1)
             #expect(isSession(third.proof))
             #expect(stand.statuses(ClientStand.sessions).count { $0 == 201 } == 2)
             #expect(stand.cost == Cost(keys: 2, attestations: 2))
@@ -181,7 +181,7 @@ extension ClientScenarios {
             for (seconds, isRenewed) in [(0.0, true), (300, false), (190, true), (300, false)] {
                 stand.clock.advance(by: seconds)
                 let answer = try await app.send(request)
-                #expect((answer.statusCode, answer.tries) == (200, 1))
+                #expect((answer.statusCode, answer.attempts) == (200, 1))
                 #expect(isSession(answer.proof))
                 guard isRenewed else { continue }
                 for await event in openings where event == .sessionOpened { break }
@@ -204,10 +204,10 @@ extension ClientScenarios {
             let request = try stand.request("GET", "/chat/1")
             var answer = try await app.send(request)
             try await eventually {
-                if answer.tries == 1 { answer = try await app.send(request) }
-                return answer.tries > 1
+                if answer.attempts == 1 { answer = try await app.send(request) }
+                return answer.attempts > 1
             }
-            #expect((answer.statusCode, answer.tries) == (200, 2))
+            #expect((answer.statusCode, answer.attempts) == (200, 2))
             #expect(isAssertion(answer.proof))
             #expect(isSession(try await app.send(request).proof))
             #expect(stand.statuses(ClientStand.sessions) == [201, 201])
@@ -229,7 +229,7 @@ extension ClientScenarios {
             #expect(try await app.send(stand.request("GET", "/chat/1")).statusCode == 200)
             stand.transport.next("/chat/2", .sendTwice)
             let answer = try await app.send(stand.request("GET", "/chat/2"))
-            #expect((answer.statusCode, answer.tries) == (200, 2))
+            #expect((answer.statusCode, answer.attempts) == (200, 2))
             #expect(isSession(answer.proof))
             #expect(stand.told("Proof") == ["session", "session", "session"])
             #expect(stand.statuses(ClientStand.sessions) == [201])
@@ -281,11 +281,11 @@ extension ClientScenarios {
             let events = app.events
             for tries in [2, 1, 1] {
                 let answer = try await app.send(stand.request("GET", "/chat/1"))
-                #expect((answer.statusCode, answer.tries) == (200, tries))
+                #expect((answer.statusCode, answer.attempts) == (200, tries))
                 #expect(isAssertion(answer.proof))
             }
             let other = try await app.send(stand.request("GET", "/talk/1"))
-            #expect((other.statusCode, other.tries) == (200, 1))
+            #expect((other.statusCode, other.attempts) == (200, 1))
             #expect(isSession(other.proof))
             #expect(stand.statuses(ClientStand.sessions) == [201])
             #expect(stand.cost == Cost(keys: 1, attestations: 1))
@@ -309,7 +309,7 @@ extension ClientScenarios {
             }
             for _ in 0..<5 {
                 let answer = try await app.send(stand.request("GET", "/chat/1"))
-                #expect((answer.statusCode, answer.tries) == (200, 1))
+                #expect((answer.statusCode, answer.attempts) == (200, 1))
                 #expect(isAssertion(answer.proof))
             }
             #expect(stand.statuses(ClientStand.sessions) == [404])
@@ -330,7 +330,7 @@ extension ClientScenarios {
             }
             for _ in 0..<5 {
                 let answer = try await app.send(stand.request("GET", "/chat/1"))
-                #expect((answer.statusCode, answer.tries) == (200, 1))
+                #expect((answer.statusCode, answer.attempts) == (200, 1))
                 #expect(isAssertion(answer.proof))
             }
             #expect(stand.statuses(ClientStand.sessions) == [])

@@ -49,9 +49,7 @@ extension Scenarios {
                 throw URLError(.badURL)
             }
             let apps = try (0..<Self.appCount).map { _ in
-                var configuration = PortcullisConfiguration(
-                    endpoints: front.appending(path: "/.well-known/app-attest")
-                )
+                var configuration = PortcullisConfiguration(gateway: front)
                 configuration.defaultRequirement = SigningRequirement(accepts: [
                     .assertion, .session,
                 ])
@@ -97,7 +95,7 @@ extension Scenarios {
             // Each app opens one session, and all of its requests find it.
             for round in 0..<10 {
                 let answers = try await crowd.send("whole-\(round)")
-                #expect(answers.allSatisfy { $0.statusCode == 200 && $0.tries == 1 })
+                #expect(answers.allSatisfy { $0.statusCode == 200 && $0.attempts == 1 })
                 #expect(answers.allSatisfy { $0.isOfSession })
             }
             let opened = try metric("sessions_opened_total", fleet)
@@ -124,7 +122,7 @@ extension Scenarios {
             }
             try #require(isBack, "no app came back in \(round) rounds")
             let last = try await crowd.send("last")
-            #expect(last.allSatisfy { $0.statusCode == 200 && $0.tries == 1 && $0.isOfSession })
+            #expect(last.allSatisfy { $0.statusCode == 200 && $0.attempts == 1 && $0.isOfSession })
 
             let targets = fleet.origin.seen.map(\.target)
             #expect(Set(targets).count == targets.count)

@@ -9,8 +9,10 @@ import Testing
 
 /// Calls of the gateway's endpoints, and how long they and others may take.
 @Suite struct CallTests {
-    private func configuration(_ endpoints: String) throws -> PortcullisConfiguration {
-        var configuration = PortcullisConfiguration(endpoints: try Bench.url(endpoints))
+    private func configuration(
+        _ gateway: String = FakeGateway.origin
+    ) throws -> PortcullisConfiguration {
+        var configuration = PortcullisConfiguration(gateway: try Bench.url(gateway))
         configuration.defaultRequirement = SigningRequirement(accepts: [.assertion, .session])
         configuration.random = { 0.5 }
         return configuration
@@ -19,7 +21,7 @@ import Testing
     @Test(.timeLimit(.minutes(1)))
     func `a call whose answer never ends is given up`() async throws {
         let clock = ManualClock()
-        var configuration = try configuration(FakeGateway.endpoints)
+        var configuration = try configuration()
         configuration.clock = clock
         let transport = EndlessTransport()
         let calls = GatewayCalls(configuration, transport: transport)
@@ -36,7 +38,7 @@ import Testing
     @Test func `calls carry none of the app's cookies`() async throws {
         let bench = try Bench()
         _ = await bench.session.prewarm()
-        let calls = GatewayCalls(try configuration(FakeGateway.endpoints), transport: bench.gateway)
+        let calls = GatewayCalls(try configuration(), transport: bench.gateway)
         #expect(!calls.sessionRequest.httpShouldHandleCookies)
     }
 
@@ -52,7 +54,7 @@ import Testing
         isOpened: Bool
     ) throws {
         let session = PortcullisSession(
-            try configuration(origin + "/.well-known/app-attest"),
+            try configuration(origin),
             service: FakeService(),
             store: MemoryEnrolmentStore(),
             transport: FakeGateway()
@@ -97,7 +99,7 @@ import Testing
     {
         let clock = ManualClock()
         let gateway = OrderlyGateway(holds: "/slow")
-        var configuration = try configuration(FakeGateway.endpoints)
+        var configuration = try configuration()
         configuration.defaultRequirement = SigningRequirement(counter: .strict)
         configuration.clock = clock
         let limits = configuration.limits

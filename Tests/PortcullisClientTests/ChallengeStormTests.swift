@@ -87,7 +87,7 @@ import Testing
         }
         // The 401 brings a challenge.
         let answer = try await bench.session.data(for: Bench.request("/a")).1
-        #expect((answer.statusCode, answer.tries) == (200, 2))
+        #expect((answer.statusCode, answer.attempts) == (200, 2))
         await bench.gateway.change { gateway in
             gateway.bringsChallenges = false
             gateway.troubles = [:]
@@ -95,7 +95,7 @@ import Testing
         bench.clock.advance(by: 10)
         for _ in 0..<3 {
             let answer = try await bench.session.data(for: Bench.request("/a")).1
-            #expect((answer.statusCode, answer.tries) == (200, 1))
+            #expect((answer.statusCode, answer.attempts) == (200, 1))
         }
     }
 }

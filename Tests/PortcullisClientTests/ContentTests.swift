@@ -40,9 +40,7 @@ import Testing
         let file = try file(Data("old".utf8))
         defer { try? FileManager.default.removeItem(at: file) }
         let gateway = FakeGateway()
-        var configuration = PortcullisConfiguration(
-            endpoints: try Bench.url(FakeGateway.endpoints)
-        )
+        var configuration = PortcullisConfiguration(gateway: try Bench.url(FakeGateway.origin))
         configuration.defaultRequirement = SigningRequirement()
         configuration.clock = ManualClock()
         let session = PortcullisSession(

@@ -53,7 +53,7 @@ import Testing
         // The challenges that were fetched ahead are worth nothing.
         await bench.gateway.restart()
         let answer = try await bench.session.data(for: Bench.request("/a")).1
-        #expect((answer.statusCode, answer.tries, answer.deviceToken) == (200, 2, .sent))
+        #expect((answer.statusCode, answer.attempts, answer.deviceToken) == (200, 2, .sent))
         _ = try await bench.session.data(for: Bench.request("/a"))
         #expect(await sent(bench) == service.tokens.map(Optional.some))
         #expect(Set(service.tokens).count == 3)
@@ -63,7 +63,7 @@ import Testing
         let bench = try await bench()
         await bench.service.fail(asserting: [.unknownSystemFailure])
         let answer = try await bench.session.data(for: Bench.request("/a")).1
-        #expect((answer.statusCode, answer.tries) == (200, 1))
+        #expect((answer.statusCode, answer.attempts) == (200, 1))
         #expect(service.calls == 1)
     }
 
@@ -157,9 +157,9 @@ import Testing
         let bench = try await bench { $0.defaultRequirement = SigningRequirement() }
         await bench.gateway.change { $0.enforces = enforces }
         let first = try await bench.session.data(for: Bench.request("/a")).1
-        #expect((first.statusCode, first.tries) == (200, enforces ? 2 : 1))
+        #expect((first.statusCode, first.attempts) == (200, enforces ? 2 : 1))
         let second = try await bench.session.data(for: Bench.request("/a")).1
-        #expect((second.tries, second.deviceToken) == (1, .sent))
+        #expect((second.attempts, second.deviceToken) == (1, .sent))
         #expect(await bench.verdicts.first == "device-token-missing")
         #expect(await bench.verdicts.last == "pass")
     }
@@ -167,7 +167,7 @@ import Testing
     @Test func `a route that nobody described teaches it with what it signs`() async throws {
         let bench = try await bench { $0.defaultRequirement = nil }
         let answer = try await bench.session.data(for: Bench.request("/a")).1
-        #expect((answer.statusCode, answer.tries, answer.deviceToken) == (200, 2, .sent))
+        #expect((answer.statusCode, answer.attempts, answer.deviceToken) == (200, 2, .sent))
         #expect(await bench.verdicts == ["assertion-missing", "pass"])
     }
 
@@ -181,7 +181,7 @@ import Testing
         let events = bench.session.events
         service.always(.fail(error))
         let answer = try await bench.session.data(for: Bench.request("/a")).1
-        #expect((answer.statusCode, answer.tries) == (400, 1))
+        #expect((answer.statusCode, answer.attempts) == (400, 1))
         #expect(answer.deviceToken == .failed(error))
         let refusal = GatewayRefusal(reason: "device-token-missing", next: .fixClient)
         #expect(answer.refusal == refusal)
@@ -199,7 +199,7 @@ import Testing
         service.isSupported = false
         let bench = try await bench { if !hasService { $0.deviceTokens = nil } }
         let answer = try await bench.session.data(for: Bench.request("/a")).1
-        #expect((answer.statusCode, answer.tries) == (400, 1))
+        #expect((answer.statusCode, answer.attempts) == (400, 1))
         #expect(answer.deviceToken == .failed(.featureUnsupported))
         #expect(service.calls == 0)
     }
@@ -252,10 +252,10 @@ import Testing
         let used = Self.busy(400, "device-token-used", next: "fix-client")
         await bench.gateway.change { $0.busy["/a"] = [used] }
         let answer = try await bench.session.data(for: Bench.request("/a")).1
-        #expect((answer.statusCode, answer.tries) == (200, 2))
+        #expect((answer.statusCode, answer.attempts) == (200, 2))
         await bench.gateway.change { $0.busy["/a"] = [used, used, used, used] }
         let last = try await bench.session.data(for: Bench.request("/a")).1
-        #expect((last.statusCode, last.tries) == (400, 3))
+        #expect((last.statusCode, last.attempts) == (400, 3))
         #expect(last.refusal?.reason == "device-token-used")
         #expect(Set(service.tokens).count == 5)
     }
@@ -272,7 +272,7 @@ import Testing
         let reply = Self.busy(status, reason, next: next)
         await bench.gateway.change { $0.busy["/a"] = [reply, reply] }
         let answer = try await bench.session.data(for: Bench.request("/a")).1
-        #expect((answer.statusCode, answer.tries) == (status, 1))
+        #expect((answer.statusCode, answer.attempts) == (status, 1))
         #expect(answer.refusal?.reason == reason)
         #expect(await bench.counts == [1, 1])
     }

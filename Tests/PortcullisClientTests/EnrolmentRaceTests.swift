@@ -96,9 +96,7 @@ import Testing
         let transport = HeldTransport(gateway, holding: "/sessions")
         let requirement = SigningRequirement(accepts: [.assertion, .session])
         await gateway.change { $0.requirement = requirement }
-        var configuration = PortcullisConfiguration(
-            endpoints: try Bench.url(FakeGateway.endpoints)
-        )
+        var configuration = PortcullisConfiguration(gateway: try Bench.url(FakeGateway.origin))
         configuration.defaultRequirement = requirement
         configuration.clock = ManualClock()
         let session = PortcullisSession(

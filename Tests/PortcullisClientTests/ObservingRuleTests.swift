@@ -33,7 +33,7 @@ import Testing
         var proofs: [Proof] = []
         for _ in 0..<4 {
             let answer = try await session.data(for: Bench.request("/a")).1
-            #expect((answer.statusCode, answer.tries) == (200, 1))
+            #expect((answer.statusCode, answer.attempts) == (200, 1))
             proofs.append(answer.proof)
         }
         #expect(proofs == [.none(.routeUnknown)] + Array(repeating: .none(.enrolling), count: 3))
@@ -56,7 +56,7 @@ import Testing
         #expect(await eventually { await gateway.seen.count == 3 })
         service.latch.open()
         #expect(try await answer.statusCode == 200)
-        #expect(try await answer.tries == 2)
+        #expect(try await answer.attempts == 2)
         #expect(await gateway.seen.map(\.verdict).last == "pass")
         // From now on the route is one that enforces.
         let url = try Bench.url(FakeGateway.origin + "/a")

@@ -19,9 +19,7 @@ import Testing
         _ service: any AttestationService,
         _ change: (inout PortcullisConfiguration) -> Void = { _ in }
     ) throws -> PortcullisSession {
-        var configuration = PortcullisConfiguration(
-            endpoints: try Bench.url(FakeGateway.endpoints)
-        )
+        var configuration = PortcullisConfiguration(gateway: try Bench.url(FakeGateway.origin))
         configuration.defaultRequirement = SigningRequirement()
         configuration.clock = clock
         change(&configuration)
@@ -50,7 +48,7 @@ import Testing
         async let answer = session.data(for: request).1
         await pass(seconds)
         #expect(try await answer.statusCode == 401)
-        #expect(try await answer.tries == 1)
+        #expect(try await answer.attempts == 1)
         #expect(try await answer.proof == .none(.enrolling))
     }
 
@@ -63,7 +61,7 @@ import Testing
         async let answer = session.data(for: Bench.request("/a")).1
         // Two waits for a challenge are all that the time has room for.
         for _ in 0..<2 { await pass(5) }
-        #expect(try await answer.tries == 3)
+        #expect(try await answer.attempts == 3)
         #expect(try await answer.proof == .none(.challengeUnavailable))
     }
 

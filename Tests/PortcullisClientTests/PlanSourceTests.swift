@@ -52,7 +52,7 @@ import Testing
     private func tries(_ session: PortcullisSession, _ path: String = "/a") async throws -> Int {
         let answer = try await session.data(for: Bench.request(path)).1
         #expect(answer.statusCode == 200)
-        return answer.tries
+        return answer.attempts
     }
 
     private func fetches(_ bench: Bench) async -> Int {
@@ -134,7 +134,7 @@ import Testing
         let transport = ScriptedTransport(bench.gateway)
         let latch = Latch()
         transport.next("/.well-known/app-attest/plan", .wait(latch))
-        var configuration = PortcullisConfiguration(endpoints: try Bench.url(FakeGateway.endpoints))
+        var configuration = PortcullisConfiguration(gateway: try Bench.url(FakeGateway.origin))
         configuration.fetchesPlan = true
         configuration.clock = bench.clock
         let session = PortcullisSession(

@@ -5,9 +5,7 @@ import Testing
 
 @Suite struct RouteBookTests {
     private func book(_ clock: ManualClock, limit: Int = 128) throws -> RouteBook {
-        var configuration = PortcullisConfiguration(
-            endpoints: try Bench.url(FakeGateway.endpoints)
-        )
+        var configuration = PortcullisConfiguration(gateway: try Bench.url(FakeGateway.origin))
         configuration.defaultRequirement = SigningRequirement(counter: .window(64))
         configuration.clock = clock
         configuration.limits.routesLearned = limit

@@ -23,7 +23,7 @@ import Testing
             $0.origins["/x"] = FakeGateway.problem(403, "signature-mismatch", next: "none")
         }
         let (data, answer) = try await bench.session.data(for: Bench.request("/x"))
-        #expect((answer.statusCode, answer.tries) == (403, 1))
+        #expect((answer.statusCode, answer.attempts) == (403, 1))
         #expect(answer.refusal == nil)
         #expect(data.count > 0)
         #expect(await bench.verdicts == ["pass"])
@@ -75,7 +75,7 @@ import Testing
             $0.busy["/a"] = [busy]
         }
         let answer = try await bench.session.data(for: Bench.request("/a")).1
-        #expect((answer.statusCode, answer.tries) == (503, 1))
+        #expect((answer.statusCode, answer.attempts) == (503, 1))
         #expect(answer.refusal?.next == (isOwn ? .retryLater : nil))
     }
 
@@ -95,7 +95,7 @@ import Testing
         let before = await bench.gateway.calls.count
         for _ in 0..<10 {
             let answer = try await bench.session.data(for: Bench.request("/a")).1
-            #expect((answer.statusCode, answer.tries) == (200, 1))
+            #expect((answer.statusCode, answer.attempts) == (200, 1))
         }
         #expect(await bench.gateway.calls.count == before)
     }
@@ -111,9 +111,7 @@ import Testing
             )
         }
         let service = FakeService()
-        var configuration = PortcullisConfiguration(
-            endpoints: try Bench.url(FakeGateway.endpoints)
-        )
+        var configuration = PortcullisConfiguration(gateway: try Bench.url(FakeGateway.origin))
         configuration.defaultRequirement = SigningRequirement()
         configuration.clock = ManualClock()
         let session = PortcullisSession(
@@ -123,7 +121,7 @@ import Testing
             transport: CachingTransport(gateway)
         )
         for path in ["/a", "/b", "/a"] {
-            #expect(try await session.data(for: Bench.request(path)).1.tries == 1)
+            #expect(try await session.data(for: Bench.request(path)).1.attempts == 1)
         }
         #expect(await gateway.seen.map(\.verdict) == ["pass", "pass", "pass"])
         #expect(await service.keysMade.count == 1)

@@ -165,9 +165,7 @@ import Testing
         let clock = ManualClock()
         let gateway = FakeGateway()
         await gateway.change { $0.forwards = true }
-        var configuration = PortcullisConfiguration(
-            endpoints: try Bench.url(FakeGateway.endpoints)
-        )
+        var configuration = PortcullisConfiguration(gateway: try Bench.url(FakeGateway.origin))
         configuration.defaultRequirement = SigningRequirement()
         configuration.clock = clock
         let session = PortcullisSession(

@@ -12,13 +12,13 @@ import PortcullisClientTesting
 @main enum PortcullisApp {
     /// How it is to be called.
     private static let usage =
-        "usage: portcullis-app ENDPOINTS APP-ID AUTHORITY.pem DEVICE-FOLDER STORE-FILE URL COUNT "
-        + "[PLACE] [--unplanned] [--tries=COUNT]"
+        "usage: portcullis-app GATEWAY APP-ID AUTHORITY.pem DEVICE-FOLDER STORE-FILE URL COUNT "
+        + "[PLACE] [--unplanned] [--tries=COUNT] [--download]"
 
     static func main() async throws {
         let arguments = CommandLine.arguments.dropFirst()
         let words = arguments.filter { !$0.hasPrefix("--") }
-        guard words.count >= 7, let endpoints = URL(string: words[0]),
+        guard words.count >= 7, let gateway = URL(string: words[0]),
             let url = URL(string: words[5]), let count = Int(words[6])
         else {
             print(usage)
@@ -35,7 +35,7 @@ import PortcullisClientTesting
         )
         let transport = ScriptedTransport(URLSessionTransport())
         place?.arm(service, transport)
-        var configuration = PortcullisConfiguration(endpoints: endpoints)
+        var configuration = PortcullisConfiguration(gateway: gateway)
         configuration.routeMemory = .none
         // Without a plan, it learns from answers what the route signs.
         if !arguments.contains("--unplanned") {

@@ -41,12 +41,13 @@ public struct PortcullisConfiguration: Sendable {
     /// A number from 0 up to 1, for jitter.
     public var random: @Sendable () -> Double = { Double.random(in: 0..<1) }
 
-    /// A configuration with defaults for a gateway whose endpoints are at another place than usual.
-    public init(endpoints: URL) { self.endpoints = endpoints }
-
     /// A configuration with defaults for a gateway: `https://api.example.com`. Its endpoints are
-    /// below `/.well-known/app-attest`.
-    public init(gateway: URL) { self.init(endpoints: gateway.appending(path: Self.usual)) }
+    /// below `/.well-known/app-attest`. Where they are not, set ``endpoints``.
+    public init(gateway: URL) { endpoints = gateway.appending(path: Self.usual) }
+
+    /// A configuration with defaults for a gateway whose endpoints are at another place than usual.
+    @available(*, deprecated, message: "Use init(gateway:), and set endpoints where they differ.")
+    public init(endpoints: URL) { self.endpoints = endpoints }
 
     /// The name of ``defaultRequirement`` before version 1.
     @available(*, deprecated, renamed: "defaultRequirement")

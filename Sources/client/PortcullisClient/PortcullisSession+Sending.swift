@@ -140,7 +140,7 @@ extension PortcullisSession {
         var content = content
         var machine = driver.machine(for: request)
         machine.requiresProof = condition == .proof
-        var tries = 0
+        var attempts = 0
         var redirects = 0
         while true {
             let proven = await driver.prove(canonical, content, &machine)
@@ -151,7 +151,7 @@ extension PortcullisSession {
                 }
                 continue
             }
-            tries += 1
+            attempts += 1
             try content.checkUnchanged()
             let sent = try await send(proven.request, content.content, delegate, isDownload)
             proven.lease?.end()
@@ -175,7 +175,7 @@ extension PortcullisSession {
                         response: sent.response,
                         to: proven,
                         refusal: facts.refusal,
-                        tries: tries
+                        attempts: attempts
                     )
                     return (sent.content, response)
                 }

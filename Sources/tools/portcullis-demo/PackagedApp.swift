@@ -71,13 +71,13 @@ final class PackagedApp: Sendable {
     }
 
     private func open(_ port: UInt16) throws(DemoError) -> PortcullisSession {
-        guard let endpoints = URL(string: "http://127.0.0.1:\(port)\(Phone.endpoints)") else {
+        guard let gateway = URL(string: "http://127.0.0.1:\(port)") else {
             throw DemoError("port \(port) makes no URL")
         }
         return session.withLock { session in
             if let session { return session }
             let opened = PortcullisSession(
-                PortcullisConfiguration(endpoints: endpoints),
+                PortcullisConfiguration(gateway: gateway),
                 service: service,
                 store: MemoryEnrolmentStore()
             )

@@ -143,7 +143,7 @@ final class ClientStand {
     func app(
         _ change: (inout PortcullisConfiguration) throws -> Void = { _ in }
     ) throws -> PortcullisSession {
-        var configuration = PortcullisConfiguration(endpoints: try url(Self.endpoints))
+        var configuration = PortcullisConfiguration(gateway: try url(""))
         configuration.defaultRequirement = SigningRequirement()
         configuration.routeMemory = .none
         configuration.clock = clock

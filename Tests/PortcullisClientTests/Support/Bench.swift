@@ -33,7 +33,7 @@ struct Bench {
         _ gateway: FakeGateway,
         _ change: (inout PortcullisConfiguration) -> Void = { _ in }
     ) throws -> PortcullisSession {
-        var configuration = PortcullisConfiguration(endpoints: try url(FakeGateway.endpoints))
+        var configuration = PortcullisConfiguration(gateway: try url(FakeGateway.origin))
         configuration.defaultRequirement = SigningRequirement()
         configuration.routeMemory = .none
         configuration.clock = clock

@@ -15,8 +15,13 @@ public struct ProvenResponse: Sendable {
     /// What the gateway refused, when the answer is its own: one with `App-Attest-Error`, or a 401
     /// with `WWW-Authenticate: AppAttest`. An origin can send neither.
     public let refusal: GatewayRefusal?
-    /// How often the request was sent.
-    public let tries: Int
+    /// How often the request was sent, redirects and what did not count as one of
+    /// ``PortcullisLimits/maximumAttempts`` included.
+    public let attempts: Int
+
+    /// The name of ``attempts`` before version 1.
+    @available(*, deprecated, renamed: "attempts")
+    public var tries: Int { attempts }
 
     /// The status code.
     public var statusCode: Int { response.statusCode }
@@ -25,12 +30,12 @@ public struct ProvenResponse: Sendable {
         response: HTTPURLResponse,
         to request: ProvenRequest,
         refusal: GatewayRefusal?,
-        tries: Int
+        attempts: Int
     ) {
         self.response = response
         proof = request.proof
         deviceToken = request.deviceToken
         self.refusal = refusal
-        self.tries = tries
+        self.attempts = attempts
     }
 }

@@ -9,7 +9,7 @@ struct ClientPackage: Step {
         let first = try get("/v1/cart", stage)
         stage.narrator.claim(
             "the 401 told it what to sign; it made one key and had it attested once",
-            first.statusCode == 200 && first.tries == 2 && stage.app.counts == .init(1, 1)
+            first.statusCode == 200 && first.attempts == 2 && stage.app.counts == .init(1, 1)
         )
         let key = Self.assertingKey(first)
 
@@ -36,7 +36,8 @@ struct ClientPackage: Step {
         proof: String = "assertion"
     ) throws(DemoError) -> ProvenResponse {
         let answer = try stage.app.get(path, gateway: stage.port)
-        stage.narrator.say("   → GET \(path)   ← \(answer.statusCode), tries: \(answer.tries)")
+        let (status, attempts) = (answer.statusCode, answer.attempts)
+        stage.narrator.say("   → GET \(path)   ← \(status), attempts: \(attempts)")
         let sighting = try stage.origin.next()
         stage.narrator.originSaw(sighting)
         stage.narrator.claim(
