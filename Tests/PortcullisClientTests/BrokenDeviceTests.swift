@@ -36,9 +36,10 @@ import Testing
             said[await bench.service.attestations.count, default: []].insert(says)
             bench.clock.advance(by: 600)
         }
-        // Each key of that kind is tried twice.
-        let tries = error == .unknownSystemFailure ? 6 : 3
-        #expect(await bench.counts == [3, tries])
+        // Without a reason, the first key is tried twice, and the second one stays.
+        let isUnexplained = error == .unknownSystemFailure
+        let tries = isUnexplained ? 5 : 3
+        #expect(await bench.counts == [isUnexplained ? 2 : 3, tries])
         // An invalid key is replaced at once, so that the first request sees two failures.
         if error == .invalidKey {
             #expect(said == [2: [true], 3: [true]])
@@ -46,6 +47,26 @@ import Testing
             #expect(said[1] == [false])
             for number in 2...tries { #expect(said[number] == [true]) }
         }
+    }
+
+    @Test func `a device that fails without a reason costs two keys in any day, and few calls`()
+        async throws
+    {
+        let bench = try Bench()
+        let errors = Array(repeating: AttestationServiceError.unknownSystemFailure, count: 999)
+        await bench.service.fail(attesting: errors)
+        await bench.gateway.change { $0.forwards = true }
+        // What was made and asked for until each hour of five days.
+        var counts: [[Int]] = [[0, 0]]
+        for _ in 0..<120 {
+            // Every request of the hour finds what holds the enrolment.
+            for _ in 0..<3 { _ = try await bench.session.data(for: Bench.request("/a")) }
+            counts.append(await bench.counts)
+            bench.clock.advance(by: 3600)
+        }
+        let days = zip(counts.dropFirst(24), counts).map { [$0[0] - $1[0], $0[1] - $1[1]] }
+        #expect(days.map { $0[0] }.max() == 2)
+        #expect((days.map { $0[1] }.max() ?? 0) <= 8)
     }
 
     @Test func `a device that makes no key says so after the second time`() async throws {

@@ -95,11 +95,21 @@ import Testing
         #expect(machine.began(now: after(1)) == .attest(keyID: "k", Self.grant))
         _ = machine.attestFailed(.unknownSystemFailure, now: after(1), jitter: 0)
         #expect(machine.record.phase == .none)
-        // A new key has its own try.
+        // A new key has its own try, and is the last one that a day spends on it.
         _ = machine.keyGenerated("l")
         _ = machine.challengeReceived(Self.grant, now: after(9))
-        _ = machine.attestFailed(.unknownSystemFailure, now: after(9), jitter: 0)
-        #expect(machine.record.phase == .generated(keyID: "l", Self.grant))
+        let second = EnrolmentRecord.Phase.generated(keyID: "l", Self.grant)
+        var holds: [EnrolmentMachine.Action] = []
+        for time in [9.0, 20, 86_400] {
+            holds.append(machine.attestFailed(.unknownSystemFailure, now: after(time), jitter: 0))
+            #expect(machine.record.phase == second)
+        }
+        let cause = EnrolmentHold.Cause.serviceFailed(.unknownSystemFailure)
+        #expect(holds[1...] == [hold(cause, 20 + 10_800), hold(cause, 86_400 + 10_800)])
+        let kept = EnrolmentRecord(machine.record.bytes, gateway: machine.record.gateway)
+        machine = EnrolmentMachine(kept, limits: PortcullisLimits())
+        _ = machine.attestFailed(.unknownSystemFailure, now: after(86_402), jitter: 0)
+        #expect(machine.record.phase == .none)
     }
 
     @Test(arguments: [AttestationServiceError.invalidInput, .featureUnsupported])

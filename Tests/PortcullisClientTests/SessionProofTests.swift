@@ -137,6 +137,25 @@ import Testing
         #expect(await bench.counts == [2, 2])
     }
 
+    @Test func `a key does not inherit what the service refused another one`() async throws {
+        let bench = try Bench()
+        await bench.gateway.change { $0.enforces = false }
+        func refuse(_ requests: Int) async throws {
+            let errors = Array(repeating: AttestationServiceError.invalidInput, count: requests * 2)
+            await bench.service.fail(asserting: errors)
+            for _ in 0..<requests { _ = try await bench.session.data(for: Bench.request("/a")) }
+        }
+        _ = await bench.session.prewarm()
+        try await refuse(2)
+        await bench.session.reset()
+        _ = await bench.session.prewarm()
+        // The third in a row, but the first of this key.
+        try await refuse(1)
+        let answer = try await bench.session.data(for: Bench.request("/a")).1
+        #expect(answer.proof == .assertion(keyID: await bench.service.keysMade[1]))
+        #expect(await bench.counts == [2, 2])
+    }
+
     @Test func `a service that never signs keeps a request for a limited time`() async throws {
         let gateway = FakeGateway()
         await gateway.change { $0.enforces = false }

@@ -12,7 +12,9 @@ import RequestBinding
 ///
 /// * `serverUnavailable` keeps key and grant: Apple wants the same key and the same hash again.
 /// * `unknownSystemFailure` keeps them the first time: it may pass, and another key would cost
-///   another attestation.
+///   another attestation. The second time another key is made, once in a day. Where that one fails
+///   too, it stays, and is tried a few times a day: another key would not help the device
+///   (firebase-ios-sdk #16256), and would cost as much again.
 /// * Any other failure to attest, and a gateway that says `enrol`, ends the key. The first time in
 ///   a day a new one is made at once, later ones wait longer and longer.
 /// * A device that fails twice in a way that lasts counts as broken until one of its keys is
@@ -39,6 +41,9 @@ struct EnrolmentMachine: Sendable {
     private let limits: PortcullisLimits
 
     private static let day: Double = 86_400
+    /// The time between two tries to attest a key, where the device fails, does not say why, and a
+    /// day allows no other key because of that, in seconds.
+    private static let unexplainedDelay: Double = 21_600
     /// The number of failures above which delays grow no more.
     private static let failuresMax = 32
 
@@ -140,7 +145,14 @@ struct EnrolmentMachine: Sendable {
         case .unknownSystemFailure where record.keyFailures == 0:
             record.keyFailures = 1
             return stop(.serviceFailed(error), now: now, jitter: jitter)
-        case .featureUnsupported, .invalidInput, .unknownSystemFailure:
+        case .unknownSystemFailure where hasGivenUpUnexplained(now):
+            let delay = Self.unexplainedDelay * (0.5 + jitter / 2)
+            return held(.serviceFailed(error), now.addingTimeInterval(delay))
+        case .unknownSystemFailure:
+            record.unexplained = now.timeIntervalSince1970
+            record.phase = .none
+            return stop(.serviceFailed(error), now: now, jitter: jitter)
+        case .featureUnsupported, .invalidInput:
             record.phase = .none
             return stop(.serviceFailed(error), now: now, jitter: jitter)
         }
@@ -222,7 +234,7 @@ struct EnrolmentMachine: Sendable {
         var fresh = EnrolmentRecord(gateway: record.gateway)
         if isKept { (fresh.phase, fresh.hasContext) = (record.phase, record.hasContext) }
         (fresh.attestations, fresh.countedKey) = (record.attestations, record.countedKey)
-        fresh.deviceFailures = record.deviceFailures
+        (fresh.deviceFailures, fresh.unexplained) = (record.deviceFailures, record.unexplained)
         record = fresh
         return !isKept
     }
@@ -300,6 +312,12 @@ struct EnrolmentMachine: Sendable {
     private func delay(after failures: Int, _ jitter: Double) -> Double {
         let doubled = limits.enrolmentDelay.seconds * Double(1 << min(max(failures, 0), 20))
         return min(doubled, limits.enrolmentDelayMax.seconds) * (0.5 + jitter / 2)
+    }
+
+    /// Whether a key was given up in the last day because the device failed and did not say why.
+    private func hasGivenUpUnexplained(_ now: Date) -> Bool {
+        guard let time = record.unexplained else { return false }
+        return min(time, now.timeIntervalSince1970) > now.timeIntervalSince1970 - Self.day
     }
 
     private mutating func withinCap(_ now: Date) -> Action? {

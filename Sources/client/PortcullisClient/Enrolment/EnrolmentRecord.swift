@@ -48,6 +48,9 @@ struct EnrolmentRecord: Equatable, Sendable {
     /// How often the device failed to make or attest a key, in a way that lasts, since one of its
     /// keys was attested.
     var deviceFailures = 0
+    /// When a key was given up last because the device failed to attest it and did not say why, in
+    /// seconds since 1970; `nil` for never.
+    var unexplained: Double?
     /// Until when nothing is tried.
     var hold: EnrolmentHold?
 
@@ -152,6 +155,7 @@ extension EnrolmentRecord {
         var failures: Int?
         var key_failures: Int?
         var device_failures: Int?
+        var unexplained: Double?
         var hold: Hold?
     }
 
@@ -164,6 +168,7 @@ extension EnrolmentRecord {
         // What Apple counts, it counts for the device, whatever the gateway. So it is with what
         // the device can't do.
         deviceFailures = min(max(stored.device_failures ?? 0, 0), Self.failuresMax)
+        unexplained = stored.unexplained
         attestations = Array((stored.attestations ?? []).suffix(Self.timesMax))
         countedKey = stored.counted_key
         lease = stored.lease
@@ -206,6 +211,7 @@ extension EnrolmentRecord {
         stored.failures = failures
         stored.key_failures = keyFailures
         stored.device_failures = deviceFailures
+        stored.unexplained = unexplained
         stored.hold = hold.map(Self.stored)
         let encoder = JSONEncoder()
         encoder.outputFormatting = .sortedKeys

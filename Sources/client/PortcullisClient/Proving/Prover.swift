@@ -19,9 +19,10 @@ final class Prover: Sendable {
     private let limits: PortcullisLimits
     private let clock: any ClientClock
 
-    /// Requests in a row that the service refused with `invalidInput`.
-    private let unfit = Guarded(0)
-    /// Above it another key is tried.
+    /// The key whose last request the service refused with `invalidInput`, and how many in a row it
+    /// refused; `nil` where it signed the last one.
+    private let unfit = Guarded<(keyID: String, requests: Int)?>(nil)
+    /// Above this many requests another key is tried.
     private static let unfitMax = 2
 
     /// How often the service is asked for one assertion.
@@ -138,7 +139,7 @@ final class Prover: Sendable {
             if requirement.counter != .strict { turn?.end() }
             switch result {
             case .success(let assertion):
-                unfit.withLock { $0 = 0 }
+                unfit.withLock { $0 = nil }
                 settled.setValue(keyID, forHTTPHeaderField: fields.keyID)
                 settled.setValue(
                     assertion.base64EncodedString(),
@@ -174,14 +175,17 @@ final class Prover: Sendable {
     /// Some devices refuse whatever a key is to sign, for good (firebase-ios-sdk #12629). After a
     /// few requests another key is tried.
     private func refusedInput(by keyID: String) async {
-        let count = unfit.withLock { count in
-            count = min(count, Self.unfitMax) + 1
-            return count
+        let requests = unfit.withLock { unfit in
+            // Another key's refusals say nothing about this one.
+            let before = unfit?.keyID == keyID ? unfit?.requests ?? 0 : 0
+            let requests = min(before, Self.unfitMax) + 1
+            unfit = (keyID, requests)
+            return requests
         }
-        guard count > Self.unfitMax else { return }
+        guard requests > Self.unfitMax else { return }
         let reason = AttestationServiceError.invalidInput.rawValue
         guard await enroller.replaceUnfit(keyID, reason: reason) else { return }
-        unfit.withLock { $0 = 0 }
+        unfit.withLock { $0 = nil }
         await sessions.forget(keyID: keyID)
     }
 
@@ -330,6 +334,7 @@ final class Prover: Sendable {
 
     private func opened() async -> Result<SessionKeeper.Opened, CallFailure> {
         var last = CallFailure.unreachable(retryAfter: nil)
+        var hasForgottenKey = false
         for _ in 0..<Self.openingTries {
             guard let request = CanonicalRequest(calls.sessionRequest) else { break }
             let wait = limits.enrolmentWait.seconds
@@ -359,6 +364,9 @@ final class Prover: Sendable {
             switch refusal.next {
             case .signAgain: await challenges.clear()
             case .enrol:
+                // A second key for one session would not be the last.
+                guard !hasForgottenKey else { return .failure(last) }
+                hasForgottenKey = true
                 await enroller.forget(keyID, reason: refusal.reason)
                 await sessions.forget(keyID: keyID)
             case .retryLater, .fixClient, .none: return .failure(last)
