@@ -67,13 +67,10 @@ import Testing
 
     // MARK: Strict routes
 
-    @Test(arguments: [SigningRequirement(), SigningRequirement(counter: .strict)])
-    func `requests of a route that nobody described, or that is strict, are sent one at a time`(
-        requirement: SigningRequirement
-    ) async throws {
+    @Test func `requests of a route that is strict are sent one at a time`() async throws {
         let gateway = OrderlyGateway()
-        var configuration = try configuration(FakeGateway.endpoints)
-        configuration.defaultRequirement = requirement
+        var configuration = try configuration()
+        configuration.defaultRequirement = SigningRequirement(counter: .strict)
         configuration.clock = ManualClock()
         let session = PortcullisSession(
             configuration,
@@ -91,6 +88,45 @@ import Testing
             for try await status in group { #expect(status == 200) }
         }
         #expect(await gateway.mostAtOnce == 1)
+    }
+
+    /// All rules were strict by default, and these requests took sixteen seconds.
+    @Test(
+        .timeLimit(.minutes(1)),
+        arguments: [
+            (SigningRequirement(), 2.0), (SigningRequirement(counter: .strict), 16.0),
+        ] as [(SigningRequirement, Double)]
+    )
+    func `eight requests of two seconds at once take two, or sixteen where the rule is strict`(
+        requirement: SigningRequirement,
+        seconds: Double
+    ) async throws {
+        let clock = ManualClock()
+        var configuration = try configuration()
+        configuration.defaultRequirement = requirement
+        configuration.clock = clock
+        let session = PortcullisSession(
+            configuration,
+            service: FakeService(),
+            store: MemoryEnrolmentStore(),
+            transport: UnhurriedGateway(clock, seconds: 2)
+        )
+        _ = await session.prewarm()
+        let start = clock.now
+        let rounds = Int(seconds / 2)
+        try await withThrowingTaskGroup(of: Int.self) { group in
+            for number in 0..<8 {
+                group.addTask {
+                    try await session.data(for: Bench.request("/\(number)")).1.statusCode
+                }
+            }
+            for _ in 0..<rounds {
+                await clock.isAwaited(clock.now.addingTimeInterval(2), by: 8 / rounds)
+                clock.advance(by: 2)
+            }
+            for try await status in group { #expect(status == 200) }
+        }
+        #expect(clock.now.timeIntervalSince(start) == seconds)
     }
 
     @Test(.timeLimit(.minutes(1)))
@@ -202,5 +238,21 @@ private actor OrderlyGateway: HTTPTransport {
             for _ in 0..<20 { await Task.yield() }
         }
         return answer
+    }
+}
+
+/// A gateway whose origin answers each request after a time, however many there are.
+private struct UnhurriedGateway: HTTPTransport {
+    private let gateway = FakeGateway()
+    private let clock: ManualClock
+    private let seconds: Double
+
+    init(_ clock: ManualClock, seconds: Double) { (self.clock, self.seconds) = (clock, seconds) }
+
+    func send(_ request: URLRequest, content: RequestContent) async throws -> TransportAnswer {
+        if request.url?.path.hasPrefix("/.well-known") == false {
+            try await clock.wait(until: clock.now.addingTimeInterval(seconds))
+        }
+        return try await gateway.send(request, content: content)
     }
 }

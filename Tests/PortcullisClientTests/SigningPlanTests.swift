@@ -106,7 +106,12 @@ import Testing
         )
         let plan = try SigningPlan(json: Data(text.utf8))
         let url = try #require(URL(string: "https://elsewhere.example/"))
-        let parts = SigningRequirement(form: .lines(.method, headers: []), challenge: .none)
+        // A plan that says no counter is of an older gateway, which had no other.
+        let parts = SigningRequirement(
+            form: .lines(.method, headers: []),
+            challenge: .none,
+            counter: .strict
+        )
         #expect(plan.answer(method: "GET", url: url) == .unmatched(parts))
     }
 

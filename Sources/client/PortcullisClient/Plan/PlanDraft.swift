@@ -94,7 +94,8 @@ extension PlanDraft.Demand {
             requirement.counter = isWindow ? .window(window) : .strict
         case .text("strict"): requirement.counter = .strict
         case .text(let text): throw .unknown(rule: rule, value: text)
-        case nil: break
+        // Older gateways had no other counter.
+        case nil: requirement.counter = .strict
         }
         if let accept {
             // A kind of proof that this client does not know is one that it does not use.

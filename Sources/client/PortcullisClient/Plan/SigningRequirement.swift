@@ -44,7 +44,7 @@ public struct SigningRequirement: Hashable, Sendable {
         challenge: Challenge = .required,
         challengePointer: String? = nil,
         needsContentDigest: Bool = false,
-        counter: Counter = .strict,
+        counter: Counter = .window(64),
         accepts: Set<Kind> = [.assertion],
         needsDeviceToken: Bool = false,
         fields: ProofFields = ProofFields()
