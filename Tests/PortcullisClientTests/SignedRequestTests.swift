@@ -1,4 +1,6 @@
+import ClientKit
 import Foundation
+import TestSupport
 import Testing
 
 @testable import PortcullisClient
@@ -25,6 +27,51 @@ import Testing
     /// The session of that process.
     private func nextSession(_ bench: Bench) throws -> PortcullisSession {
         try Bench.session(bench.service, bench.store, bench.clock, bench.gateway)
+    }
+
+    @Test func `signing enrols the first key where the route is known, without an answer`()
+        async throws
+    {
+        let bench = try Bench()
+        let signed = try await bench.session.sign(Bench.request("/a"))
+        #expect(signed.proof == .assertion(keyID: await bench.service.keysMade[0]))
+        #expect(await bench.counts == [1, 1])
+        #expect(await bench.gateway.seen.isEmpty)
+    }
+
+    @Test func `an enrolment that signing began goes on, and a later call has the key`()
+        async throws
+    {
+        let (service, latch) = (ScriptedAttestationService(FakeService()), Latch())
+        service.next(.attestKey, .wait(latch))
+        let (store, clock) = (MemoryEnrolmentStore(), ManualClock())
+        let session = try Bench.session(service, store, clock, FakeGateway()) {
+            $0.limits.enrolmentWait = .zero
+        }
+        #expect(try await session.sign(Bench.request("/a")).proof == .none(.enrolling))
+        await latch.awaitArrivals(1)
+        latch.open()
+        let isProven = try await eventually {
+            try await session.sign(Bench.request("/a")).proof.keyID != nil
+        }
+        #expect(isProven)
+        #expect(service.counts.attestationsRequested == 1)
+    }
+
+    @Test func `signing for an unknown route begins no enrolment, and says so`() async throws {
+        let bench = try Bench { $0.defaultRequirement = nil }
+        let first = try await bench.session.sign(Bench.request("/a"))
+        #expect(first.proof == .none(.routeUnknown))
+        #expect(await bench.counts == [0, 0])
+        #expect(await bench.session.prewarm() == nil)
+        #expect(await bench.counts == [1, 1])
+        // Nothing is known of the route yet, key or no key.
+        let second = try await bench.session.sign(Bench.request("/a"))
+        #expect(second.proof == .none(.routeUnknown))
+        let answer = try await bench.gateway.send(second.request, content: .none)
+        await bench.session.learn(from: answer.response, to: second)
+        let third = try await bench.session.sign(Bench.request("/a"))
+        #expect(third.proof == .assertion(keyID: await bench.service.keysMade[0]))
     }
 
     @Test func `what was signed is the same in another process`() async throws {

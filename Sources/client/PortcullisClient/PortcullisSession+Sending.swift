@@ -83,6 +83,12 @@ extension PortcullisSession {
 
     /// Sends a request and hands its answer out as it comes.
     ///
+    /// On Apple's systems a slow reader slows the server down. On Linux it does not: one queue
+    /// receives for all requests of a process, and would keep them all waiting. What was not read
+    /// waits in memory there, up to the `bufferedBytes` of ``URLSessionTransport``, 64 MiB, and
+    /// then the reading throws ``PortcullisError/answerTooLarge``. Take
+    /// ``download(for:delegate:)`` for what is longer.
+    ///
     /// - Parameters:
     ///   - request: as for ``data(for:delegate:)``.
     ///   - delegate: hears of the tasks that send it, one for each try and each target of a

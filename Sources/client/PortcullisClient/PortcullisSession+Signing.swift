@@ -7,6 +7,16 @@ public import Foundation
 extension PortcullisSession {
     /// Signs a request that something else sends: Alamofire, a background session, a library.
     ///
+    /// This call begins the enrolment of the device's key, where there is none and it is known that
+    /// the route asks for a proof: from the plan, from an earlier answer, or from
+    /// ``PortcullisConfiguration/defaultRequirement``. It waits for the key for
+    /// ``PortcullisLimits/enrolmentWait``, and then returns the request without a proof:
+    /// ``Proof/Absence/enrolling``. The enrolment goes on by itself, and a later call has the key.
+    /// Where nothing is known of the route, the request is ``Proof/Absence/routeUnknown`` and no
+    /// enrolment begins: its answer says what the route asks, to ``learn(from:to:)`` or
+    /// ``signAgain(_:after:)``. An app that calls neither ships a plan. ``prewarm()`` begins the
+    /// enrolment in any case.
+    ///
     /// Send it soon, once, and as it stands. Where a rule's counter is `strict`, send one at a
     /// time: nobody here knows when its answer has come. Hand each answer to
     /// ``signAgain(_:after:)``: where the plan is outdated, that is how the next request is right.

@@ -19,6 +19,7 @@ public struct SignedRequest: Sendable {
     public let request: URLRequest
     /// What it carries. `.none(.enrolling)` where the key is not enrolled yet, and is being
     /// enrolled: ``PortcullisSession/sign(_:)-(URLRequest)`` has begun that, without an answer.
+    /// `.none(.routeUnknown)` where it has not, since nothing is known of the route.
     public let proof: Proof
     /// Whether it carries a device token.
     public let deviceToken: DeviceTokenOutcome
