@@ -415,6 +415,7 @@ let package = Package(
             "ClientScenarios",
             uses: demo + adapted
                 + ["AppleServices", "ClientKit", "ClientRecipes", "LoopbackKit", "TestSupport"]
+                + ["Services", "Verification"]
         ),
         .scenarios(
             "HTTPScenarios",

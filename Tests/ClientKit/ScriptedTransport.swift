@@ -26,6 +26,10 @@ package final class ScriptedTransport: HTTPTransport {
         case run(@Sendable () throws -> Void)
         /// It is sent, and this is run before its answer comes.
         case runAfter(@Sendable () -> Void)
+        /// It is not sent, and this is its answer.
+        case answer(@Sendable (URLRequest) async throws -> TransportAnswer)
+        /// It is not sent, this is run, and no answer comes until the caller gives it up.
+        case hang(@Sendable () -> Void)
     }
 
     /// A request that was sent, and the status of its answer.
@@ -39,6 +43,8 @@ package final class ScriptedTransport: HTTPTransport {
 
     private struct State {
         var steps: [String: [Step]] = [:]
+        var lasting: [String: Step] = [:]
+        var asked: [String: Int] = [:]
         var exchanges: [Exchange] = []
     }
 
@@ -53,6 +59,14 @@ package final class ScriptedTransport: HTTPTransport {
     /// What was sent to a path.
     package func exchanges(_ path: String) -> [Exchange] {
         exchanges.filter { $0.path == path }
+    }
+
+    /// How many requests to a path it was given, whatever became of them.
+    package func asked(_ path: String) -> Int { state.withLock { $0.asked[path] ?? 0 } }
+
+    /// Sets what becomes of all requests to a path for which no step is left.
+    package func always(_ path: String, _ step: Step) {
+        state.withLock { $0.lasting[path] = step }
     }
 
     /// Sets what becomes of the next requests to a path.
@@ -80,9 +94,38 @@ package final class ScriptedTransport: HTTPTransport {
         content: RequestContent,
         delegate: (any URLSessionTaskDelegate)?
     ) async throws -> TransportAnswer {
+        try await perform(request) { [transport] in
+            try await transport.send(request, content: content, delegate: delegate)
+        }
+    }
+
+    package func download(
+        _ request: URLRequest,
+        content: RequestContent,
+        delegate: (any URLSessionTaskDelegate)?,
+        atMost limit: Int
+    ) async throws -> TransportAnswer {
+        try await perform(request) { [transport] in
+            try await transport.download(
+                request,
+                content: content,
+                delegate: delegate,
+                atMost: limit
+            )
+        }
+    }
+
+    /// Does with a request what its step says; `work` sends it.
+    private func perform(
+        _ request: URLRequest,
+        _ work: () async throws -> TransportAnswer
+    ) async throws -> TransportAnswer {
         let path = request.url?.path ?? ""
         let step = state.withLock { state -> Step in
-            guard var steps = state.steps[path], !steps.isEmpty else { return .pass }
+            state.asked[path, default: 0] += 1
+            guard var steps = state.steps[path], !steps.isEmpty else {
+                return state.lasting[path] ?? .pass
+            }
             let step = steps.removeFirst()
             state.steps[path] = steps
             return step
@@ -90,15 +133,22 @@ package final class ScriptedTransport: HTTPTransport {
         switch step {
         case .pass, .loseAnswer, .runAfter: break
         case .sendTwice:
-            let answer = try await transport.send(request, content: content, delegate: delegate)
+            let answer = try await work()
             for try await _ in answer.content {}
             note(request, path, status: answer.response.statusCode)
         case .fail: throw URLError(.cannotConnectToHost)
         case .wait(let latch): await latch.pass()
         case .run(let body): try body()
+        case .answer(let answer): return try await answer(request)
+        case .hang(let body):
+            let (stream, continuation) = AsyncStream.makeStream(of: Void.self)
+            body()
+            for await _ in stream {}
+            continuation.finish()
+            throw CancellationError()
         }
         do {
-            let answer = try await transport.send(request, content: content, delegate: delegate)
+            let answer = try await work()
             note(request, path, status: answer.response.statusCode)
             if case .runAfter(let body) = step { body() }
             guard case .loseAnswer = step else { return answer }

@@ -15,6 +15,8 @@ package final class ShiftedClock: ClientClock {
         var next = 0
         var waiters: [Int: Waiter] = [:]
         var cancelled: Set<Int> = []
+        /// The times to which it goes on once something waits for them.
+        var passing: [Date] = []
     }
 
     private let state = Mutex(State())
@@ -37,6 +39,16 @@ package final class ShiftedClock: ClientClock {
         let left = time.timeIntervalSince(now)
         if left >= 0 { advance(by: left + 0.001) }
         return max(left, 0)
+    }
+
+    /// Moves it forward to a time as soon as something waits for exactly that time: what waits
+    /// longer, as for a limit, goes on waiting.
+    package func pass(to time: Date) {
+        let numbers = state.withLock { state in
+            state.passing.append(time)
+            return Array(state.waiters.keys)
+        }
+        for number in numbers { look(at: number) }
     }
 
     /// Moves it forward.
@@ -75,6 +87,11 @@ package final class ShiftedClock: ClientClock {
 
     /// Resumes a waiter whose time has come, and looks again when it will have.
     private func look(at number: Int) {
+        let awaited: Date? = state.withLock { state in
+            guard let time = state.waiters[number]?.time else { return nil }
+            return state.passing.contains { abs($0.timeIntervalSince(time)) < 0.001 } ? time : nil
+        }
+        if let awaited, awaited > now { return _ = advance(to: awaited) }
         let due: Waiter? = state.withLock { state in
             guard let waiter = state.waiters[number] else { return nil }
             let left = waiter.time.timeIntervalSince(time(state))

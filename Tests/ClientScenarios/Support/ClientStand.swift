@@ -24,10 +24,10 @@ final class ClientStand {
     let folder: URL
     let authority: TestAuthority
     let origin: TestOrigin
-    let clock: ShiftedClock
-    let transport = ScriptedTransport(URLSessionTransport())
+    private(set) var clock: ShiftedClock
+    private(set) var transport = ScriptedTransport(URLSessionTransport())
     /// The device.
-    let service: ScriptedAttestationService
+    private(set) var service: ScriptedAttestationService
     /// Where the app keeps its record.
     var store: any EnrolmentStore = MemoryEnrolmentStore()
     let gateway: ClientGateway
@@ -72,6 +72,21 @@ final class ClientStand {
         )
     }
 
+    /// Puts another device, with another install of the app, before the gateway, at a time that
+    /// stands still.
+    func startOver() throws {
+        clock = ShiftedClock(isFrozen: true)
+        transport = ScriptedTransport(URLSessionTransport())
+        store = MemoryEnrolmentStore()
+        service = ScriptedAttestationService(
+            try SoftwareAttestationService(
+                appID: Self.appID,
+                authority: authority,
+                folder: folder.appending(path: "device-\(UUID().uuidString)")
+            )
+        )
+    }
+
     /// Where challenges are asked for.
     static let challenges = endpoints + "/challenges"
     /// Where attestations are sent.
@@ -84,6 +99,14 @@ final class ClientStand {
         - { id: orders, match: { path: /orders/** }, mode: enforce, counter: { window: 64 } }
         - { id: open, match: { path: /open/** }, mode: off }
         """
+
+    /// The same, and one that takes sessions.
+    static let ordersAndChat = """
+        \(orders)
+        - { id: chat, match: { path: /chat/** }, mode: enforce, accept: [assertion, session] }
+        """
+    /// A target of the rule that takes assertions, and one of the rule that takes sessions, too.
+    static let (order, chat) = ("/orders/1", "/chat/1")
 
     private static func configuration(
         origin: String,
