@@ -126,7 +126,23 @@ import Testing
 
     /// Not every byte is signed: algorithms that are named twice, a root beside the path. One
     /// reader may refuse what the other does not read. What either accepts is the same content by
-    /// the same signer.
+    /// the same signer. In a sweep over receipts the two said different things in 349 cases, all of
+    /// them in bytes that no signature covers.
+    @Test func `whatever byte of a message is damaged, a reader finds what was signed, or nothing`()
+        throws
+    {
+        let message = try #require(Self.messages.min { $0.ber.count < $1.ber.count })
+        let good = Verdict.both(message: message.ber, to: message.root)
+        #expect(good.count == 1)
+        for index in message.ber.indices {
+            var damaged = message.ber
+            damaged[index] ^= 1 << UInt8(index % 8)
+            let verdicts = Verdict.both(message: damaged, to: message.root)
+            #expect(verdicts.isSubset(of: good.union([.malformed, .untrusted])), "\(index)")
+        }
+    }
+
+    /// The same for some bytes of each message, and for its beginnings.
     @Test(arguments: messages)
     func `neither reader takes a damaged message for another one`(message: Message) throws {
         let good = Verdict.both(message: message.ber, to: message.root)
