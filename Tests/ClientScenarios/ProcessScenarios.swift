@@ -5,6 +5,9 @@ import Testing
 extension ClientScenarios {
     /// Apps that are processes: killed in the middle, and sharing a store with another.
     @Suite struct Processes {
+        /// The most KiB by which an app's memory may grow while it downloads: a fifth of the file.
+        private static let grownKiBMax = 40 << 10
+
         /// What an app printed.
         private struct Report: Equatable, CustomStringConvertible {
             var keys = 0
@@ -115,6 +118,36 @@ extension ClientScenarios {
             #expect(reports.map(\.keys).reduce(0, +) == 1)
             #expect(reports.map(\.attestations).reduce(0, +) == 1)
             #expect(stand.verdicts == Array(repeating: "pass", count: count * requests))
+        }
+
+        /// What came faster than the disk takes it waited in memory.
+        @Test func `a download of 200 MiB takes a few MiB of an app's memory`() throws {
+            let bytes = 200 << 20
+            let stand = try ClientStand { connection in
+                while let request = try connection.nextRequest() {
+                    guard request.target.hasSuffix("/film") else {
+                        try connection.answer(200, body: "ok", to: request)
+                        continue
+                    }
+                    try connection.wire.send("HTTP/1.1 200 OK\r\nContent-Length: \(bytes)\r\n\r\n")
+                    let piece = [UInt8](repeating: 7, count: 1 << 20)
+                    for _ in 0..<(bytes >> 20) { try connection.wire.send(piece) }
+                }
+            }
+            defer { stand.end() }
+            let app = try start(stand, 1, path: "/open/film", options: ["--download"])
+            defer { app.end() }
+            _ = try app.waitForEnd()
+            var numbers: [Substring: Int] = [:]
+            for word in app.printed.split(whereSeparator: { $0 == " " || $0.isNewline }) {
+                let parts = word.split(separator: "=")
+                if parts.count == 2 { numbers[parts[0]] = Int(parts[1]) }
+            }
+            #expect(numbers["status"] == 200, "\(app.complained)")
+            #expect(numbers["bytes"] == bytes)
+            let grown = try #require(numbers["kib"])
+            print("a download of 200 MiB: the app's memory grew by \(grown) KiB")
+            #expect(grown < Self.grownKiBMax)
         }
 
         /// Each process sends one request at a time. One that another process has overtaken is

@@ -8,7 +8,7 @@ import PortcullisClientTesting
 #endif
 
 /// An app in a process of its own: it sends requests at once, says what it cost, and may end in the
-/// middle of an enrolment as if it were killed.
+/// middle of an enrolment as if it were killed. Or it downloads, and says what memory that took.
 @main enum PortcullisApp {
     /// How it is to be called.
     private static let usage =
@@ -50,6 +50,11 @@ import PortcullisClientTesting
             store: FileEnrolmentStore(file: URL(filePath: words[4])),
             transport: transport
         )
+        if arguments.contains("--download") {
+            try await download(url, session)
+            await session.close()
+            return
+        }
         let proven = await withTaskGroup(of: Bool.self) { group -> Int in
             for _ in 0..<count {
                 group.addTask {
@@ -65,6 +70,27 @@ import PortcullisClientTesting
         }
         await session.close()
         report(service, "proven=\(proven)")
+    }
+
+    /// Downloads a file, and prints its bytes, and by how many KiB its peak of resident memory
+    /// grew meanwhile.
+    private static func download(_ url: URL, _ session: PortcullisSession) async throws {
+        // What a first request needs is there then.
+        _ = try await session.data(for: URLRequest(url: url.deletingLastPathComponent()))
+        let before = try mostResidentKiB()
+        let (file, answer) = try await session.download(for: URLRequest(url: url))
+        defer { try? FileManager.default.removeItem(at: file) }
+        let grown = try mostResidentKiB() - before
+        let size = try FileManager.default.attributesOfItem(atPath: file.path)[.size] as? NSNumber
+        print("status=\(answer.statusCode) bytes=\(size?.intValue ?? 0) kib=\(grown)")
+        fflush(nil)
+    }
+
+    /// The most KiB that were resident so far.
+    private static func mostResidentKiB() throws -> Int {
+        let text = try String(contentsOfFile: "/proc/self/status", encoding: .utf8)
+        let line = text.split(separator: "\n").first { $0.hasPrefix("VmHWM:") } ?? ""
+        return Int(line.filter(\.isNumber)) ?? 0
     }
 
     /// Prints a line for the test.
