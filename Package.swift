@@ -26,6 +26,8 @@ let grdb = product("GRDB", of: "GRDB.swift")
 let sqlite = product("GRDBSQLite", of: "GRDB.swift")
 let yams = product("Yams", of: "Yams")
 let crypto: Target.Dependency = .product(name: "Crypto", package: "swift-crypto")
+// RSA, with which Google signs certificates of Android phones.
+let cryptoExtras: Target.Dependency = .product(name: "CryptoExtras", package: "swift-crypto")
 let arguments = product("ArgumentParser", of: "swift-argument-parser")
 let logging = product("Logging", of: "swift-log")
 let histogram = product("Histogram", of: "hdrhistogram-swift")
@@ -69,8 +71,8 @@ let client: [Target.Dependency] = [
 ]
 let app: [Target.Dependency] = ["PortcullisClient", "PortcullisClientTesting"]
 let fuzzed: [Target.Dependency] = [
-    "Challenges", "ConfigurationReading", "HTTP2Wire", "HTTPWire", "Inspection", "KeyStore",
-    "Rules", "Sessions", "SoftwareAuthenticator",
+    "Challenges", "ConfigurationReading", "HTTP2Wire", "HTTPWire", "Inspection", "KeyAttestation",
+    "KeyStore", "Rules", "Sessions", "SoftwareAuthenticator",
 ]
 let commands: [Target.Dependency] = [
     "ConfigurationReading", "DeviceKey", "Gateway", "KeyStore", "PostgreSQLKeyStore",
@@ -218,6 +220,7 @@ let package = Package(
     products: [
         .library(name: "AppAttest", targets: ["AppAttest"]),
         .library(name: "DeviceKey", targets: ["DeviceKey"]),
+        .library(name: "KeyAttestation", targets: ["KeyAttestation"]),
         .library(name: "PortcullisClient", targets: ["PortcullisClient"]),
         .library(name: "PortcullisClientTesting", targets: ["PortcullisClientTesting"]),
         .library(name: "RequestBinding", targets: ["RequestBinding"]),
@@ -263,6 +266,12 @@ let package = Package(
             "AppAttest",
             in: "attestation",
             uses: ["ByteCoding", "DeviceKey", "Signatures", "StrictCBOR", "StrictDER"]
+        ),
+        .part(
+            "KeyAttestation",
+            in: "attestation",
+            uses: ["ByteCoding", "DeviceKey", "JSONText", "Signatures", "StrictCBOR", "StrictDER"]
+                + [crypto, cryptoExtras]
         ),
 
         // Sources/http: messages and their parts. Pure.
@@ -315,7 +324,8 @@ let package = Package(
         .part(
             "Inspection",
             in: "gateway",
-            uses: object + ["ByteCoding", "Challenges", "JSONText", "StrictCBOR"]
+            uses: object
+                + ["ByteCoding", "Challenges", "JSONText", "KeyAttestation", "StrictCBOR"]
         ),
         .program(
             "portcullis",
@@ -377,6 +387,11 @@ let package = Package(
             uses: ["StrictCBOR", "StrictDER", "Cryptography", "ByteCoding", "TestSupport"]
                 + ["AppAttestServer"] + stand
         ),
+        .tests(
+            "KeyAttestation",
+            uses: ["ByteCoding", "Cryptography", "DeviceKey", "Signatures", "StrictCBOR"]
+                + ["StrictDER", "TestSupport"]
+        ),
         .tests("Rules", uses: object + ["HTTPWire", "JSONText", "RequestBinding", "TestSupport"]),
         .tests(
             "Verification",
@@ -402,7 +417,10 @@ let package = Package(
         .tests("Services", uses: policy + verdict + ["Telemetry"]),
         .tests("Proxy", uses: policy + verdict + sockets + ["Services"]),
         .tests("AppleServices", uses: policy + verdict + ["Telemetry", "TestSupport"]),
-        .tests("Inspection", uses: policy + stand + ["Challenges", "TestSupport"]),
+        .tests(
+            "Inspection",
+            uses: policy + stand + ["Challenges", "KeyAttestation", "TestSupport"]
+        ),
         .tests(
             "PortcullisClient",
             uses: ["ClientKit", "ClientRecipes", "RequestBinding", "LoopbackKit", "TestSupport"]

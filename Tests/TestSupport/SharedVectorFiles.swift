@@ -52,7 +52,8 @@ package enum SharedVectorFiles {
         return decoder
     }
 
-    private static func genuine<Vector: Decodable>(_ kind: String) -> [Vector] {
+    /// Reads the genuine ones alone, from a folder of that name. See ``load(_:)``.
+    package static func genuine<Vector: Decodable>(_ kind: String) -> [Vector] {
         guard let folder = folder?.appendingPathComponent(kind) else { return [] }
         do {
             return try FileManager.default.contentsOfDirectory(atPath: folder.path)

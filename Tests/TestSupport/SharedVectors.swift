@@ -7,6 +7,9 @@ package enum SharedVectors {
     package static let assertions: [AssertionVector] = SharedVectorFiles.load("assertions")
     package static let receipts: [ReceiptVector] = SharedVectorFiles.load("receipts")
 
+    /// Genuine chains of Android phones. Software makes none yet.
+    package static let androidChains: [AndroidVector] = SharedVectorFiles.genuine("android/chains")
+
     /// The certificate of the authority that made the vectors of the repository.
     package static let softwareRoot: X509Certificate = {
         do {
@@ -84,4 +87,37 @@ package struct ReceiptVector: SharedVector {
     package let notBefore: String?
     package let expiration: String
     package let publicKeyX963B64: String
+}
+
+/// A chain of Android's key attestation, the leaf first, and what must hold.
+package struct AndroidVector: SharedVector {
+    package let id: String
+    package let challengeB64: String
+    package let verifyAt: String
+    package let validFrom: String
+    package let validUntil: String?
+    package let chainB64: [String]
+    package let rootIncluded: Bool
+    package let mayEnrol: Bool
+    /// Why it may not enrol; `nil` when it may.
+    package let refusal: String?
+    /// Of a message, by the attested key.
+    package let signature: Signature?
+    package let expected: Expected
+
+    package struct Signature: Decodable, Sendable {
+        package let messageB64: String
+        package let signatureB64: String
+    }
+
+    package struct Expected: Decodable, Sendable {
+        package let root: String
+        package let packages: [Package]?
+        package let signersHex: [String]?
+        package let serialsHex: [String?]
+
+        package struct Package: Decodable, Sendable {
+            package let name: String
+        }
+    }
 }

@@ -5,14 +5,16 @@
 // - `DevicePlatform` says whose attestation vouches for the key.
 // - `AttestedKey` is what the verified attestation of any platform tells a store.
 //
-// The formats themselves are modules of their own: `AppAttest` verifies Apple's. A format that
-// counts nothing gives no counter. Then the challenge alone makes a signature good once, so a store
-// refuses a use that has neither.
+// The formats themselves are modules of their own: `AppAttest` verifies Apple's, `KeyAttestation`
+// Android's. A format that counts nothing gives no counter. Then the challenge alone makes a
+// signature good once, so a store refuses a use that has neither.
 
 /// Whose attestation vouches for a key. The raw value is the word in exports: add, never rename.
 public enum DevicePlatform: String, CaseIterable, Codable, Hashable, Sendable {
     /// Apple's App Attest.
     case apple
+    /// Android's Key Attestation.
+    case android
 }
 
 /// What a verified attestation of any platform says of the key that it is about.

@@ -169,15 +169,23 @@ extension X509Certificate {
     /// `.malformed` when there is none, or more than ``pathCandidatesMax``, or one that cannot be
     /// read.
     public static func certificates(pem: String) throws(X509CertificateError) -> [X509Certificate] {
+        try ders(pem: pem).map { der throws(X509CertificateError) in
+            try X509Certificate(der: der)
+        }
+    }
+
+    /// The bytes of the certificates of a PEM text, whatever they are. See
+    /// ``certificates(pem:)``.
+    package static func ders(pem: String) throws(X509CertificateError) -> [[UInt8]] {
         guard pem.utf8.count <= pemOctetsMax else {
             throw X509CertificateError(.malformed, "\(pem.utf8.count) bytes of PEM are too many")
         }
-        var certificates: [X509Certificate] = []
+        var ders: [[UInt8]] = []
         // The base64 of the certificate that has begun.
         var text: String?
         for line in pem.split(whereSeparator: \.isNewline) {
             if line.hasPrefix(pemBegin) {
-                guard text == nil, certificates.count < pathCandidatesMax else {
+                guard text == nil, ders.count < pathCandidatesMax else {
                     throw X509CertificateError(.malformed, "PEM without an end, or too much of it")
                 }
                 text = ""
@@ -185,16 +193,16 @@ extension X509Certificate {
                 guard let der = Base64.decode(base64) else {
                     throw X509CertificateError(.malformed, "PEM that is no base64")
                 }
-                certificates.append(try X509Certificate(der: der))
+                ders.append(der)
                 text = nil
             } else {
                 text?.append(contentsOf: line.filter { !$0.isWhitespace })
             }
         }
-        guard text == nil, !certificates.isEmpty else {
+        guard text == nil, !ders.isEmpty else {
             throw X509CertificateError(.malformed, "no PEM certificate, or one without an end")
         }
-        return certificates
+        return ders
     }
 
     /// The certificate in PEM: lines of 64 characters (RFC 7468 §2).

@@ -63,6 +63,26 @@ package struct DERCursor {
         return value
     }
 
+    /// Reads the next element, an INTEGER or ENUMERATED of at most 64 bits.
+    package mutating func integer(
+        _ tag: DERTag,
+        in octets: Span<UInt8>
+    ) throws(DERError) -> Int64 {
+        let start = offset
+        let content = try next(tag, in: octets)
+        guard (1...8).contains(content.count) else { throw DERError(.badInteger, at: start) }
+        var value = Int64(Int8(bitPattern: octets[content.lowerBound]))
+        for index in content.dropFirst() {
+            // X.690 §8.3.2: the first nine bits are not all alike.
+            let isFirst = index == content.lowerBound + 1
+            if isFirst, value == (octets[index] < 0x80 ? 0 : -1) {
+                throw DERError(.badInteger, at: start)
+            }
+            value = value << 8 | Int64(octets[index])
+        }
+        return value
+    }
+
     /// Refuses what is left.
     package func finish() throws(DERError) {
         guard isAtEnd else { throw DERError(.trailingOctets, at: offset) }

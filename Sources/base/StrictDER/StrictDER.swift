@@ -51,6 +51,7 @@ package struct DERTag: Hashable, Sendable {
     package static let bitString = DERTag(bits: 0x00, number: 3)
     package static let octetString = DERTag(bits: 0x00, number: 4)
     package static let objectIdentifier = DERTag(bits: 0x00, number: 6)
+    package static let enumerated = DERTag(bits: 0x00, number: 10)
     package static let utf8String = DERTag(bits: 0x00, number: 12)
     package static let utcTime = DERTag(bits: 0x00, number: 23)
     package static let generalizedTime = DERTag(bits: 0x00, number: 24)

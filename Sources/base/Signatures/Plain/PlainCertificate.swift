@@ -1,9 +1,9 @@
 internal import ByteCoding
 internal import Crypto
-internal import StrictDER
+package import StrictDER
 
-/// A certificate as it is read where OpenSSL is not: the DER by `StrictDER`, signatures by
-/// swift-crypto.
+/// A certificate as it is read where OpenSSL is not, and in KeyAttestation everywhere: the DER by
+/// `StrictDER`, signatures by swift-crypto.
 ///
 ///     Certificate = SEQUENCE { tbs, algorithm, BIT STRING signature }
 ///     tbs = SEQUENCE { [0] version, serial, algorithm, issuer, validity, subject, key,
@@ -12,11 +12,11 @@ internal import StrictDER
 /// RFC 5280 §4.1. What is known is what Apple's authorities use: ECDSA with SHA-256 or SHA-384 by
 /// keys on P-256 and P-384, and names that are equal byte by byte. OpenSSL knows more; a
 /// certificate that needs it is refused here.
-struct PlainCertificate: CertificateReading {
-    struct Extension {
-        let oid: [UInt8]
-        let isCritical: Bool
-        let value: [UInt8]
+package struct PlainCertificate: CertificateReading {
+    package struct Extension {
+        package let oid: [UInt8]
+        package let isCritical: Bool
+        package let value: [UInt8]
     }
 
     /// A key of an issuer. Others sign nothing that is accepted.
@@ -25,24 +25,24 @@ struct PlainCertificate: CertificateReading {
         case p384(Crypto.P384.Signing.PublicKey)
     }
 
-    let der: [UInt8]
-    let validity: (notBefore: UnixTime, notAfter: UnixTime)
+    package let der: [UInt8]
+    package let validity: (notBefore: UnixTime, notAfter: UnixTime)
     /// What the issuer has signed: a part of the DER.
-    let signed: [UInt8]
+    package let signed: [UInt8]
     /// The algorithm, once inside of what is signed and once outside: each the content of its
     /// SEQUENCE.
-    let algorithms: (inner: [UInt8], outer: [UInt8])
+    package let algorithms: (inner: [UInt8], outer: [UInt8])
     /// The issuer's signature, DER.
-    let signature: [UInt8]
-    let serial: [UInt8]
+    package let signature: [UInt8]
+    package let serial: [UInt8]
     /// Both names with their tags.
-    let issuer: [UInt8]
-    let subject: [UInt8]
+    package let issuer: [UInt8]
+    package let subject: [UInt8]
     /// The content of AlgorithmIdentifier, and the bytes of the BIT STRING.
-    let subjectKey: (algorithm: [UInt8], point: [UInt8])
-    let extensions: [Extension]
+    package let subjectKey: (algorithm: [UInt8], point: [UInt8])
+    package let extensions: [Extension]
 
-    init?(der: Span<UInt8>) {
+    package init?(der: Span<UInt8>) {
         do throws(DERError) {
             try self.init(reading: der)
         } catch {
@@ -75,7 +75,7 @@ struct PlainCertificate: CertificateReading {
         self.der = der.copy(0..<der.count)
     }
 
-    var p256PublicKey: P256PublicKey? {
+    package var p256PublicKey: P256PublicKey? {
         guard subjectKey.algorithm == Self.p256Algorithm else { return nil }
         return P256PublicKey(x963: subjectKey.point)
     }
@@ -260,7 +260,7 @@ extension PlainCertificate {
     /// Shows the attributes of a name: type, and the value's tag and bytes.
     ///
     ///     Name = SEQUENCE OF SET OF SEQUENCE { OBJECT IDENTIFIER type, value }
-    private static func walk(
+    package static func walk(
         _ name: Span<UInt8>,
         _ visit: (_ type: Range<Int>, _ tag: DERTag, _ value: Range<Int>) -> Void
     ) throws(DERError) {

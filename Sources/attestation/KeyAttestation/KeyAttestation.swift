@@ -1,0 +1,31 @@
+// Verifies Android Key Attestation: the certificate chain with which a phone's hardware vouches for
+// a key in Android's keystore, and what that key signs.
+//
+// A chain is read into an `UnverifiedKeyAttestation`. Its `verified(…)` runs the procedure from top
+// to bottom and gives a `VerifiedKeyAttestation`, which nothing else can make, or throws the
+// refusal of the first step that fails. `StatusList` is Google's list of revoked certificates: it
+// judges a chain when it arrives, and the stored serials of a chain again when a newer list comes.
+// `UnverifiedKeySignature` is what the key signs for a request.
+//
+// What this does not do: it knows no HTTP, no store, no network and no challenge policy. It reads
+// no clock and has no default for time, roots, status list, app or policy. Whether the challenge is
+// one that was issued, whether a key is enrolled already and the atomic advance of the counter
+// belong to the caller.
+//
+// Certificates are read by `PlainCertificate` and `StrictDER`, in the gateway too: genuine chains
+// have extensions that OpenSSL can't decode (a CRL distribution point of one zero byte), and RFC
+// 5280's path rules refuse many of the older phones. So this target needs no OpenSSL.
+// Signatures are swift-crypto's.
+//
+// Sources, cited where they are obeyed:
+//   [Google] android/keyattestation, Google's verifier, at 47f970d;
+//   [KeyMint] AOSP, hardware/interfaces/security/keymint/aidl, KeyCreationResult.aidl;
+//   [Android] developer.android.com/privacy-and-security/security-key-attestation.
+// Numbers of steps are those of Sources/docs/android.md.
+
+@_exported public import DeviceKey
+
+@_exported public import struct Signatures.P256PublicKey
+@_exported public import struct Signatures.UnixTime
+@_exported public import class Signatures.X509Certificate
+@_exported public import struct Signatures.X509CertificateError
