@@ -49,8 +49,8 @@ package struct AttestationTrial: Sendable {
         keyID = try OptionText("--key-id", options.keyID).keyID()
         clientDataHash = try OptionText("--client-data-hash", options.clientDataHash).octets()
         time = try OptionText("--at", options.at).time(now: now)
-        roots = try OptionText.roots(pem: options.root, otherwise: AppleRoots.appAttestation)
-        receiptRoots = try OptionText.roots(pem: options.root, otherwise: AppleRoots.rootG3)
+        roots = try OptionText.roots(pem: options.root, otherwise: [AppleRoots.appAttestation])
+        receiptRoots = try OptionText.roots(pem: options.root, otherwise: [AppleRoots.rootG3])
         challenge = options.challenge
     }
 

@@ -2,10 +2,10 @@ package import JSONText
 
 // What `portcullis verify` and `portcullis inspect` do, without the command line around it.
 //
-// A trial (`AttestationTrial`, `AssertionTrial`, `ReceiptTrial`) is made of option texts as someone
-// typed them, and throws a `UsageError` for one that cannot be meant. It then judges one object and
-// gives a `Report`: one JSON object and an exit status. Judging is AppAttest's; nothing is decided
-// here but what a receipt's expiration means.
+// A trial (`AttestationTrial`, `AssertionTrial`, `ReceiptTrial`, `AndroidTrial`) is made of option
+// texts as someone typed them, and throws a `UsageError` for one that cannot be meant. It then
+// judges one object and gives a `Report`: one JSON object and an exit status. Judging is
+// AppAttest's and KeyAttestation's; nothing is decided here but what a receipt's expiration means.
 //
 // A portrait (`ObjectPortrait`) shows what an object says and judges nothing.
 //
@@ -58,7 +58,12 @@ package struct Report: Hashable, Sendable {
 
     /// The same with more at the end.
     func adding(_ name: String, _ value: JSONValue) -> Report {
+        adding([.init(name, value)])
+    }
+
+    /// The same with these members at the end.
+    func adding(_ more: [JSONValue.Member]) -> Report {
         guard case .object(let members) = json else { return self }
-        return Report(status: status, json: .object(members + [.init(name, value)]))
+        return Report(status: status, json: .object(members + more))
     }
 }

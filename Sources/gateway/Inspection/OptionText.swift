@@ -98,12 +98,12 @@ struct OptionText {
         return texts
     }
 
-    /// The certificates of a PEM file in place of Apple's.
+    /// The certificates of a PEM file in place of those that are built in.
     static func roots(
         pem octets: [UInt8]?,
-        otherwise root: X509Certificate
+        otherwise roots: [X509Certificate]
     ) throws(UsageError) -> [X509Certificate] {
-        guard let octets else { return [root] }
+        guard let octets else { return roots }
         do throws(X509CertificateError) {
             return try X509Certificate.certificates(pem: String(decoding: octets, as: UTF8.self))
         } catch {

@@ -60,7 +60,7 @@ package struct ReceiptTrial: Sendable {
             freshness = nil
         }
         exchange = try Self.exchange(options, freshness, now: now)
-        roots = try OptionText.roots(pem: options.root, otherwise: AppleRoots.rootG3)
+        roots = try OptionText.roots(pem: options.root, otherwise: [AppleRoots.rootG3])
     }
 
     private static func exchange(

@@ -8,13 +8,13 @@ import JSONText
 struct VerifyCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "verify",
-        abstract: "Judge an attestation, an assertion or a receipt.",
+        abstract: "Judge an attestation, an assertion, a receipt or an Android chain.",
         discussion: """
             Prints one JSON object on one line: {"verdict": "accept", …} or {"verdict": "refuse", \
             "reason": …, "detail": …}. Exits 0 when it accepts, 1 when it refuses, 2 when it is \
             used wrongly.
             """,
-        subcommands: [Attestation.self, Assertion.self, Receipt.self]
+        subcommands: [Attestation.self, Assertion.self, Receipt.self, Android.self]
     )
 
     /// The object to judge.
@@ -36,7 +36,7 @@ struct VerifyCommand: ParsableCommand {
     }
 
     func run() throws {
-        throw ValidationError("Say which: attestation, assertion or receipt.")
+        throw ValidationError("Say which: attestation, assertion, receipt or android.")
     }
 
     /// Prints a report on one line and ends accordingly.
@@ -230,6 +230,89 @@ extension VerifyCommand {
                 options.root = try trust.pem()
                 let trial = try ReceiptTrial(options, now: .current)
                 return trial.report(on: try ObjectFile.object(object.file))
+            }
+        }
+    }
+}
+
+extension VerifyCommand {
+    /// `verify android`.
+    struct Android: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            commandName: "android",
+            abstract: "Judge a chain of Android's key attestation, and what its key signed.",
+            discussion: """
+                FILE is PEM, the leaf first, with or without the root. What the certificates say \
+                is printed whether they are believed or not.
+                """
+        )
+
+        @Option(help: "The package name that is accepted.")
+        var app: String
+
+        @Option(
+            help: """
+                SHA-256 of a signing certificate that is accepted, in hexadecimal. Repeatable. \
+                Left out, every app is refused.
+                """
+        )
+        var signer: [String] = []
+
+        @Option(
+            name: .customLong("challenge-b64"),
+            parsing: .unconditional,
+            help: "What the app gave to setAttestationChallenge, base64."
+        )
+        var challenge: String
+
+        @Option(help: "When it is judged, such as 2026-04-20T10:00:00Z, or now.")
+        var at: String
+
+        @Option(help: "A file with Google's status list. Left out, no certificate is revoked.")
+        var status: String?
+
+        @Option(help: "A PEM file of roots to trust in place of Google's, for tests.")
+        var root: String?
+
+        @Option(
+            help: """
+                A JSON object of what differs from the standard policy: security_levels, \
+                boot_states, require_locked, origins, provisioning, min_os_patch_level.
+                """
+        )
+        var policy: String?
+
+        @Option(
+            name: .customLong("message-b64"),
+            parsing: .unconditional,
+            help: "A message that the attested key signed, base64."
+        )
+        var message: String?
+
+        @Option(
+            name: .customLong("signature-b64"),
+            parsing: .unconditional,
+            help: "Its signature, ECDSA with SHA-256 in DER, base64."
+        )
+        var signature: String?
+
+        @Argument(help: "The chain in PEM; - for standard input.")
+        var file: String
+
+        func run() throws {
+            try VerifyCommand.finish { () throws(UsageError) in
+                var options = AndroidTrial.Options()
+                options.app = app
+                options.signers = signer
+                options.challenge = challenge
+                options.at = at
+                options.policy = policy
+                options.message = message
+                options.signature = signature
+                if let status { options.status = try ObjectFile.octets(status, place: "--status") }
+                if let root { options.root = try ObjectFile.octets(root, place: "--root") }
+                let trial = try AndroidTrial(options, now: .current)
+                return trial.report(on: try ObjectFile.octets(file))
             }
         }
     }

@@ -1,0 +1,140 @@
+import ByteCoding
+import Foundation
+import JSONText
+import KeyAttestation
+import Signatures
+import TestSupport
+import Testing
+
+@testable import Inspection
+
+extension AndroidTrial.Options: TrialOptions {
+    init(_ vector: AndroidVector) {
+        self.init()
+        app = vector.expected.packages?.first?.name ?? "com.example.shop"
+        signers = vector.expected.signersHex ?? [String(repeating: "0", count: 64)]
+        challenge = vector.challengeB64
+        at = vector.verifyAt
+        message = vector.signature?.messageB64
+        signature = vector.signature?.signatureB64
+    }
+
+    func report(on octets: [UInt8]) throws -> Report {
+        try AndroidTrial(self, now: now).report(on: octets)
+    }
+}
+
+extension AndroidVector {
+    /// The file that the command reads.
+    var pem: [UInt8] {
+        let blocks = chainB64.map {
+            "-----BEGIN CERTIFICATE-----\n\($0)\n-----END CERTIFICATE-----\n"
+        }
+        return Array(blocks.joined().utf8)
+    }
+}
+
+@Suite struct AndroidTrialTests {
+    private static let all = SharedVectors.androidChains
+    private static let enrolling = all.filter(\.mayEnrol)
+
+    /// What is expected of each chain, as the file has it.
+    private func expected(_ vector: AndroidVector) throws -> [String: Any] {
+        let folder = try #require(SharedVectorFiles.folder)
+        let file = folder.appending(path: "android/chains/\(vector.id).json")
+        let json = try JSONSerialization.jsonObject(with: Data(contentsOf: file))
+        return try #require((json as? [String: Any])?["expected"] as? [String: Any])
+    }
+
+    @Test(arguments: all)
+    func `a genuine chain has the verdict and every field that is expected`(
+        _ vector: AndroidVector
+    ) throws {
+        let report = try AndroidTrial.Options(vector).report(on: vector.pem)
+        #expect((report.status == .accepted) == vector.mayEnrol)
+        #expect(report.json["reason"] == vector.refusal.map { .string($0) })
+        let line = Data(report.json.line.utf8)
+        let found = try #require(
+            try JSONSerialization.jsonObject(with: line) as? [String: Any]
+        )
+        for (name, value) in try expected(vector) where name != "quirks" {
+            let value = try #require(value as? NSObject)
+            #expect(found[name] as? NSObject == value, "\(name)")
+        }
+        if vector.mayEnrol {
+            #expect(report.json["public_key"] == report.json["key"]?["public_key_x963_b64"])
+        }
+    }
+
+    @Test(arguments: enrolling)
+    func `a policy is obeyed`(_ vector: AndroidVector) throws {
+        let options = AndroidTrial.Options(vector)
+        func reason(_ policy: String) throws -> JSONValue? {
+            try options.reason(on: vector.pem) { $0.policy = policy }
+        }
+        #expect(try reason("{}") == nil)
+        #expect(try reason(#"{"min_os_patch_level": 201701, "provisioning": "any"}"#) == nil)
+        #expect(try reason(#"{"min_os_patch_level": 203001}"#) == .string("os-patch-level"))
+        #expect(try reason(#"{"origins": ["imported"]}"#) == .string("origin"))
+        #expect(try reason(#"{"boot_states": ["self-signed"]}"#) == .string("boot-state"))
+        #expect(try reason(#"{"security_levels": ["SOFTWARE"]}"#) == .string("security-level"))
+        #expect(try reason(#"{"provisioning": ["unknown"]}"#) == .string("provisioning"))
+    }
+
+    @Test(arguments: all.filter { $0.refusal == "boot-state" })
+    func `a policy may accept a system that was not checked`(_ vector: AndroidVector) throws {
+        let options = AndroidTrial.Options(vector)
+        let states = #""boot_states": ["verified", "self-signed", "unverified", "failed"]"#
+        let locked = try options.reason(on: vector.pem) { $0.policy = "{\(states)}" }
+        #expect(locked != .string("boot-state"))
+        let unlocked = try options.reason(on: vector.pem) {
+            $0.policy = "{\(states), \"require_locked\": false}"
+        }
+        #expect(unlocked != .string("bootloader-unlocked"))
+        #expect(unlocked != .string("boot-state"))
+    }
+
+    @Test(arguments: enrolling.filter { $0.signature != nil })
+    func `a signature is the attested key's over the message`(_ vector: AndroidVector) throws {
+        let options = AndroidTrial.Options(vector)
+        let mismatch = JSONValue.string("signature-mismatch")
+        #expect(try options.reason(on: vector.pem) == nil)
+        #expect(try options.reason(on: vector.pem) { $0.message = "AAAA" } == mismatch)
+        #expect(try options.reason(on: vector.pem) { $0.message = "" } == mismatch)
+        #expect(try options.reason(on: vector.pem) { $0.signature = "AAAA" } == mismatch)
+        #expect(throws: UsageError.self) {
+            try options.reason(on: vector.pem) { $0.signature = nil }
+        }
+    }
+
+    @Test(
+        arguments: [
+            { (options: inout AndroidTrial.Options) in options.app = "" },
+            { $0.signers = ["00"] },
+            { $0.signers.append("x") },
+            { $0.challenge = "no base64" },
+            { $0.at = "yesterday" },
+            { $0.status = [] },
+            { $0.status = Array("{}".utf8) },
+            { $0.root = Array("no PEM".utf8) },
+            { $0.policy = "" },
+            { $0.policy = "[]" },
+            { $0.policy = #"{"origin": []}"# },
+            { $0.policy = #"{"origins": ["stolen"]}"# },
+            { $0.policy = #"{"origins": [], "origins": []}"# },
+            { $0.policy = #"{"require_locked": 1}"# },
+            { $0.policy = #"{"min_os_patch_level": "202601"}"# },
+        ] as [@Sendable (inout AndroidTrial.Options) -> Void]
+    )
+    func `an option that can't be meant is wrong usage`(
+        _ change: @Sendable (inout AndroidTrial.Options) -> Void
+    ) throws {
+        var options = AndroidTrial.Options()
+        options.app = "com.example.shop"
+        options.signers = [String(repeating: "0a:", count: 31) + "0A"]
+        options.at = "now"
+        #expect(try options.reason(on: []) == .string("malformed"))
+        change(&options)
+        #expect(throws: UsageError.self) { try options.report(on: []) }
+    }
+}
