@@ -12,6 +12,7 @@ package enum FuzzTarget: String, CaseIterable, Sendable {
     case proxyHeaders = "proxy-headers"
     // Objects that devices made.
     case cbor, attestation, assertion, receipt, certificate
+    case keyChain = "key-chain", keyDescription = "key-description", keyTexts = "key-texts"
     // Texts in header fields and contents.
     case challenge, session, base64, digest, json
     // What operators write.
@@ -32,6 +33,9 @@ package enum FuzzTarget: String, CaseIterable, Sendable {
         case .assertion: Self.assertion(octets)
         case .receipt: Self.receipt(octets)
         case .certificate: Self.certificate(octets)
+        case .keyChain: Self.keyChain(octets)
+        case .keyDescription: Self.keyDescription(octets)
+        case .keyTexts: Self.keyTexts(octets)
         case .challenge: Self.challenge(octets)
         case .session: Self.session(octets)
         case .base64: Self.base64(octets)
