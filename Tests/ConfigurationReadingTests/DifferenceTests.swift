@@ -34,7 +34,7 @@ import Testing
 
     private func difference(
         _ changes: (String, String)...,
-        orders: RolloutBook = RolloutBook()
+        orders: RolloutOrders = RolloutOrders()
     ) throws -> ConfigurationDifference {
         var text = Self.base
         for (old, new) in changes {
@@ -129,7 +129,7 @@ import Testing
     }
 
     @Test func `an order that stands in the way of a change is told with it`() throws {
-        var orders = RolloutBook()
+        var orders = RolloutOrders()
         let note = try #require(
             RolloutNote(at: UnixTime(seconds: 1_797_292_800), by: "uid 0", why: "slow")
         )

@@ -15,7 +15,7 @@ extension Scenarios {
         private static let token = String(repeating: "0123456789abcdef", count: 4)
 
         /// A gateway, and an admin listener that is asked as a browser asks.
-        private final class Desk {
+        private final class Stand {
             let scenario: Scenario
             private(set) var gateway: GatewayProcess?
             private let socket: String?
@@ -79,10 +79,10 @@ extension Scenarios {
         }
 
         @Test func `the page is served with a policy that admits its own script alone`() throws {
-            let desk = try Desk()
-            defer { desk.scenario.end() }
+            let stand = try Stand()
+            defer { stand.scenario.end() }
             for path in ["/", "/dashboard"] {
-                let answer = try desk.ask("GET \(path)")
+                let answer = try stand.ask("GET \(path)")
                 #expect(answer.status == 200)
                 #expect(answer.value("Content-Type") == "text/html; charset=utf-8")
                 let policy = try #require(answer.value("Content-Security-Policy"))
@@ -92,49 +92,49 @@ extension Scenarios {
                 #expect(answer.value("Referrer-Policy") == "no-referrer")
                 #expect(answer.value("Cache-Control") == "no-store")
                 #expect(answer.text.contains(#"<body data-calls="none">"#))
-                #expect(try desk.ask("GET \(path)", host: "attacker.example").status == 403)
+                #expect(try stand.ask("GET \(path)", host: "attacker.example").status == 403)
             }
         }
 
         @Test func `without a token or a Unix socket the page can change nothing`() throws {
-            let desk = try Desk()
-            defer { desk.scenario.end() }
-            #expect(try desk.observe().reason == "page-unknown")
-            #expect(try desk.ask("GET /refusals").reason == "page-unknown")
-            #expect(try desk.answer() == 401)
+            let stand = try Stand()
+            defer { stand.scenario.end() }
+            #expect(try stand.observe().reason == "page-unknown")
+            #expect(try stand.ask("GET /refusals").reason == "page-unknown")
+            #expect(try stand.answer() == 401)
         }
 
         @Test func `the token unlocks changes and the last refusals, and a reload changes it`()
             throws
         {
-            let desk = try Desk(admin: "address: 127.0.0.1:0, token_file: token")
-            defer { desk.scenario.end() }
-            let gateway = try #require(desk.gateway)
+            let stand = try Stand(admin: "address: 127.0.0.1:0, token_file: token")
+            defer { stand.scenario.end() }
+            let gateway = try #require(stand.gateway)
             let shown = "Authorization: Bearer \(Dashboards.token)"
-            #expect(try desk.ask("GET /dashboard").text.contains(#"data-calls="token""#))
-            let refused = try desk.observe()
+            #expect(try stand.ask("GET /dashboard").text.contains(#"data-calls="token""#))
+            let refused = try stand.observe()
             #expect(refused.status == 401 && refused.reason == "token-missing")
             #expect(refused.value("WWW-Authenticate") == #"Bearer realm="portcullis""#)
-            #expect(try desk.observe(shown + "0").reason == "token-wrong")
-            #expect(try desk.ask("GET /refusals").status == 401)
-            #expect(try desk.answer() == 401)
+            #expect(try stand.observe(shown + "0").reason == "token-wrong")
+            #expect(try stand.ask("GET /refusals").status == 401)
+            #expect(try stand.answer() == 401)
             // What the page sends, from its own origin.
             let own = "Origin: http://127.0.0.1:9901"
-            let refusals = try desk.ask("GET /refusals", shown)
+            let refusals = try stand.ask("GET /refusals", shown)
             let notes = try #require(refusals.object?["refusals"] as? [[String: Any]])
             #expect(notes.map { $0["reason"] as? String } == ["assertion-missing"])
             #expect(notes.first?["client"] as? String == "127.0.0.1")
-            #expect(try desk.observe(shown, own).status == 200)
-            #expect(try desk.answer() == 200)
+            #expect(try stand.observe(shown, own).status == 200)
+            #expect(try stand.answer() == 200)
             // The next token, and the one before.
             let next = String(repeating: "fedcba9876543210", count: 4)
-            try desk.writeToken(next)
+            try stand.writeToken(next)
             gateway.child.signal(SIGHUP)
             _ = try gateway.child.wait(for: "reload") { _, complained in
                 complained.contains("generation 2") ? true : nil
             }
-            #expect(try desk.observe(shown).reason == "token-wrong")
-            #expect(try desk.observe("Authorization: Bearer \(next)").status == 200)
+            #expect(try stand.observe(shown).reason == "token-wrong")
+            #expect(try stand.observe("Authorization: Bearer \(next)").status == 200)
             // Neither is told to anybody.
             let told = gateway.child.printed + gateway.child.complained
             #expect(!told.contains(next) && !told.contains(Dashboards.token))
@@ -142,43 +142,43 @@ extension Scenarios {
 
         @Test func `a stranger's page in the operator's browser can't change a rule`() throws {
             for admin in ["address: \"unix\"", "address: 127.0.0.1:0, calls: any"] {
-                let desk = try Desk(admin: admin)
-                defer { desk.scenario.end() }
+                let stand = try Stand(admin: admin)
+                defer { stand.scenario.end() }
                 // A form or a script of another site: through `ssh -L`, or straight.
                 for fields in ["Origin: https://attacker.example", "Origin: null"] {
-                    let answer = try desk.observe(fields, "Content-Type: text/plain")
+                    let answer = try stand.observe(fields, "Content-Type: text/plain")
                     #expect(answer.status == 403 && answer.reason == "cross-site")
                 }
                 // A site whose name was made to lead to this host: of one origin with it.
                 let rebound = "attacker.example:9901"
                 #expect(
-                    try desk.observe(host: rebound, "Origin: http://\(rebound)").reason
+                    try stand.observe(host: rebound, "Origin: http://\(rebound)").reason
                         == "host-refused"
                 )
-                #expect(try desk.ask("GET /refusals", host: rebound).reason == "host-refused")
-                #expect(try desk.answer() == 401)
+                #expect(try stand.ask("GET /refusals", host: rebound).reason == "host-refused")
+                #expect(try stand.answer() == 401)
                 let own = "localhost:9901"
-                #expect(try desk.observe(host: own, "Origin: http://\(own)").status == 200)
-                #expect(try desk.answer() == 200)
+                #expect(try stand.observe(host: own, "Origin: http://\(own)").status == 200)
+                #expect(try stand.answer() == 200)
             }
         }
 
         @Test func `commands show the token by themselves`() throws {
-            let desk = try Desk(admin: "address: 127.0.0.1:0, token_file: token")
-            defer { desk.scenario.end() }
-            let port: String = try #require(desk.gateway).child.wait(for: "admin listener") {
+            let stand = try Stand(admin: "address: 127.0.0.1:0, token_file: token")
+            defer { stand.scenario.end() }
+            let port: String = try #require(stand.gateway).child.wait(for: "admin listener") {
                 _,
                 complained in
                 guard let start = complained.range(of: "admin on 127.0.0.1:") else { return nil }
                 return String(complained[start.upperBound...].prefix { $0.isNumber })
             }
             // The same configuration, with the port that the system has chosen.
-            let file = desk.scenario.path("portcullis.yaml")
+            let file = stand.scenario.path("portcullis.yaml")
             let text = try String(contentsOfFile: file, encoding: .utf8)
             let admin = "admin: { address: 127.0.0.1:"
-            try desk.scenario.write("named.yaml", text.replacing(admin + "0", with: admin + port))
-            let named = desk.scenario.path("named.yaml")
-            let done = try desk.scenario.portcullis(
+            try stand.scenario.write("named.yaml", text.replacing(admin + "0", with: admin + port))
+            let named = stand.scenario.path("named.yaml")
+            let done = try stand.scenario.portcullis(
                 "rollout",
                 "--config",
                 named,
@@ -186,11 +186,17 @@ extension Scenarios {
                 "observe"
             )
             #expect(done.status == 0, "\(done.complained)")
-            #expect(try desk.answer() == 200)
-            try desk.writeToken(String(repeating: "f", count: 64))
-            let wrong = try desk.scenario.portcullis("rollout", "--config", named, "orders", "file")
+            #expect(try stand.answer() == 200)
+            try stand.writeToken(String(repeating: "f", count: 64))
+            let wrong = try stand.scenario.portcullis(
+                "rollout",
+                "--config",
+                named,
+                "orders",
+                "file"
+            )
             #expect(wrong.status == 1)
-            #expect(try desk.answer() == 200)
+            #expect(try stand.answer() == 200)
         }
     }
 }

@@ -15,7 +15,7 @@ extension Scenarios {
         fileprivate static let form = SigningForm.lines([.method, .target], headers: [])
 
         /// A gateway with two lanes, a guarded rule, and a hook.
-        private final class Desk {
+        private final class Stand {
             let scenario: Scenario
             let origin: RecordingOrigin
             var config: String { scenario.path("portcullis.yaml") }
@@ -93,47 +93,47 @@ extension Scenarios {
         }
 
         @Test func `a bad release of the app makes its rule observe, until it is told`() throws {
-            let desk = try Desk()
-            defer { desk.scenario.end() }
-            let keys = try desk.scenario.imported(60)
-            let first = try desk.scenario.serve()
+            let stand = try Stand()
+            defer { stand.scenario.end() }
+            let keys = try stand.scenario.imported(60)
+            let first = try stand.scenario.serve()
             var (good, bad) = (keys[..<40], keys[40...])
-            #expect(try desk.answers(&good, first) == [200])
-            #expect(try desk.unproven(first) == [401])
-            #expect(try desk.answers(&bad, first, damage: .otherClientData) == [403])
+            #expect(try stand.answers(&good, first) == [200])
+            #expect(try stand.unproven(first) == [401])
+            #expect(try stand.answers(&bad, first, damage: .otherClientData) == [403])
             #expect(try first.complaints(of: "the guard of rule orders has fallen: ") == 1)
-            try first.waitUntil("the fall", desk.admin) { $0["guard_falls_total"] == 1 }
-            #expect(try desk.answers(&bad, first, damage: .otherClientData) == [200])
-            #expect(try desk.unproven(first) == [200])
-            #expect(try Metrics(desk.admin)["guard_fallen"] == 1)
-            let rule = try desk.rule()
+            try first.waitUntil("the fall", stand.admin) { $0["guard_falls_total"] == 1 }
+            #expect(try stand.answers(&bad, first, damage: .otherClientData) == [200])
+            #expect(try stand.unproven(first) == [200])
+            #expect(try Metrics(stand.admin)["guard_fallen"] == 1)
+            let rule = try stand.rule()
             #expect(rule["mode"] as? String == "observe")
             #expect(rule["source"] as? String == "guard")
             let order = try #require(rule["order"] as? String)
             #expect(order.contains(" installs refused at 100%"))
-            #expect(try desk.rollout().printed.contains("orders\tobserve\tguard ("))
-            let audit = desk.scenario.path("portcullis.db.rollout.log")
+            #expect(try stand.rollout().printed.contains("orders\tobserve\tguard ("))
+            let audit = stand.scenario.path("portcullis.db.rollout.log")
             let line = try String(contentsOfFile: audit, encoding: .utf8)
             #expect(line.contains(#""to":"observe (guard)""#))
             #expect(line.contains(#""by":"guard""#))
-            try expectHook(desk)
+            try expectHook(stand)
             // The dates of the ramp say 100 %, and don't count.
             first.child.signal(SIGHUP)
             #expect(try first.complaints(of: "generation 2") == 1)
-            #expect(try desk.unproven(first) == [200])
+            #expect(try stand.unproven(first) == [200])
             try first.crash()
             #expect(
-                try desk.scenario.portcullis("check", desk.config).printed.contains(
+                try stand.scenario.portcullis("check", stand.config).printed.contains(
                     "its guard has fallen, it is observe ("
                 )
             )
-            let second = try desk.scenario.serve()
-            #expect(try desk.unproven(second) == [200])
-            #expect(try Metrics(desk.admin)["guard_fallen"] == 1)
-            #expect(try desk.rollout("orders", "file", "--yes").status == 0)
-            #expect(try desk.unproven(second) == [401])
-            #expect(try Metrics(desk.admin)["guard_fallen"] == 0)
-            #expect(try desk.answers(&good, second) == [200])
+            let second = try stand.scenario.serve()
+            #expect(try stand.unproven(second) == [200])
+            #expect(try Metrics(stand.admin)["guard_fallen"] == 1)
+            #expect(try stand.rollout("orders", "file", "--yes").status == 0)
+            #expect(try stand.unproven(second) == [401])
+            #expect(try Metrics(stand.admin)["guard_fallen"] == 0)
+            #expect(try stand.answers(&good, second) == [200])
             #expect(try second.stop() == 0)
         }
 
@@ -146,56 +146,56 @@ extension Scenarios {
         {
             let half = try #require(Share(percent: "50%"))
             let salt = try Self.salt { $0.isWithin(half) == isAddressWithin }
-            let desk = try Desk(rollout: "{ percent: 50%, salt: \(salt) }")
-            defer { desk.scenario.end() }
-            var keys = try desk.scenario.imported(80)[...]
-            let gateway = try desk.scenario.serve()
+            let stand = try Stand(rollout: "{ percent: 50%, salt: \(salt) }")
+            defer { stand.scenario.end() }
+            var keys = try stand.scenario.imported(80)[...]
+            let gateway = try stand.scenario.serve()
             // Who is refused goes by the address: nobody chooses to be outside by naming a key.
-            let answers = try desk.answers(&keys, gateway, damage: .otherClientData)
+            let answers = try stand.answers(&keys, gateway, damage: .otherClientData)
             #expect(answers.contains(403) == isAddressWithin)
-            try gateway.waitUntil("the fall", desk.admin) { $0["guard_falls_total"] == 1 }
-            let order = try #require(try desk.rule()["order"] as? String)
+            try gateway.waitUntil("the fall", stand.admin) { $0["guard_falls_total"] == 1 }
+            let order = try #require(try stand.rule()["order"] as? String)
             let counts = try #require(order.firstMatch(of: /(\d+) of (\d+) installs/))
             #expect(counts.1 == counts.2)
-            #expect(try desk.unproven(gateway) == [200])
+            #expect(try stand.unproven(gateway) == [200])
             #expect(try gateway.stop() == 0)
         }
 
         @Test func `a ramp that a guard has stopped goes on from where it stood`() throws {
-            let desk = try Desk(rollout: try Self.ramp())
-            defer { desk.scenario.end() }
-            var keys = try desk.scenario.imported(60)[...]
-            let first = try desk.scenario.serve()
-            #expect(try desk.unproven(first) == [401])
-            #expect(try desk.answers(&keys, first, damage: .otherClientData) == [403])
-            try first.waitUntil("the fall", desk.admin) { $0["guard_falls_total"] == 1 }
-            #expect((try desk.rule()["ramp"] as? String)?.hasPrefix("its ramp stands at ") == true)
+            let stand = try Stand(rollout: try Self.ramp())
+            defer { stand.scenario.end() }
+            var keys = try stand.scenario.imported(60)[...]
+            let first = try stand.scenario.serve()
+            #expect(try stand.unproven(first) == [401])
+            #expect(try stand.answers(&keys, first, damage: .otherClientData) == [403])
+            try first.waitUntil("the fall", stand.admin) { $0["guard_falls_total"] == 1 }
+            #expect((try stand.rule()["ramp"] as? String)?.hasPrefix("its ramp stands at ") == true)
             // An order in between, and a fall behind it, don't end the pause.
-            #expect(try desk.rollout("orders", "1%", "--yes").status == 0)
+            #expect(try stand.rollout("orders", "1%", "--yes").status == 0)
             #expect(try first.stop() == 0)
-            try beginEarlier(desk)
-            let check = try desk.scenario.portcullis("check", desk.config).printed
+            try beginEarlier(stand)
+            let check = try stand.scenario.portcullis("check", stand.config).printed
             #expect(check.contains("; its ramp stands at 0% since "))
-            let second = try desk.scenario.serve()
-            let given = try desk.rollout("orders", "file", "--why", "build 8 is out", "--yes")
+            let second = try stand.scenario.serve()
+            let given = try stand.rollout("orders", "file", "--why", "build 8 is out", "--yes")
             #expect(given.printed.contains(" by key (delayed)"), "\(given.printed)")
             // By its dates, the ramp would refuse this address.
-            #expect(try desk.unproven(second) == [200])
-            try expectDelay(desk)
+            #expect(try stand.unproven(second) == [200])
+            try expectDelay(stand)
             try second.crash()
-            let third = try desk.scenario.serve()
-            #expect(try desk.unproven(third) == [200])
-            try expectDelay(desk)
+            let third = try stand.scenario.serve()
+            #expect(try stand.unproven(third) == [200])
+            try expectDelay(stand)
             // Other dates in the file are the operator's word, and count as they are written.
-            let rules = try String(contentsOfFile: desk.config, encoding: .utf8)
-            try desk.scenario.write(
+            let rules = try String(contentsOfFile: stand.config, encoding: .utf8)
+            try stand.scenario.write(
                 "portcullis.yaml",
                 rules.replacing("start: 0%", with: "start: 20%")
             )
             third.child.signal(SIGHUP)
             #expect(try third.complaints(of: "generation 2") == 1)
-            #expect(try desk.unproven(third) == [401])
-            #expect(try desk.rule()["source"] as? String == "file")
+            #expect(try stand.unproven(third) == [401])
+            #expect(try stand.rule()["source"] as? String == "file")
             #expect(try third.stop() == 0)
         }
 
@@ -222,37 +222,37 @@ extension Scenarios {
         }
 
         /// Has the gateway find that the guard fell when the ramp began.
-        private func beginEarlier(_ desk: Desk) throws {
-            let path = desk.scenario.path("portcullis.db.rollout")
+        private func beginEarlier(_ stand: Stand) throws {
+            let path = stand.scenario.path("portcullis.db.rollout")
             let text = try String(contentsOfFile: path, encoding: .utf8)
             let day = Int64(Date().timeIntervalSince1970) / 86_400 - 1
             let since = UnixTime(seconds: day * 86_400).iso8601
             let changed = text.replacing(/"since": "[^"]*"/, with: "\"since\": \"\(since)\"")
             #expect(changed != text)
-            try desk.scenario.write("portcullis.db.rollout", changed)
+            try stand.scenario.write("portcullis.db.rollout", changed)
         }
 
         /// Status, list, `check` and `explain` tell that the ramp is late.
-        private func expectDelay(_ desk: Desk) throws {
-            let rule = try desk.rule()
+        private func expectDelay(_ stand: Stand) throws {
+            let rule = try stand.rule()
             #expect(rule["mode"] as? String == "enforce")
             #expect(rule["source"] as? String == "delayed")
             #expect((rule["order"] as? String)?.hasSuffix(": build 8 is out") == true)
             let late = "since its guard had stopped it"
             #expect((rule["ramp"] as? String)?.hasSuffix(late) == true)
-            #expect(try desk.rollout().printed.contains(late))
-            #expect(try desk.scenario.portcullis("check", desk.config).printed.contains(late))
-            let why = try desk.scenario.portcullis("explain", desk.config, "GET", "/v1/orders")
+            #expect(try stand.rollout().printed.contains(late))
+            #expect(try stand.scenario.portcullis("check", stand.config).printed.contains(late))
+            let why = try stand.scenario.portcullis("explain", stand.config, "GET", "/v1/orders")
             #expect(why.printed.contains(late))
             #expect(why.printed.contains("    its file says enforce, 0% on "))
-            #expect(try Metrics(desk.admin)["rollout_orders"] == 1)
+            #expect(try Metrics(stand.admin)["rollout_orders"] == 1)
         }
 
         /// The hook has got what happened, and its argument as it stands in the file.
-        private func expectHook(_ desk: Desk) throws {
+        private func expectHook(_ stand: Stand) throws {
             var text: String?
             eventually {
-                text = try? String(contentsOfFile: desk.hookNotes, encoding: .utf8)
+                text = try? String(contentsOfFile: stand.hookNotes, encoding: .utf8)
                 return text?.hasSuffix("\n") == true
             }
             #expect(text?.hasPrefix("guard orders it's: ") == true, "\(text ?? "no file")")
@@ -260,45 +260,45 @@ extension Scenarios {
         }
 
         @Test func `an attacker without many enrolled keys does not make a rule observe`() throws {
-            let desk = try Desk()
-            defer { desk.scenario.end() }
-            var known = try desk.scenario.imported(60)[...]
+            let stand = try Stand()
+            defer { stand.scenario.end() }
+            var known = try stand.scenario.imported(60)[...]
             var strangers = (0..<60).map { _ in Scenario.device.makeKey() }[...]
-            let gateway = try desk.scenario.serve()
+            let gateway = try stand.scenario.serve()
             // Ways to be refused that anybody has, and a few keys of one's own.
             for _ in 0..<3 {
-                #expect(try desk.answers(&strangers, gateway, damage: .otherClientData) == [401])
-                #expect(try desk.answers(&strangers, gateway, damage: .truncated) == [400])
-                #expect(try desk.unproven(gateway) == [401])
+                #expect(try stand.answers(&strangers, gateway, damage: .otherClientData) == [401])
+                #expect(try stand.answers(&strangers, gateway, damage: .truncated) == [400])
+                #expect(try stand.unproven(gateway) == [401])
                 var own = known.prefix(6)
-                #expect(try desk.answers(&own, gateway, damage: .signature) == [403])
-                #expect(try desk.answers(&own, gateway, damage: .truncated) == [400])
+                #expect(try stand.answers(&own, gateway, damage: .signature) == [403])
+                #expect(try stand.answers(&own, gateway, damage: .truncated) == [400])
             }
             known = known.dropFirst(6)
-            #expect(try desk.answers(&known, gateway) == [200])
+            #expect(try stand.answers(&known, gateway) == [200])
             // What was refused came first, so it has been looked at once this holds.
-            try gateway.waitUntil("the counts", desk.admin) { $0["guard_installs"] >= 50 }
-            #expect((4..<10).contains(try Metrics(desk.admin)["guard_installs_refused"]))
-            #expect(try Metrics(desk.admin)["guard_falls_total"] == 0)
-            #expect(try desk.rule()["mode"] as? String == "enforce")
-            #expect(try desk.unproven(gateway) == [401])
+            try gateway.waitUntil("the counts", stand.admin) { $0["guard_installs"] >= 50 }
+            #expect((4..<10).contains(try Metrics(stand.admin)["guard_installs_refused"]))
+            #expect(try Metrics(stand.admin)["guard_falls_total"] == 0)
+            #expect(try stand.rule()["mode"] as? String == "enforce")
+            #expect(try stand.unproven(gateway) == [401])
             #expect(try gateway.stop() == 0)
         }
 
         @Test func `a guard whose order can't be saved falls all the same, and says so`() throws {
-            let desk = try Desk(hook: "exit 3\n")
-            defer { desk.scenario.end() }
-            var keys = try desk.scenario.imported(40)[...]
-            let gateway = try desk.scenario.serve()
+            let stand = try Stand(hook: "exit 3\n")
+            defer { stand.scenario.end() }
+            var keys = try stand.scenario.imported(40)[...]
+            let gateway = try stand.scenario.serve()
             // A folder in the place of the new file: no write succeeds, also for root.
             try FileManager.default.createDirectory(
-                atPath: desk.scenario.path("portcullis.db.rollout.new/x"),
+                atPath: stand.scenario.path("portcullis.db.rollout.new/x"),
                 withIntermediateDirectories: true
             )
-            #expect(try desk.answers(&keys, gateway, damage: .otherClientData) == [403])
+            #expect(try stand.answers(&keys, gateway, damage: .otherClientData) == [403])
             #expect(try gateway.complaints(of: "the guard's order holds until the next start") == 1)
             #expect(try gateway.complaints(of: "/bin/sh: it ended with status 3") == 1)
-            #expect(try desk.unproven(gateway) == [200])
+            #expect(try stand.unproven(gateway) == [200])
             #expect(try gateway.stop() == 0)
         }
     }

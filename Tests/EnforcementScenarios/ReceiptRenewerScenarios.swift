@@ -208,7 +208,7 @@ extension Scenarios {
                 renewer = ReceiptRenewer(
                     settings,
                     keys: table,
-                    shelf: try #require(try table.receiptShelf()),
+                    receipts: try #require(try table.receiptStore()),
                     apple: apple,
                     clock: RenewalClock { clock.now.seconds * 1_000 },
                     tell: { _ in }

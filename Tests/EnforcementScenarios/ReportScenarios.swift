@@ -30,7 +30,7 @@ extension Scenarios {
         )
 
         /// A gateway on two lanes whose calls come over a Unix socket, behind a trusted proxy.
-        private final class Desk {
+        private final class Stand {
             let scenario: Scenario
             let origin: RecordingOrigin
             var config: String { scenario.path("portcullis.yaml") }
@@ -121,10 +121,10 @@ extension Scenarios {
         @Test func `the log says which build of the app a request comes from, and who says so`()
             throws
         {
-            let desk = try Desk()
-            defer { desk.scenario.end() }
-            var key = try desk.scenario.imported(1, on: Self.device)[0]
-            let gateway = try desk.scenario.serve()
+            let stand = try Stand()
+            defer { stand.scenario.end() }
+            var key = try stand.scenario.imported(1, on: Self.device)[0]
+            let gateway = try stand.scenario.serve()
             let client = gateway.client()
             let proof = key.proof(of: Self.request, signing: Self.signing)
             #expect(try client.send(Self.request, proof).status == 200)
@@ -132,7 +132,7 @@ extension Scenarios {
             #expect(try client.send("GET", "/v1/orders", [claim]).status == 200)
             #expect(try client.send("GET", "/v1/orders", []).status == 200)
             _ = try gateway.stop()
-            let log = try String(contentsOfFile: desk.scenario.path("access.log"), encoding: .utf8)
+            let log = try String(contentsOfFile: stand.scenario.path("access.log"), encoding: .utf8)
             let builds = try log.split(separator: "\n").map { line in
                 let parsed = try JSONSerialization.jsonObject(with: Data(line.utf8))
                 let members = parsed as? [String: Any] ?? [:]
@@ -144,11 +144,11 @@ extension Scenarios {
         @Test func `a report says what each share would refuse, and that share refuses just that`()
             throws
         {
-            let desk = try Desk()
-            defer { desk.scenario.end() }
-            let good = try desk.scenario.imported(10, on: Self.device)
-            let bad = try desk.scenario.imported(60, on: Self.device)
-            let gateway = try desk.scenario.serve()
+            let stand = try Stand()
+            defer { stand.scenario.end() }
+            let good = try stand.scenario.imported(10, on: Self.device)
+            let bad = try stand.scenario.imported(60, on: Self.device)
+            let gateway = try stand.scenario.serve()
             let client = gateway.client()
             for key in good {
                 var key = key
@@ -156,7 +156,7 @@ extension Scenarios {
                 #expect(try client.send(Self.request, proof).status == 200)
             }
             #expect(try sendBad(bad, client) == 0)
-            let counts = try desk.counts(of: "orders")
+            let counts = try stand.counts(of: "orders")
             let expected = [
                 "requests": 130, "verified": 10, "missing": 60, "invalid": 60, "unsupported": 0,
                 "errors": 0, "preflight": 0, "refused": 0,
@@ -179,16 +179,16 @@ extension Scenarios {
             #expect((51...69).contains(steps(counts, "installs")[100] ?? 0))
             #expect((51...69).contains(steps(counts, "addresses")[100] ?? 0))
             // A reload changes nothing.
-            try desk.reload(gateway, to: 2)
-            #expect(steps(try desk.counts(of: "orders"), "requests") == told)
+            try stand.reload(gateway, to: 2)
+            #expect(steps(try stand.counts(of: "orders"), "requests") == told)
             var sum = 0
             for percent in [1, 5, 25, 100] {
-                #expect(try desk.run("rollout", "orders", "\(percent)%", "--yes").status == 0)
+                #expect(try stand.run("rollout", "orders", "\(percent)%", "--yes").status == 0)
                 let refused = try sendBad(bad, client)
                 #expect(refused == told[percent], "\(percent)%")
                 sum += refused
             }
-            let after = try desk.counts(of: "orders")
+            let after = try stand.counts(of: "orders")
             #expect(after["refused"] as? Int == sum)
             #expect(steps(after, "requests")[25] == (told[25] ?? 0) * 5)
         }
@@ -197,13 +197,13 @@ extension Scenarios {
         func `report prints tables, of a rule that a reload has removed too, and of no other`()
             throws
         {
-            let desk = try Desk()
-            defer { desk.scenario.end() }
-            let keys = try desk.scenario.imported(3)
-            let gateway = try desk.scenario.serve()
+            let stand = try Stand()
+            defer { stand.scenario.end() }
+            let keys = try stand.scenario.imported(3)
+            let gateway = try stand.scenario.serve()
             #expect(try sendBad(keys, gateway.client()) == 0)
             #expect(try gateway.client().send("GET", "/v1/rest").status == 200)
-            let text = try desk.run("report").printed
+            let text = try stand.run("report").printed
             #expect(text.contains("\norders: observe\n  last hour ("))
             #expect(text.contains(": 6 judged requests, "))
             #expect(text.contains("    reasons: assertion-missing 3, counter-replayed 3\n"))
@@ -211,30 +211,30 @@ extension Scenarios {
             #expect(text.contains("\n    1031 (claimed)         none         0        3"))
             #expect(text.contains("\nrest: off\n"))
             #expect(text.contains(": 1 requests, none of which was judged\n"))
-            let day = try desk.run("report", "rest", "--since", "1d").printed
+            let day = try stand.run("report", "rest", "--since", "1d").printed
             #expect(day.contains("rest: off\n  last day (") && !day.contains("orders"))
-            #expect(try desk.run("report", "--since", "2d").status == 2)
-            let nobody = try desk.run("report", "nobody")
+            #expect(try stand.run("report", "--since", "2d").status == 2)
+            let nobody = try stand.run("report", "nobody")
             #expect(nobody.status == 1)
             #expect(nobody.complained.contains("no rule has this id"))
-            try desk.configure(Self.rest)
-            try desk.reload(gateway, to: 2)
-            let gone = try desk.run("report", "orders").printed
+            try stand.configure(Self.rest)
+            try stand.reload(gateway, to: 2)
+            let gone = try stand.run("report", "orders").printed
             #expect(gone.contains("orders: removed by a reload\n"))
             #expect(gone.contains(": 6 judged requests"))
-            let since = try #require(try desk.report()["started_at"] as? String)
+            let since = try #require(try stand.report()["started_at"] as? String)
             #expect(gone.hasPrefix("counted since \(since); "))
             #expect(try gateway.stop() == 0)
-            _ = try desk.scenario.serve()
-            #expect(try desk.run("report", "orders").status == 1)
+            _ = try stand.scenario.serve()
+            #expect(try stand.run("report", "orders").status == 1)
         }
 
         @Test func `the numbers of a chart are those of the report`() throws {
-            let desk = try Desk()
-            defer { desk.scenario.end() }
-            let keys = try desk.scenario.imported(5)
-            _ = try sendBad(keys, try desk.scenario.serve().client())
-            let admin = HTTPClient(path: desk.scenario.path("admin.sock"))
+            let stand = try Stand()
+            defer { stand.scenario.end() }
+            let keys = try stand.scenario.imported(5)
+            _ = try sendBad(keys, try stand.scenario.serve().client())
+            let admin = HTTPClient(path: stand.scenario.path("admin.sock"))
             let answer = try admin.send("GET", "/report/series")
             #expect(answer.value("Content-Type") == "application/json")
             let columns = try #require(answer.object?["columns"] as? [String])

@@ -22,7 +22,7 @@ extension Scenarios {
             """
 
         /// A gateway with two lanes whose calls come over a Unix socket.
-        private final class Desk {
+        private final class Stand {
             let scenario: Scenario
             let origin: RecordingOrigin
             var config: String { scenario.path("portcullis.yaml") }
@@ -81,40 +81,40 @@ extension Scenarios {
         }
 
         @Test func `an order takes effect in all lanes at once, and says who and why`() throws {
-            let desk = try Desk()
-            defer { desk.scenario.end() }
-            let gateway = try desk.scenario.serve()
-            #expect(try desk.answers(gateway) == [401])
-            let done = try desk.run("orders", "observe", "--why", "build 7 fails")
+            let stand = try Stand()
+            defer { stand.scenario.end() }
+            let gateway = try stand.scenario.serve()
+            #expect(try stand.answers(gateway) == [401])
+            let done = try stand.run("orders", "observe", "--why", "build 7 fails")
             #expect(done.status == 0)
             #expect(done.printed == "orders: enforce (file) → observe (command)\n")
-            #expect(try desk.answers(gateway) == [200])
-            let rule = try #require(try desk.status()["orders"])
+            #expect(try stand.answers(gateway) == [200])
+            let rule = try #require(try stand.status()["orders"])
             #expect(rule["mode"] as? String == "observe")
             #expect(rule["source"] as? String == "command")
             #expect(rule["file"] as? String == "enforce")
             let order = try #require(rule["order"] as? String)
             #expect(order.hasSuffix("Z, uid \(getuid()): build 7 fails"))
-            let entry = try #require(try desk.audit().last)
+            let entry = try #require(try stand.audit().last)
             #expect(entry["rule"] == "orders")
             #expect(entry["from"] == "enforce (file)")
             #expect(entry["to"] == "observe (command)")
             #expect(entry["by"] == "uid \(getuid())")
             #expect(entry["why"] == "build 7 fails")
-            let listed = try desk.run()
+            let listed = try stand.run()
             #expect(listed.printed.contains("orders\tobserve\tcommand ("))
             #expect(listed.printed.contains("\tfile: enforce\n"))
-            #expect(try desk.run("orders", "0%").status == 0)
-            #expect(try desk.answers(gateway) == [200])
-            #expect(try desk.run("orders", "file", "--yes").status == 0)
-            #expect(try desk.answers(gateway) == [401])
-            #expect(try desk.audit().count == 3)
+            #expect(try stand.run("orders", "0%").status == 0)
+            #expect(try stand.answers(gateway) == [200])
+            #expect(try stand.run("orders", "file", "--yes").status == 0)
+            #expect(try stand.answers(gateway) == [401])
+            #expect(try stand.audit().count == 3)
         }
 
         @Test func `the plan that apps get follows the orders`() throws {
-            let desk = try Desk()
-            defer { desk.scenario.end() }
-            let gateway = try desk.scenario.serve()
+            let stand = try Stand()
+            defer { stand.scenario.end() }
+            let gateway = try stand.scenario.serve()
             func served() throws -> String {
                 let texts = Set(
                     try (0..<16).map { _ in
@@ -125,12 +125,12 @@ extension Scenarios {
                 #expect(texts.count == 1)
                 return try #require(texts.first)
             }
-            let printed = try desk.scenario.portcullis(["plan", desk.config]).printed
+            let printed = try stand.scenario.portcullis(["plan", stand.config]).printed
             #expect(try served() == printed)
             // Modes that verify ask the same.
-            #expect(try desk.run("orders", "observe").status == 0)
+            #expect(try stand.run("orders", "observe").status == 0)
             #expect(try served() == printed)
-            #expect(try desk.run("orders", "off").status == 0)
+            #expect(try stand.run("orders", "off").status == 0)
             let off = try served()
             #expect(off != printed)
             #expect(!off.contains("target"))
@@ -139,68 +139,68 @@ extension Scenarios {
                 complained.contains("generation 2") ? true : nil
             }
             #expect(try served() == off)
-            #expect(try desk.run("orders", "file", "--yes").status == 0)
+            #expect(try stand.run("orders", "file", "--yes").status == 0)
             #expect(try served() == printed)
         }
 
         @Test func `an order outlives a reload, a stop and a kill, and check tells of it`() throws {
-            let desk = try Desk()
-            defer { desk.scenario.end() }
-            let first = try desk.scenario.serve()
-            #expect(try desk.run("orders", "off", "--why", "a test").status == 0)
+            let stand = try Stand()
+            defer { stand.scenario.end() }
+            let first = try stand.scenario.serve()
+            #expect(try stand.run("orders", "off", "--why", "a test").status == 0)
             first.child.signal(SIGHUP)
             _ = try first.child.wait(for: "reload") { _, complained in
                 complained.contains("generation 2") ? true : nil
             }
-            #expect(try desk.answers(first) == [200])
+            #expect(try stand.answers(first) == [200])
             try first.crash()
-            let check = try desk.scenario.portcullis("check", desk.config)
+            let check = try stand.scenario.portcullis("check", stand.config)
             #expect(check.status == 0)
             #expect(check.printed.contains("    by a command it is off ("))
-            let second = try desk.scenario.serve()
-            #expect(try desk.answers(second) == [200])
+            let second = try stand.scenario.serve()
+            #expect(try stand.answers(second) == [200])
             // What the file says later does not count before the order is taken back.
-            #expect(try desk.run("orders", "file").status == 0)
-            #expect(try desk.answers(second) == [401])
+            #expect(try stand.run("orders", "file").status == 0)
+            #expect(try stand.answers(second) == [401])
             #expect(try second.stop() == 0)
         }
 
         @Test func `the emergency switch stops every refusal, and no denial`() throws {
-            let desk = try Desk()
-            defer { desk.scenario.end() }
-            let gateway = try desk.scenario.serve()
-            #expect(try desk.run("--all", "observe", "--why", "on fire").status == 0)
-            #expect(try desk.answers(gateway) == [200])
-            #expect(try desk.answers(gateway, "/v1/closed") == [404])
-            #expect(try desk.status()["orders"]?["source"] as? String == "emergency")
-            #expect(try desk.run("orders", "100%").printed.contains("(emergency)\n"))
-            #expect(try desk.answers(gateway) == [200])
-            #expect(try desk.run("--all", "resume").status == 0)
-            #expect(try desk.answers(gateway) == [401])
-            #expect(try desk.audit().map { $0["rule"] } == ["*", "orders", "*"])
+            let stand = try Stand()
+            defer { stand.scenario.end() }
+            let gateway = try stand.scenario.serve()
+            #expect(try stand.run("--all", "observe", "--why", "on fire").status == 0)
+            #expect(try stand.answers(gateway) == [200])
+            #expect(try stand.answers(gateway, "/v1/closed") == [404])
+            #expect(try stand.status()["orders"]?["source"] as? String == "emergency")
+            #expect(try stand.run("orders", "100%").printed.contains("(emergency)\n"))
+            #expect(try stand.answers(gateway) == [200])
+            #expect(try stand.run("--all", "resume").status == 0)
+            #expect(try stand.answers(gateway) == [401])
+            #expect(try stand.audit().map { $0["rule"] } == ["*", "orders", "*"])
         }
 
         @Test func `a rule whose file does not say how to verify takes no order`() throws {
-            let desk = try Desk()
-            defer { desk.scenario.end() }
-            let gateway = try desk.scenario.serve()
+            let stand = try Stand()
+            defer { stand.scenario.end() }
+            let gateway = try stand.scenario.serve()
             for id in ["open", "closed", "default"] {
-                let refused = try desk.run(id, "10%")
+                let refused = try stand.run(id, "10%")
                 #expect(refused.status == 1)
                 #expect(refused.complained.contains("write mode: observe there"))
             }
-            #expect(try desk.run("nobody", "10%").complained.contains("no rule has this id;"))
+            #expect(try stand.run("nobody", "10%").complained.contains("no rule has this id;"))
             let slip = "no rule has this id; did you mean orders?"
-            #expect(try desk.run("ordres", "10%").complained.contains(slip))
-            #expect(try desk.run("ordres", "observe").complained.contains(slip))
+            #expect(try stand.run("ordres", "10%").complained.contains(slip))
+            #expect(try stand.run("ordres", "observe").complained.contains(slip))
             for (word, meant) in [("10", "10%"), ("1", "1%"), ("oberve", "observe")] {
-                let refused = try desk.run("orders", word)
+                let refused = try stand.run("orders", word)
                 #expect(refused.status == 2)
                 #expect(refused.complained.hasSuffix("did you mean \(meant)?\n"))
                 #expect(!refused.complained.contains("Usage"))
             }
-            #expect(try desk.run("orders", "10%", "--why", "a\nb").status == 2)
-            #expect(!FileManager.default.fileExists(atPath: desk.orders))
+            #expect(try stand.run("orders", "10%", "--why", "a\nb").status == 2)
+            #expect(!FileManager.default.fileExists(atPath: stand.orders))
             #expect(try gateway.stop() == 0)
         }
 
@@ -212,10 +212,10 @@ extension Scenarios {
                 "mode: enforce",
                 with: "mode: observe\n  challenge: none\n  guard: { refused: 20%, of: installs }"
             )
-            let desk = try Desk(rules: rules)
-            defer { desk.scenario.end() }
-            var keys = try desk.scenario.imported(40)
-            let gateway = try desk.scenario.serve()
+            let stand = try Stand(rules: rules)
+            defer { stand.scenario.end() }
+            var keys = try stand.scenario.imported(40)
+            let gateway = try stand.scenario.serve()
             let client = gateway.client()
             let form = SigningForm.lines([.method, .target], headers: [])
             func send(_ place: Int, _ damage: AssertionDamage?) throws {
@@ -225,74 +225,74 @@ extension Scenarios {
             }
             for place in keys.indices { try send(place, nil) }
             // Nothing speaks against it, so nothing is asked.
-            let calm = try desk.run("orders", "100%")
+            let calm = try stand.run("orders", "100%")
             #expect(calm.status == 0, "\(calm.complained)")
             #expect(calm.complained.contains("100% would have refused 0 of 40 requests (0.00%)"))
-            #expect(!(try desk.run("orders", "observe").complained.contains("would have")))
+            #expect(!(try stand.run("orders", "observe").complained.contains("would have")))
             for place in 0..<20 { try send(place, .counterRepeated) }
-            let refused = try desk.run("orders", "100%")
+            let refused = try stand.run("orders", "100%")
             #expect(refused.status == 1)
             #expect(
                 refused.complained.contains("100% would have refused 20 of 60 requests (33.33%)")
             )
             #expect(refused.complained.contains("not verified, by build: not known: 20 of 60"))
             #expect(refused.complained.contains("nothing has changed"))
-            #expect(try desk.answers(gateway) == [200])
-            #expect(try desk.status()["orders"]?["mode"] as? String == "observe")
-            let ordered = try desk.run("orders", "100%", "--yes")
+            #expect(try stand.answers(gateway) == [200])
+            #expect(try stand.status()["orders"]?["mode"] as? String == "observe")
+            let ordered = try stand.run("orders", "100%", "--yes")
             #expect(ordered.status == 0)
             #expect(ordered.complained.contains("of 76 requests"))
-            #expect(try desk.answers(gateway) == [401])
+            #expect(try stand.answers(gateway) == [401])
             // A smaller share refuses nobody more.
-            #expect(!(try desk.run("orders", "25%").complained.contains("would have")))
+            #expect(!(try stand.run("orders", "25%").complained.contains("would have")))
         }
 
         @Test func `a file of orders that is broken stops the start, with a way out`() throws {
-            let desk = try Desk()
-            defer { desk.scenario.end() }
-            let first = try desk.scenario.serve()
-            #expect(try desk.run("orders", "observe").status == 0)
+            let stand = try Stand()
+            defer { stand.scenario.end() }
+            let first = try stand.scenario.serve()
+            #expect(try stand.run("orders", "observe").status == 0)
             #expect(try first.stop() == 0)
-            let whole = try Data(contentsOf: URL(fileURLWithPath: desk.orders))
-            try whole.dropLast(40).write(to: URL(fileURLWithPath: desk.orders))
-            let refused = try desk.scenario.portcullis("serve", desk.config)
+            let whole = try Data(contentsOf: URL(fileURLWithPath: stand.orders))
+            try whole.dropLast(40).write(to: URL(fileURLWithPath: stand.orders))
+            let refused = try stand.scenario.portcullis("serve", stand.config)
             #expect(refused.status == 1)
             #expect(refused.complained.contains("portcullis.db.rollout:1: found orders that can't"))
             #expect(refused.complained.contains("or delete it"))
-            #expect(try desk.scenario.portcullis("check", desk.config).status == 1)
-            try FileManager.default.removeItem(atPath: desk.orders)
-            #expect(try desk.answers(try desk.scenario.serve()) == [401])
+            #expect(try stand.scenario.portcullis("check", stand.config).status == 1)
+            try FileManager.default.removeItem(atPath: stand.orders)
+            #expect(try stand.answers(try stand.scenario.serve()) == [401])
         }
 
         @Test func `an order that can't be saved changes nothing`() throws {
-            let desk = try Desk()
-            defer { desk.scenario.end() }
-            let gateway = try desk.scenario.serve()
+            let stand = try Stand()
+            defer { stand.scenario.end() }
+            let gateway = try stand.scenario.serve()
             // A folder in the place of the new file: no write succeeds, also for root.
             try FileManager.default.createDirectory(
-                atPath: desk.orders + ".new/x",
+                atPath: stand.orders + ".new/x",
                 withIntermediateDirectories: true
             )
-            let refused = try desk.run("orders", "observe")
+            let refused = try stand.run("orders", "observe")
             #expect(refused.status == 1)
             #expect(refused.complained.contains("nothing has changed"))
-            #expect(try desk.answers(gateway) == [401])
-            try FileManager.default.removeItem(atPath: desk.orders + ".new")
-            #expect(try desk.run("orders", "observe").status == 0)
-            #expect(try desk.answers(gateway) == [200])
+            #expect(try stand.answers(gateway) == [401])
+            try FileManager.default.removeItem(atPath: stand.orders + ".new")
+            #expect(try stand.run("orders", "observe").status == 0)
+            #expect(try stand.answers(gateway) == [200])
         }
 
         @Test func `two configurations are compared, with what was ordered`() throws {
-            let desk = try Desk()
-            defer { desk.scenario.end() }
-            let gateway = try desk.scenario.serve()
-            #expect(try desk.run("orders", "25%").status == 0)
+            let stand = try Stand()
+            defer { stand.scenario.end() }
+            let gateway = try stand.scenario.serve()
+            #expect(try stand.run("orders", "25%").status == 0)
             #expect(try gateway.stop() == 0)
-            let text = try String(contentsOfFile: desk.config, encoding: .utf8)
+            let text = try String(contentsOfFile: stand.config, encoding: .utf8)
             let next = text.replacing("sign: [method, target]", with: "sign: [method]")
-            try desk.scenario.write("next.yaml", next.replacing("mode: off", with: "mode: deny"))
+            try stand.scenario.write("next.yaml", next.replacing("mode: off", with: "mode: deny"))
             func diff(_ new: String) throws -> Scenario.Result {
-                try desk.scenario.portcullis("diff", desk.config, desk.scenario.path(new))
+                try stand.scenario.portcullis("diff", stand.config, stand.scenario.path(new))
             }
             let changed = try diff("next.yaml")
             #expect(changed.status == 0)
@@ -300,15 +300,15 @@ extension Scenarios {
             #expect(changed.printed.contains("  by a command it is enforce, 25% by key ("))
             #expect(changed.printed.contains("open\n  mode: off → deny\n"))
             #expect(try diff("portcullis.yaml").printed == "no endpoint changes\n")
-            try desk.scenario.write("next.yaml", "listen: 1\n")
+            try stand.scenario.write("next.yaml", "listen: 1\n")
             #expect(try diff("next.yaml").status == 1)
         }
 
         @Test func `an order of a share refuses that share of the keys`() throws {
-            let desk = try Desk()
-            defer { desk.scenario.end() }
-            let keys = try desk.scenario.imported(200)
-            let gateway = try desk.scenario.serve()
+            let stand = try Stand()
+            defer { stand.scenario.end() }
+            let keys = try stand.scenario.imported(200)
+            let gateway = try stand.scenario.serve()
             let client = gateway.client()
             func refused() throws -> Int {
                 try keys.reduce(into: 0) { count, key in
@@ -319,10 +319,10 @@ extension Scenarios {
                     if try client.send(request, proof).status != 200 { count += 1 }
                 }
             }
-            _ = try desk.run("orders", "25%")
+            _ = try stand.run("orders", "25%")
             // Seven standard deviations to either side of 50.
             #expect((8...92).contains(try refused()))
-            _ = try desk.run("orders", "0%")
+            _ = try stand.run("orders", "0%")
             #expect(try refused() == 0)
         }
     }

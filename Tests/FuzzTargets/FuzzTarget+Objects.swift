@@ -29,7 +29,7 @@ extension FuzzTarget {
 
     /// An attestation; only that of the made-up device verifies.
     static func attestation(_ octets: [UInt8]) {
-        _ = ObjectPortrait.attestation(octets)
+        _ = ObjectDescription.attestation(octets)
         let app = ExpectedApp(
             id: SeedObjects.appID,
             environments: [.production],
@@ -54,7 +54,7 @@ extension FuzzTarget {
 
     /// An assertion; only that of the made-up device verifies, with the one counter it had.
     static func assertion(_ octets: [UInt8]) {
-        _ = ObjectPortrait.assertion(octets)
+        _ = ObjectDescription.assertion(octets)
         let hash = SeedObjects.hash
         do throws(AssertionRefusal) {
             let verified = try UnverifiedAssertion(bytes: octets).verified(
@@ -70,7 +70,7 @@ extension FuzzTarget {
 
     /// A receipt; only that of the made-up device verifies.
     static func receipt(_ octets: [UInt8]) {
-        _ = ObjectPortrait.receipt(octets)
+        _ = ObjectDescription.receipt(octets)
         do throws(ReceiptRefusal) {
             let verified = try UnverifiedReceipt(bytes: octets).verified(
                 appIDs: [SeedObjects.appID],

@@ -114,22 +114,26 @@ extension Scenarios {
                 try #require(SocketAddress(ip: "127.0.0.1", port: 80)),
                 try #require(SocketAddress(ip: "127.0.0.2", port: 80))
             )
-            var book = ServerBook(configuration, Resolver { _, _ in [] })
-            #expect(book.unknown(configuration) == ["a.test:80"])
-            #expect(book.problems(configuration).map(\.keyPath) == ["origins.shop.servers[0]"])
-            let steps: [(Resolver.Finding, [ServerBook.Change.Kind], count: Int)] = [
+            var registry = ServerRegistry(configuration, Resolver { _, _ in [] })
+            #expect(registry.unknown(configuration) == ["a.test:80"])
+            #expect(registry.problems(configuration).map(\.keyPath) == ["origins.shop.servers[0]"])
+            let steps: [(Resolver.Finding, [ServerRegistry.Change.Kind], count: Int)] = [
                 (.none, [], 0), (.addresses([one]), [.found], 1),
                 // Resolvers turn the order; that is no move.
                 (.addresses([one, two]), [.moved], 2), (.addresses([two, one]), [], 2),
                 (.noAnswer, [.lost], 2), (.none, [], 2), (.addresses([two]), [.moved], 1),
             ]
             for (finding, kinds, count) in steps {
-                #expect(book.take([server: finding]).map(\.kind) == kinds)
-                #expect((book.addresses[server] ?? []).count == count)
+                #expect(registry.take([server: finding]).map(\.kind) == kinds)
+                #expect((registry.addresses[server] ?? []).count == count)
             }
-            #expect(book.problems(configuration).isEmpty)
+            #expect(registry.problems(configuration).isEmpty)
             // A reload knows what was known before it.
-            let next = ServerBook(configuration, Resolver { _, _ in [] }, knowing: book.addresses)
+            let next = ServerRegistry(
+                configuration,
+                Resolver { _, _ in [] },
+                knowing: registry.addresses
+            )
             #expect(next.unknown(configuration) == [])
         }
 

@@ -14,7 +14,7 @@ extension Scenarios {
             return try client.readFinalResponse()
         }
 
-        private static func wish(
+        private static func change(
             _ gateway: TestGateway,
             _ word: String,
             _ server: String
@@ -37,7 +37,7 @@ extension Scenarios {
             let waiting = try gateway.connect()
             try waiting.send(Self.get.replacing("GET /", with: "GET /slow"))
             #expect(origins[0].wait { $0.first?.heads.count == 1 })
-            #expect(try Self.wish(gateway, "drain", origins[0].address).status == 200)
+            #expect(try Self.change(gateway, "drain", origins[0].address).status == 200)
             for _ in 0..<4 { #expect(try gateway.ask(Self.get).status == 200) }
             #expect(origins[1].requests.count == 4)
             let lines = try Self.ask(gateway, "origins").text
@@ -45,7 +45,7 @@ extension Scenarios {
             #expect(lines.contains("\(origins[1].address)\tup\tweight 1\t0 active\t4 served\t"))
             gate.open()
             #expect(try waiting.readResponse().status == 200)
-            #expect(try Self.wish(gateway, "undrain", origins[0].address).status == 200)
+            #expect(try Self.change(gateway, "undrain", origins[0].address).status == 200)
             for _ in 0..<4 { #expect(try gateway.ask(Self.get).status == 200) }
             #expect(origins[0].requests.count == 3)
             let metrics = try Self.ask(gateway, "metrics").text
@@ -57,7 +57,7 @@ extension Scenarios {
                 let seconds = sample?.split(separator: " ").last.flatMap { Double($0) }
                 #expect((0.000_001..<120).contains(seconds ?? 0), "\(sample ?? "no sample")")
             }
-            let unknown = try Self.wish(gateway, "drain", "nobody:80")
+            let unknown = try Self.change(gateway, "drain", "nobody:80")
             #expect(unknown.status == 404)
             #expect(unknown.text.contains("no-such-server"))
         }
@@ -71,12 +71,12 @@ extension Scenarios {
             )
             defer { gateway.stop() }
             #expect(try Self.ask(gateway, "readyz").text == "ready\n")
-            #expect(try Self.wish(gateway, "drain", servers[0].address).status == 200)
+            #expect(try Self.change(gateway, "drain", servers[0].address).status == 200)
             let one = try Self.ask(gateway, "readyz")
             #expect(one.status == 200)
             #expect(one.text == "ready\nno server can serve: shop\n")
             #expect(try gateway.ask(Self.get).status == 503)
-            #expect(try Self.wish(gateway, "drain", servers[1].address).status == 200)
+            #expect(try Self.change(gateway, "drain", servers[1].address).status == 200)
             let none = try Self.ask(gateway, "readyz")
             #expect(none.status == 503)
             #expect(none.text.contains(#""reasons":["origins-down"]"#))

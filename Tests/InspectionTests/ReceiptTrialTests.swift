@@ -111,8 +111,8 @@ extension ReceiptTrial.Options: TrialOptions {
     func `the receipt inside an attestation is judged like any other`(
         _ vector: AttestationVector
     ) throws {
-        let portrait = ObjectPortrait.attestation(try octets(vector.attestationB64))
-        let inside = portrait.json["receipt_base64"]
+        let description = ObjectDescription.attestation(try octets(vector.attestationB64))
+        let inside = description.json["receipt_base64"]
         guard case .string(let text)? = inside, let object = Base64.decode(text) else {
             Issue.record("no receipt")
             return

@@ -11,11 +11,11 @@ import Testing
 @Suite struct SuccessorTests {
     /// The way between both, in one process.
     private final class Line: Successor {
-        let desk: DecisionDesk
+        let service: SuccessorService
         private let isCut = Mutex(false)
         private let queue = DispatchQueue(label: "line")
 
-        init(_ desk: DecisionDesk) { self.desk = desk }
+        init(_ service: SuccessorService) { self.service = service }
 
         func cut() { isCut.withLock { $0 = true } }
 
@@ -32,7 +32,7 @@ import Testing
 
         func ask(_ question: [UInt8], _ answered: @escaping @Sendable ([UInt8]?) -> Void) {
             guard !isCut.withLock({ $0 }) else { return answered(nil) }
-            queue.async { self.desk.answer(question) { answered($0) } }
+            queue.async { self.service.answer(question) { answered($0) } }
         }
     }
 
@@ -71,7 +71,7 @@ import Testing
             _ = try before.stopWriting()
             issuerAfter = try ChallengeIssuer(capacity: 1_024, goingOnFrom: issuer.state)
             after = try KeyTable(journal: journal)
-            line = Line(DecisionDesk(after, issuerAfter))
+            line = Line(SuccessorService(after, issuerAfter))
             before.committer.register(log)
             before.handOver(to: line)
             issuer.handOver(to: line)
@@ -241,7 +241,7 @@ import Testing
             var question = (0..<length % 90).map { _ in UInt8.random(in: 0...255, using: &random) }
             if !question.isEmpty { question[0] = UInt8(length % 40) }
             let box = Box<[UInt8]>()
-            bench.line.desk.answer(question) { box.set($0) }
+            bench.line.service.answer(question) { box.set($0) }
         }
         #expect(try bench.decision(bench.use(key.keyID, 1, at: bench.before)) == .admitted)
     }
@@ -253,7 +253,7 @@ import Testing
         let log = Log()
         before.committer.register(log)
         _ = try before.stopWriting()
-        before.handOver(to: Line(DecisionDesk(after, issuer)))
+        before.handOver(to: Line(SuccessorService(after, issuer)))
         func enrol(_ seed: UInt8, _ challenge: ChallengeSerial) -> EnrolOutcome? {
             let done = DispatchSemaphore(value: 0)
             let box = Box<EnrolOutcome>()

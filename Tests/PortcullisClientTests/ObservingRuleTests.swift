@@ -80,7 +80,7 @@ import Testing
             usesSessions: false,
             patience: Patience(PortcullisLimits(), timeout: 60)
         )
-        let asks = RouteBook.Knowledge.asks(SigningRequirement())
+        let asks = RouteTable.Knowledge.asks(SigningRequirement())
         _ = machine.began(asks, isOwnOrigin: true, observes: true)
         #expect(!machine.waitsForKey)
         let refusal = GatewayRefusal(reason: "assertion-missing", next: .signAgain)

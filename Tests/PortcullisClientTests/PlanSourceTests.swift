@@ -103,7 +103,7 @@ import Testing
         let source = PlanSource(
             configuration,
             calls,
-            RouteBook(configuration),
+            RouteTable(configuration),
             EventHub(nil)
         )
         #expect((source != nil) == isFetched)

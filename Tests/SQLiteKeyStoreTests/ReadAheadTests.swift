@@ -58,10 +58,10 @@ import Testing
     private func successor(of table: KeyTable, _ ahead: SQLiteKeyReader, _ keys: KeysAhead) throws
         -> KeyTable
     {
-        let loan = try #require(try table.stopWriting())
+        let lease = try #require(try table.stopWriting())
         let journal = try SQLiteKeyJournal(
             path: folder.database,
-            loan: StoreLoan(lock: dup(loan.lock), calls: dup(loan.calls)),
+            lease: StoreLease(lock: dup(lease.lock), calls: dup(lease.calls)),
             ahead: ahead
         )
         defer { table.leaveStore() }

@@ -24,7 +24,7 @@ import Testing
 
     private func due(_ journal: SQLiteKeyJournal, at now: Int64) throws -> [DueReceipt] {
         var found: [DueReceipt] = []
-        try journal.receiptShelf()?.forEachDue(at: now) { found.append($0) }
+        try journal.receiptStore()?.forEachDue(at: now) { found.append($0) }
         return found.sorted { $0.row < $1.row }
     }
 
@@ -48,11 +48,11 @@ import Testing
         try old.close()
         journal = try open()
         #expect(try due(journal, at: 0).map(\.row) == [rows[0].row, rows[2].row])
-        let kept = try #require(try journal.receiptShelf()?.receipt(ofRow: rows[0].row))
+        let kept = try #require(try journal.receiptStore()?.receipt(ofRow: rows[0].row))
         #expect(kept.receipt == [1, 2, 3])
         #expect(kept.state == ReceiptState())
         #expect(kept.keyID == keys[0].keyID)
-        #expect(try journal.receiptShelf()?.receipt(ofRow: rows[1].row) == nil)
+        #expect(try journal.receiptStore()?.receipt(ofRow: rows[1].row) == nil)
         journal.close()
         let stored = try KeyAdministration(path: folder.database).record(keys[0].keyID)
         #expect(stored == keys[0])
@@ -62,11 +62,11 @@ import Testing
         throws
     {
         let journal = try open()
-        let shelf = try #require(try journal.receiptShelf())
-        try shelf.forEachDue(at: 0) { _ in }
+        let receipts = try #require(try journal.receiptStore())
+        try receipts.forEachDue(at: 0) { _ in }
         journal.close()
         for ask in [
-            { try shelf.forEachDue(at: 0) { _ in } }, { _ = try shelf.census(at: 0) },
+            { try receipts.forEachDue(at: 0) { _ in } }, { _ = try receipts.census(at: 0) },
             { _ = try journal.load(apps: AppNumbers()) { _ in } },
             { _ = try journal.commit(JournalBatch(enrolments: [Self.key(1)])) },
         ] as [() throws -> Void] {
@@ -94,8 +94,8 @@ import Testing
         #expect(try due(journal, at: 500).map(\.row) == [rows[0], rows[1]])
         // It is in the log of counters, and not yet in the row of the key.
         #expect(try due(journal, at: 500).map(\.lastUsedAt) == [321, nil])
-        #expect(try journal.receiptShelf()?.receipt(ofRow: rows[3]) == nil)
-        let census = try #require(try journal.receiptShelf()?.census(at: 500))
+        #expect(try journal.receiptStore()?.receipt(ofRow: rows[3]) == nil)
+        let census = try #require(try journal.receiptStore()?.census(at: 500))
         #expect(census.receipts == 3)
         #expect(census.due == 2)
         #expect(census.untried == 3)
@@ -123,7 +123,7 @@ import Testing
         #expect(try commands.askRenewal(of: stranger, now: 1_000) == .unknown)
         #expect(try due(journal, at: 1_000).map(\.isAsked) == [true, true])
         var asked: Set<Int64> = []
-        try journal.receiptShelf()?.forEachAsked { asked.insert($0.row) }
+        try journal.receiptStore()?.forEachAsked { asked.insert($0.row) }
         #expect(asked == [1, 2])
         #expect(try commands.receiptCensus(at: 1_000).due == 2)
     }

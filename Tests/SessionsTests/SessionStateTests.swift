@@ -134,10 +134,10 @@ import Testing
         // Found before the hand-over: its content comes after it.
         let held = try #require(opening.session(opened))
         #expect(held.use(number(1)))
-        let heir = Next(try next(opening.table))
-        opening.table.handOver(to: heir)
+        let succession = Next(try next(opening.table))
+        opening.table.handOver(to: succession)
         let found = try #require(opening.session(opened))
-        let own = try #require(session(heir.table, opened))
+        let own = try #require(session(succession.table, opened))
         #expect(found.keyID == key.keyID)
         let line = Array("x".utf8)
         #expect(found.signature(of: line.span) == own.signature(of: line.span))
@@ -151,8 +151,10 @@ import Testing
         }
         // Opened here, and good there.
         let fresh = try opening.open(key)
-        let there = try #require(session(heir.table, fresh))
-        #expect(fresh.secret == (SessionID(text: fresh.id.span)?.secret(under: heir.table.key)))
+        let there = try #require(session(succession.table, fresh))
+        #expect(
+            fresh.secret == (SessionID(text: fresh.id.span)?.secret(under: succession.table.key))
+        )
         #expect(there.keyID == key.keyID)
         guard case .expired = opening.table.find(opened.id.span, now: 1_600) else {
             Issue.record("not expired")
@@ -164,9 +166,9 @@ import Testing
         let opening = Opening()
         let opened = try opening.open(Opening.makeKey())
         let held = try #require(opening.session(opened))
-        let heir = Next(try next(opening.table))
-        opening.table.handOver(to: heir)
-        heir.isThere.store(false, ordering: .relaxed)
+        let succession = Next(try next(opening.table))
+        opening.table.handOver(to: succession)
+        succession.isThere.store(false, ordering: .relaxed)
         #expect(!held.admits(number(1)))
         #expect(!held.use(number(1)))
         #expect(opening.session(opened) == nil)
@@ -174,9 +176,9 @@ import Testing
         let dead = try opening.open(Opening.makeKey())
         #expect(dead.id != opened.id)
         #expect(opening.session(dead) == nil)
-        heir.isThere.store(true, ordering: .relaxed)
-        #expect(session(heir.table, dead) == nil)
-        #expect(session(heir.table, opened)?.use(number(1)) == true)
+        succession.isThere.store(true, ordering: .relaxed)
+        #expect(session(succession.table, dead) == nil)
+        #expect(session(succession.table, opened)?.use(number(1)) == true)
     }
 
     @Test func `a state that is cut or changed is refused or harmless, and never crashes`() throws {

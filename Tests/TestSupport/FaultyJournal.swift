@@ -111,8 +111,8 @@ package final class FaultyJournal: KeyJournal {
         return try inner.changes(since: revision, into: body)
     }
 
-    package func receiptShelf() throws(JournalError) -> (any ReceiptShelf)? {
-        try inner.receiptShelf()
+    package func receiptStore() throws(JournalError) -> (any ReceiptStore)? {
+        try inner.receiptStore()
     }
 
     package func close() { inner.close() }

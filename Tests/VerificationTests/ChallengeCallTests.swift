@@ -10,10 +10,14 @@ import Verification
         return (texts, lifetime)
     }
 
-    private func purpose(_ text: String, _ desk: Desk) -> ChallengePurpose? {
+    private func purpose(_ text: String, _ fixture: EnrolmentFixture) -> ChallengePurpose? {
         let octets = Array(text.utf8)
         return ChallengePurpose.allCases.first { purpose in
-            let found = desk.issuer.examine(octets.span, purpose: purpose, now: desk.now.seconds)
+            let found = fixture.issuer.examine(
+                octets.span,
+                purpose: purpose,
+                now: fixture.now.seconds
+            )
             if case .valid = found { return true }
             return false
         }
@@ -31,11 +35,11 @@ import Verification
         count: Int,
         lifetime: Int64
     ) throws {
-        let desk = try Desk()
-        let found = try read(desk.challenges(document))
+        let fixture = try EnrolmentFixture()
+        let found = try read(fixture.challenges(document))
         #expect(Set(found.texts).count == count)
         #expect(found.lifetime == lifetime)
-        #expect(found.texts.allSatisfy { self.purpose($0, desk) == purpose })
+        #expect(found.texts.allSatisfy { self.purpose($0, fixture) == purpose })
     }
 
     @Test(arguments: [
@@ -45,7 +49,7 @@ import Verification
         #"{"count":99999999999999999999}"#, #"{"count":2,"count":2}"#, #"{"count":2}}"#,
     ])
     func `what can't be read is refused as malformed`(document: String) throws {
-        guard case .refuse(let refused) = try Desk().challenges(document) else {
+        guard case .refuse(let refused) = try EnrolmentFixture().challenges(document) else {
             Issue.record("answered")
             return
         }

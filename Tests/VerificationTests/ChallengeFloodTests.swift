@@ -19,25 +19,26 @@ import Verification
     private let table = AddressTable(capacity: 65_536, key: (1, 2))
 
     /// Asks as the address may: eight challenges in one call, which is charged for them.
-    private func ask(_ desk: Desk, _ entry: AddressEntry, _ document: String) -> Int {
-        guard entry.takeCall(Self.rate, now: desk.tick) == nil else { return 0 }
-        guard case .challenges(_, let texts, _) = desk.challenges(document) else { return 0 }
-        entry.oweCalls(texts.count - 1, Self.rate, now: desk.tick)
+    private func ask(_ fixture: EnrolmentFixture, _ entry: AddressEntry, _ document: String) -> Int
+    {
+        guard entry.takeCall(Self.rate, now: fixture.tick) == nil else { return 0 }
+        guard case .challenges(_, let texts, _) = fixture.challenges(document) else { return 0 }
+        entry.oweCalls(texts.count - 1, Self.rate, now: fixture.tick)
         return texts.count
     }
 
     /// Asks for a challenge of the purpose and spends it, as who has signed with it does.
-    private func serve(_ desk: Desk, _ purpose: ChallengePurpose) -> Bool {
-        let text = desk.issuer.issue(purpose, now: desk.now.seconds)
-        let found = desk.issuer.examine(text.span, purpose: purpose, now: desk.now.seconds)
+    private func serve(_ fixture: EnrolmentFixture, _ purpose: ChallengePurpose) -> Bool {
+        let text = fixture.issuer.issue(purpose, now: fixture.now.seconds)
+        let found = fixture.issuer.examine(text.span, purpose: purpose, now: fixture.now.seconds)
         guard case .valid(let serial) = found else { return false }
-        return desk.issuer.spend(serial) == .spent
+        return fixture.issuer.spend(serial) == .spent
     }
 
     @Test func `a thousand addresses at their limits for an hour leave honest clients served`()
         async throws
     {
-        var desk = try Desk(capacity: Self.capacity)
+        var fixture = try EnrolmentFixture(capacity: Self.capacity)
         let entries = try (0..<Self.addresses).map { number in
             guard case .held(let entry) = table.hold(.v4(UInt32(number)), now: 1, max: nil) else {
                 throw Trial.Absent()
@@ -49,22 +50,22 @@ import Verification
         var unserved = 0
         for second in 0..<3_600 {
             for (number, entry) in entries.enumerated() where number % 8 == second % 8 {
-                issued += ask(desk, entry, documents[number / 8 % 2])
+                issued += ask(fixture, entry, documents[number / 8 % 2])
             }
-            if !serve(desk, .assertion) { unserved += 1 }
-            if second.isMultiple(of: 10), !serve(desk, .enrolment) { unserved += 1 }
-            desk.now = desk.now.advanced(bySeconds: 1)
-            desk.tick += Self.second
+            if !serve(fixture, .assertion) { unserved += 1 }
+            if second.isMultiple(of: 10), !serve(fixture, .enrolment) { unserved += 1 }
+            fixture.now = fixture.now.advanced(bySeconds: 1)
+            fixture.tick += Self.second
         }
         // What the limit allows: a challenge in three seconds each, and the first call's eight.
         #expect(issued > 1_100_000)
         #expect(issued <= Self.addresses * (3_600 / 3 + 8))
         #expect(unserved == 0)
-        #expect(desk.issuer.spentBytes <= ChallengeIssuer.spentBytesMax(capacity: Self.capacity))
+        #expect(fixture.issuer.spentBytes <= ChallengeIssuer.spentBytesMax(capacity: Self.capacity))
 
         // The whole way, at the end of the hour.
         let key = Trial.device().makeKey()
-        let answer = await desk.enrol(desk.document(key, challenge: try desk.challenge()))
+        let answer = await fixture.enrol(fixture.document(key, challenge: try fixture.challenge()))
         #expect(answer.status == 201)
     }
 

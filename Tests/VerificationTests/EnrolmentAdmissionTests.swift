@@ -202,35 +202,35 @@ import Verification
     @Test func `the endpoint admits, throttles, and counts each`() throws {
         var settings = EnrolmentAdmission.Settings()
         (settings.perSecond, settings.burst) = (1, 3)
-        let desk = try Desk(admission: settings)
+        let fixture = try EnrolmentFixture(admission: settings)
         guard
-            case .challenges(.enrolment, let texts, _) = desk.challenges(
+            case .challenges(.enrolment, let texts, _) = fixture.challenges(
                 #"{"purpose":"enrolment","count":8}"#
             )
         else { throw Trial.Absent() }
         // Fewer than were asked for, and at least one.
         #expect(texts.count == 3)
-        guard case .refuse(let refused) = desk.challenges(#"{"purpose":"enrolment"}"#) else {
+        guard case .refuse(let refused) = fixture.challenges(#"{"purpose":"enrolment"}"#) else {
             throw Trial.Absent()
         }
         #expect(refused.refusal == .enrolmentThrottled)
         #expect(refused.waitSeconds >= 1)
         // Assertion challenges have no such rate.
         for _ in 0..<50 {
-            guard case .challenges = desk.challenges("") else { throw Trial.Absent() }
+            guard case .challenges = fixture.challenges("") else { throw Trial.Absent() }
         }
     }
 
     @Test func `the endpoint reads the key id that the ramp looks at`() throws {
         var settings = EnrolmentAdmission.Settings()
         settings.ramp = .fixed(try #require(Share(percent: "50%")))
-        let desk = try Desk(admission: settings)
+        let fixture = try EnrolmentFixture(admission: settings)
         let rollout = Rollout(settings.ramp, salt: "enrolment")
         for number in 0..<20 {
             let keyID = try keyID(number)
             let document = #"{"purpose":"enrolment","key_id":"\#(keyID.base64)"}"#
-            let isWithin = rollout.enforces(keyID.digest.bytes.span, at: desk.now)
-            switch desk.challenges(document) {
+            let isWithin = rollout.enforces(keyID.digest.bytes.span, at: fixture.now)
+            switch fixture.challenges(document) {
             case .challenges: #expect(isWithin)
             case .refuse(let refused):
                 #expect(refused.refusal == .enrolmentNotYet)

@@ -13,128 +13,136 @@ import Verification
     // MARK: Keys
 
     @Test func `base64url is read in key id, attestation and context`() async throws {
-        let desk = try Desk()
+        let fixture = try EnrolmentFixture()
         let key = Trial.device().makeKey()
-        let challenge = try desk.challenge()
+        let challenge = try fixture.challenge()
         let context = [UInt8](0..<64) + [0xFF, 0xFE]
-        let standard = desk.document(key, challenge: challenge, context: context)
+        let standard = fixture.document(key, challenge: challenge, context: context)
         #expect(standard.contains("=") && standard.contains("+"))
-        let answer = await desk.enrol(
+        let answer = await fixture.enrol(
             standard.replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: "")
         )
         #expect(answer.status == 201)
         #expect(answer.body == #"{"key_id":"\#(key.keyID.base64)"}"# + "\n")
-        #expect(desk.journal.record(key.keyID)?.context == context)
+        #expect(fixture.journal.record(key.keyID)?.context == context)
     }
 
     @Test func `a key is enrolled, and enrolled again without harm to its counter`() async throws {
-        let desk = try Desk()
+        let fixture = try EnrolmentFixture()
         let key = Trial.device().makeKey()
-        let first = await desk.enrol(desk.document(key, challenge: try desk.challenge()))
+        let first = await fixture.enrol(fixture.document(key, challenge: try fixture.challenge()))
         #expect(first.status == 201)
         #expect(first.body == #"{"key_id":"\#(key.keyID.base64)"}"# + "\n")
-        let used = desk.keys.consume(
+        let used = fixture.keys.consume(
             key.keyID,
             counter: SignCounter(rawValue: 41),
             rule: .strict,
             challenge: nil,
-            issuer: desk.issuer,
+            issuer: fixture.issuer,
             now: 1
         )
         guard case .pending = used else {
             Issue.record("\(used)")
             return
         }
-        let again = await desk.enrol(desk.document(key, challenge: try desk.challenge()))
+        let again = await fixture.enrol(fixture.document(key, challenge: try fixture.challenge()))
         #expect(again.status == 200)
         #expect(again.body == first.body)
-        guard case .known(let stored) = desk.keys.find(key.keyID) else {
+        guard case .known(let stored) = fixture.keys.find(key.keyID) else {
             Issue.record("not known")
             return
         }
         #expect(stored.counter == SignCounter(rawValue: 41))
         #expect(stored.environment == .test)
-        let record = try #require(desk.journal.record(key.keyID))
+        let record = try #require(fixture.journal.record(key.keyID))
         #expect(record.receipt != nil)
         #expect(record.appID == Trial.appID)
-        #expect(record.enrolledAt == desk.now.seconds)
+        #expect(record.enrolledAt == fixture.now.seconds)
     }
 
     @Test(arguments: AttestationDamage.allCases)
     func `a damaged attestation is refused for its damage, stored nowhere, and costs no challenge`(
         damage: AttestationDamage
     ) async throws {
-        let desk = try Desk([Desk.testPolicy { $0.platform = .ios }])
+        let fixture = try EnrolmentFixture([EnrolmentFixture.testPolicy { $0.platform = .ios }])
         let device = Trial.device(
             shape: .iOS27(category: .appStore, bundleVersion: "100")
         )
         let key = device.makeKey()
-        let challenge = try desk.challenge()
-        let answer = await desk.enrol(desk.document(key, challenge: challenge, damage: damage))
+        let challenge = try fixture.challenge()
+        let answer = await fixture.enrol(
+            fixture.document(key, challenge: challenge, damage: damage)
+        )
         // A test app takes both of Apple's environments, and only macOS has the list checked.
         switch damage {
         case .otherEnvironment: #expect(answer.status == 201)
         case .accessControl: #expect([201, 403].contains(answer.status))
         default:
             #expect(answer.reason == damage.refusal.rawValue)
-            #expect(desk.journal.record(key.keyID) == nil)
-            let good = await desk.enrol(desk.document(key, challenge: challenge))
+            #expect(fixture.journal.record(key.keyID) == nil)
+            let good = await fixture.enrol(fixture.document(key, challenge: challenge))
             #expect(good.status == 201)
         }
     }
 
     @Test func `an app that hashes nothing hands over the challenge itself`() async throws {
-        let desk = try Desk([Desk.testPolicy { $0.clientDataHash = .raw }])
+        let fixture = try EnrolmentFixture([
+            EnrolmentFixture.testPolicy { $0.clientDataHash = .raw }
+        ])
         let key = Trial.device().makeKey()
-        let challenge = try desk.challenge()
-        let hashed = await desk.enrol(desk.document(key, challenge: challenge))
+        let challenge = try fixture.challenge()
+        let hashed = await fixture.enrol(fixture.document(key, challenge: challenge))
         #expect(hashed.reason == "nonce-mismatch")
-        let raw = await desk.enrol(desk.document(key, challenge: challenge, hashing: .raw))
+        let raw = await fixture.enrol(fixture.document(key, challenge: challenge, hashing: .raw))
         #expect(raw.status == 201)
     }
 
     @Test func `an attestation for another challenge is refused`() async throws {
-        let desk = try Desk()
+        let fixture = try EnrolmentFixture()
         let key = Trial.device().makeKey()
-        let other = desk.document(key, challenge: try desk.challenge())
-        let challenge = try desk.challenge()
-        let mine = desk.document(key, challenge: challenge)
+        let other = fixture.document(key, challenge: try fixture.challenge())
+        let challenge = try fixture.challenge()
+        let mine = fixture.document(key, challenge: challenge)
         // The object of one, the challenge of the other.
         let members = other.split(separator: #","challenge""#)
         let ends = mine.split(separator: #","challenge""#)
         let mixed = String(members[0]) + #","challenge""# + String(ends[1])
-        #expect(await desk.enrol(mixed).reason == "nonce-mismatch")
+        #expect(await fixture.enrol(mixed).reason == "nonce-mismatch")
     }
 
     @Test func `another key id than the attested one is refused`() async throws {
-        let desk = try Desk()
+        let fixture = try EnrolmentFixture()
         let key = Trial.device().makeKey()
         let other = Trial.device().makeKey()
-        let document = desk.document(key, challenge: try desk.challenge())
+        let document = fixture.document(key, challenge: try fixture.challenge())
             .replacing(key.keyID.base64, with: other.keyID.base64)
-        #expect(await desk.enrol(document).reason == "key-id-mismatch")
+        #expect(await fixture.enrol(document).reason == "key-id-mismatch")
     }
 
     @Test func `an app that is not configured is refused`() async throws {
-        let desk = try Desk()
+        let fixture = try EnrolmentFixture()
         let key = Trial.device(appID: Trial.otherAppID).makeKey()
-        let answer = await desk.enrol(desk.document(key, challenge: try desk.challenge()))
+        let answer = await fixture.enrol(fixture.document(key, challenge: try fixture.challenge()))
         #expect(answer.status == 403)
         #expect(answer.reason == "app-mismatch")
     }
 
     @Test func `an authority is trusted for the app that names it and no other`() async throws {
-        let desk = try Desk([Desk.testPolicy(), Trial.policy(Trial.otherAppID)])
+        let fixture = try EnrolmentFixture([
+            EnrolmentFixture.testPolicy(), Trial.policy(Trial.otherAppID),
+        ])
         let key = Trial.device(appID: Trial.otherAppID).makeKey()
-        let answer = await desk.enrol(desk.document(key, challenge: try desk.challenge()))
+        let answer = await fixture.enrol(fixture.document(key, challenge: try fixture.challenge()))
         #expect(answer.reason == "certificate-untrusted")
     }
 
     @Test func `the build must be one that the app admits`() async throws {
-        let desk = try Desk([Desk.testPolicy { $0.builds = .appStore100 }])
-        func answer(_ shape: DeviceShape) async throws -> Desk.Answer {
+        let fixture = try EnrolmentFixture([
+            EnrolmentFixture.testPolicy { $0.builds = .appStore100 }
+        ])
+        func answer(_ shape: DeviceShape) async throws -> EnrolmentFixture.Answer {
             let key = Trial.device(shape: shape).makeKey()
-            return await desk.enrol(desk.document(key, challenge: try desk.challenge()))
+            return await fixture.enrol(fixture.document(key, challenge: try fixture.challenge()))
         }
         let store = try await answer(.iOS27(category: .appStore, bundleVersion: "100"))
         #expect(store.status == 201)
@@ -150,7 +158,7 @@ import Verification
     func `iPhones and Macs enrol for one app, and a Mac out of full security does not`(
         platform: AppPolicy.Platform
     ) async throws {
-        let desk = try Desk([Desk.testPolicy { $0.platform = platform }])
+        let fixture = try EnrolmentFixture([EnrolmentFixture.testPolicy { $0.platform = platform }])
         let mac = DeviceShape.macOS27(category: .appStore, bundleVersion: nil)
         let shapes: [DeviceShape] = [
             .iOS14, .beforeTwentySeven, .iOS26, mac,
@@ -158,84 +166,89 @@ import Verification
         ]
         for shape in shapes {
             let key = Trial.device(shape: shape).makeKey()
-            let answer = await desk.enrol(desk.document(key, challenge: try desk.challenge()))
+            let answer = await fixture.enrol(
+                fixture.document(key, challenge: try fixture.challenge())
+            )
             #expect(answer.status == 201, "\(shape): \(answer.reason)")
         }
         let key = Trial.device(shape: mac).makeKey()
-        let document = desk.document(
+        let document = fixture.document(
             key,
-            challenge: try desk.challenge(),
+            challenge: try fixture.challenge(),
             damage: .accessControl
         )
-        #expect(await desk.enrol(document).reason == "access-control-mismatch")
+        #expect(await fixture.enrol(document).reason == "access-control-mismatch")
     }
 
     @Test func `a revoked key does not come back by enrolling again`() async throws {
-        let desk = try Desk()
+        let fixture = try EnrolmentFixture()
         let key = Trial.device().makeKey()
-        #expect(await desk.enrol(desk.document(key, challenge: try desk.challenge())).status == 201)
-        #expect(desk.journal.revoke(key.keyID, at: 5))
-        let again = await desk.enrol(desk.document(key, challenge: try desk.challenge()))
+        #expect(
+            await fixture.enrol(fixture.document(key, challenge: try fixture.challenge())).status
+                == 201
+        )
+        #expect(fixture.journal.revoke(key.keyID, at: 5))
+        let again = await fixture.enrol(fixture.document(key, challenge: try fixture.challenge()))
         #expect(again.status == 403)
         #expect(again.reason == "key-revoked")
     }
 
     @Test func `a store that fails is not the client's fault`() async throws {
-        let desk = try Desk()
+        let fixture = try EnrolmentFixture()
         let key = Trial.device().makeKey()
-        let document = desk.document(key, challenge: try desk.challenge())
+        let document = fixture.document(key, challenge: try fixture.challenge())
         let bytes = Array(document.utf8)
         guard
-            case .store(_, let serial) = desk.enrolment.enrol(
+            case .store(_, let serial) = fixture.enrolment.enrol(
                 bytes.span,
-                now: desk.now,
-                at: desk.tick
+                now: fixture.now,
+                at: fixture.tick
             )
         else { throw Trial.Absent() }
-        let answer = await desk.answer(desk.enrolment.stored(.failed, spending: serial))
+        let answer = await fixture.answer(fixture.enrolment.stored(.failed, spending: serial))
         #expect(answer.status == 503)
         #expect(answer.reason == "store-unavailable")
         #expect(answer.fields["Retry-After"] != nil)
         // Apple attests a key once: the same attestation is good again.
-        #expect(await desk.enrol(document).status == 201)
+        #expect(await fixture.enrol(document).status == 201)
     }
 
     // MARK: Context
 
     @Test func `a context is bound by the attestation and kept with the key`() async throws {
-        let desk = try Desk()
+        let fixture = try EnrolmentFixture()
         let key = Trial.device().makeKey()
-        let challenge = try desk.challenge()
-        let document = desk.document(key, challenge: challenge, context: Array("anna".utf8))
+        let challenge = try fixture.challenge()
+        let document = fixture.document(key, challenge: challenge, context: Array("anna".utf8))
         let forged = document.replacing("YW5uYQ==", with: "YmVydA==")
-        #expect(await desk.enrol(forged).reason == "nonce-mismatch")
+        #expect(await fixture.enrol(forged).reason == "nonce-mismatch")
         let bare = document.replacing(#","context":"YW5uYQ==""#, with: "")
-        #expect(await desk.enrol(bare).reason == "nonce-mismatch")
-        #expect(await desk.enrol(document).status == 201)
-        #expect(desk.journal.record(key.keyID)?.context == Array("anna".utf8))
+        #expect(await fixture.enrol(bare).reason == "nonce-mismatch")
+        #expect(await fixture.enrol(document).status == 201)
+        #expect(fixture.journal.record(key.keyID)?.context == Array("anna".utf8))
         // Nor can one be added to an attestation that has none.
         let other = Trial.device().makeKey()
-        let plain = desk.document(other, challenge: try desk.challenge())
+        let plain = fixture.document(other, challenge: try fixture.challenge())
         let added = plain.dropLast() + #","context":"YW5uYQ=="}"#
-        #expect(await desk.enrol(String(added)).reason == "nonce-mismatch")
+        #expect(await fixture.enrol(String(added)).reason == "nonce-mismatch")
     }
 
     @Test(arguments: ["\"\"", "7", "null", "\"%\"", "\"\(String(repeating: "A", count: 344))\""])
     func `a context that is no base64 of 1 to 256 bytes is malformed`(value: String) async throws {
-        let desk = try Desk()
+        let fixture = try EnrolmentFixture()
         let key = Trial.device().makeKey()
-        let document = desk.document(key, challenge: try desk.challenge())
-        let answer = await desk.enrol(document.dropLast() + #","context":\#(value)}"#)
+        let document = fixture.document(key, challenge: try fixture.challenge())
+        let answer = await fixture.enrol(document.dropLast() + #","context":\#(value)}"#)
         #expect(answer.reason == "request-malformed")
     }
 
     @Test func `the longest context of the wire is the longest of the store`() async throws {
         #expect(EnrolmentLines.contextBytesMax == KeyRecord.contextBytesMax)
-        let desk = try Desk()
+        let fixture = try EnrolmentFixture()
         let key = Trial.device().makeKey()
         let context = [UInt8](repeating: 255, count: EnrolmentLines.contextBytesMax)
-        let document = desk.document(key, challenge: try desk.challenge(), context: context)
-        #expect(await desk.enrol(document).status == 201)
+        let document = fixture.document(key, challenge: try fixture.challenge(), context: context)
+        #expect(await fixture.enrol(document).status == 201)
     }
 
     // MARK: Receipts
@@ -247,53 +260,55 @@ import Verification
         // An hour is young enough: a retry of `attestKey` brings the receipt of the first try.
         let isTaken = damage == .old
         for receipt in AppPolicy.Receipt.allCases {
-            let desk = try Desk([Desk.testPolicy { $0.receipt = receipt }])
+            let fixture = try EnrolmentFixture([
+                EnrolmentFixture.testPolicy { $0.receipt = receipt }
+            ])
             let key = Trial.device().makeKey()
-            let document = desk.document(
+            let document = fixture.document(
                 key,
-                challenge: try desk.challenge(),
+                challenge: try fixture.challenge(),
                 receiptDamage: damage
             )
-            let answer = await desk.enrol(document)
+            let answer = await fixture.enrol(document)
             if receipt == .required, !isTaken {
                 #expect(answer.status == 403)
                 #expect(answer.reason == "receipt-refused")
-                #expect(desk.journal.record(key.keyID) == nil)
+                #expect(fixture.journal.record(key.keyID) == nil)
             } else {
                 #expect(answer.status == 201)
-                let record = try #require(desk.journal.record(key.keyID))
+                let record = try #require(fixture.journal.record(key.keyID))
                 #expect((record.receipt != nil) == isTaken)
             }
         }
     }
 
     @Test func `a test authority's receipts are good for its own keys`() async throws {
-        let desk = try Desk([Desk.testPolicy { $0.receipt = .required }])
+        let fixture = try EnrolmentFixture([EnrolmentFixture.testPolicy { $0.receipt = .required }])
         let key = Trial.device().makeKey()
-        let answer = await desk.enrol(desk.document(key, challenge: try desk.challenge()))
+        let answer = await fixture.enrol(fixture.document(key, challenge: try fixture.challenge()))
         #expect(answer.status == 201)
-        #expect(desk.journal.record(key.keyID)?.receipt != nil)
+        #expect(fixture.journal.record(key.keyID)?.receipt != nil)
     }
 
     // MARK: The challenge
 
     @Test func `the challenge must be ours, for enrolment, in time and unspent`() async throws {
-        var desk = try Desk()
+        var fixture = try EnrolmentFixture()
         let key = Trial.device().makeKey()
-        let foreign = await desk.enrol(desk.document(key, challenge: "AQEA"))
+        let foreign = await fixture.enrol(fixture.document(key, challenge: "AQEA"))
         #expect(foreign.reason == "challenge-unknown")
-        let other = await desk.enrol(
-            desk.document(key, challenge: try desk.challenge(.assertion))
+        let other = await fixture.enrol(
+            fixture.document(key, challenge: try fixture.challenge(.assertion))
         )
         #expect(other.reason == "challenge-unknown")
-        let challenge = try desk.challenge()
-        #expect(await desk.enrol(desk.document(key, challenge: challenge)).status == 201)
+        let challenge = try fixture.challenge()
+        #expect(await fixture.enrol(fixture.document(key, challenge: challenge)).status == 201)
         let second = Trial.device().makeKey()
-        let spent = await desk.enrol(desk.document(second, challenge: challenge))
+        let spent = await fixture.enrol(fixture.document(second, challenge: challenge))
         #expect(spent.reason == "challenge-spent")
-        let late = try desk.challenge()
-        desk.now = desk.now.advanced(bySeconds: 3_600)
-        let expired = await desk.enrol(desk.document(second, challenge: late))
+        let late = try fixture.challenge()
+        fixture.now = fixture.now.advanced(bySeconds: 3_600)
+        let expired = await fixture.enrol(fixture.document(second, challenge: late))
         #expect(expired.reason == "challenge-expired")
         // A challenge of the answer's would be one that nobody has admitted.
         #expect(expired.fields["App-Attest-Challenge"] == nil)
@@ -302,25 +317,25 @@ import Verification
     }
 
     @Test func `a lost answer costs no second key: the same call is answered 200`() async throws {
-        var desk = try Desk()
+        var fixture = try EnrolmentFixture()
         let key = Trial.device().makeKey()
-        let document = desk.document(key, challenge: try desk.challenge())
-        #expect(await desk.enrol(document).status == 201)
-        #expect(await desk.enrol(document).status == 200)
-        desk.now = desk.now.advanced(bySeconds: 86_400)
-        #expect(await desk.enrol(document).status == 200)
-        #expect(desk.journal.revoke(key.keyID, at: 5))
-        #expect(await desk.enrol(document).reason == "key-revoked")
+        let document = fixture.document(key, challenge: try fixture.challenge())
+        #expect(await fixture.enrol(document).status == 201)
+        #expect(await fixture.enrol(document).status == 200)
+        fixture.now = fixture.now.advanced(bySeconds: 86_400)
+        #expect(await fixture.enrol(document).status == 200)
+        #expect(fixture.journal.revoke(key.keyID, at: 5))
+        #expect(await fixture.enrol(document).reason == "key-revoked")
     }
 
     @Test func `a challenge of before a restart enrols, each once in each start`() async throws {
-        let before = try Desk()
+        let before = try EnrolmentFixture()
         let keys = (0..<3).map { _ in Trial.device().makeKey() }
         let documents = try keys.map { before.document($0, challenge: try before.challenge()) }
         let signed = try before.challenge(.assertion)
         #expect(await before.enrol(documents[0]).status == 201)
         // The next start has the same serial numbers.
-        let after = try Desk(journal: before.journal, epoch: 2)
+        let after = try EnrolmentFixture(journal: before.journal, epoch: 2)
         let own = try after.challenge()
         #expect(await after.enrol(documents[0]).status == 200)
         #expect(await after.enrol(documents[1]).status == 201)
@@ -346,86 +361,89 @@ import Verification
         #"{"key_id":"","attestation":"AAAA","challenge":"AQEA"}"#,
         #"{"key_id":"AAAA","attestation":"AAAA","challenge":"AQEA"}"#,
         #"{"key_id":null,"attestation":"AAAA","challenge":"AQEA"}"#,
-        Desk.document(String(repeating: "A", count: 43) + "=", "AAAA", "AQEA") + "x",
-        Desk.document(String(repeating: "A", count: 43) + "=", "AAAA", "AQEA\u{1}"),
+        EnrolmentFixture.document(String(repeating: "A", count: 43) + "=", "AAAA", "AQEA") + "x",
+        EnrolmentFixture.document(String(repeating: "A", count: 43) + "=", "AAAA", "AQEA\u{1}"),
         #"{"key_id":"AA","key_id":"AA","attestation":"AAAA","challenge":"AQEA"}"#,
     ]
 
     @Test(arguments: malformed)
     func `a document that can't be read is refused as malformed`(text: String) async throws {
-        let answer = await (try Desk()).enrol(text)
+        let answer = await (try EnrolmentFixture()).enrol(text)
         #expect(answer.status == 400)
         #expect(answer.reason == "request-malformed")
     }
 
     @Test func `an attestation that can't be read is refused as malformed`() async throws {
-        let desk = try Desk()
+        let fixture = try EnrolmentFixture()
         let keyID = Trial.device().makeKey().keyID.base64
         for text in ["", "%%%", "AAAA", String(repeating: "A", count: 12_000)] {
-            let document = Desk.document(keyID, text, try desk.challenge())
-            let answer = await desk.enrol(document)
+            let document = EnrolmentFixture.document(keyID, text, try fixture.challenge())
+            let answer = await fixture.enrol(document)
             #expect(answer.status == 400)
             #expect(answer.reason == "attestation-malformed")
         }
     }
 
     @Test func `members that nobody asked for do no harm`() async throws {
-        let desk = try Desk()
+        let fixture = try EnrolmentFixture()
         let key = Trial.device().makeKey()
-        let document = desk.document(key, challenge: try desk.challenge())
+        let document = fixture.document(key, challenge: try fixture.challenge())
         let more = #"{"more":[{"key_id":"x"}],"#
-        #expect(await desk.enrol(more + document.dropFirst()).status == 201)
+        #expect(await fixture.enrol(more + document.dropFirst()).status == 201)
     }
 
     // MARK: Rates
 
     @Test func `who holds a challenge is let in, however many bad attestations come`() async throws
     {
-        let desk = try Desk {
+        let fixture = try EnrolmentFixture {
             $0.examinationsPerSecond = 1
             $0.examinationsBurst = 2
         }
-        let bad = Desk.document(
+        let bad = EnrolmentFixture.document(
             Trial.device().makeKey().keyID.base64,
             "AAAA",
-            try desk.challenge()
+            try fixture.challenge()
         )
         // The first try of a challenge is free; then there is a rate.
-        for _ in 0..<3 { #expect(await desk.enrol(bad).status == 400) }
-        let third = await desk.enrol(bad)
+        for _ in 0..<3 { #expect(await fixture.enrol(bad).status == 400) }
+        let third = await fixture.enrol(bad)
         #expect(third.reason == "enrolment-throttled")
         #expect(third.fields["Retry-After"] != nil)
         // Nor does it matter that a neighbour has used up the address's verifications.
         let key = Trial.device().makeKey()
-        let document = desk.document(key, challenge: try desk.challenge())
-        #expect(await desk.enrol(document, addressWait: 9_000_000_000).status == 201)
+        let document = fixture.document(key, challenge: try fixture.challenge())
+        #expect(await fixture.enrol(document, addressWait: 9_000_000_000).status == 201)
     }
 
     @Test func `a second try counts against the address`() async throws {
-        let desk = try Desk()
+        let fixture = try EnrolmentFixture()
         let key = Trial.device().makeKey()
-        let challenge = try desk.challenge()
-        let bad = desk.document(key, challenge: challenge, damage: .otherNonce)
-        #expect(await desk.enrol(bad, addressWait: 5_000_000_000).reason == "nonce-mismatch")
-        let refused = await desk.enrol(bad, addressWait: 5_000_000_000)
+        let challenge = try fixture.challenge()
+        let bad = fixture.document(key, challenge: challenge, damage: .otherNonce)
+        #expect(await fixture.enrol(bad, addressWait: 5_000_000_000).reason == "nonce-mismatch")
+        let refused = await fixture.enrol(bad, addressWait: 5_000_000_000)
         #expect(refused.status == 429)
         #expect(refused.reason == "address-throttled")
         #expect(refused.fields["Retry-After"] == "6")
         #expect(refused.body.contains(#""next":"retry-later""#))
-        #expect(await desk.enrol(desk.document(key, challenge: challenge)).status == 201)
+        #expect(await fixture.enrol(fixture.document(key, challenge: challenge)).status == 201)
     }
 
     @Test func `strangers without a challenge of ours take nothing from the rate`() async throws {
-        let desk = try Desk {
+        let fixture = try EnrolmentFixture {
             $0.examinationsPerSecond = 1
             $0.examinationsBurst = 1
         }
         let keyID = Trial.device().makeKey().keyID.base64
         for _ in 0..<50 {
-            let answer = await desk.enrol(Desk.document(keyID, "AAAA", "AQEA"))
+            let answer = await fixture.enrol(EnrolmentFixture.document(keyID, "AAAA", "AQEA"))
             #expect(answer.reason == "challenge-unknown")
         }
         let key = Trial.device().makeKey()
-        #expect(await desk.enrol(desk.document(key, challenge: try desk.challenge())).status == 201)
+        #expect(
+            await fixture.enrol(fixture.document(key, challenge: try fixture.challenge())).status
+                == 201
+        )
     }
 }

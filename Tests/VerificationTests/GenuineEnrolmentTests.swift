@@ -28,14 +28,14 @@ struct GenuineEnrolmentTests {
 
     private func action(
         _ vector: AttestationVector,
-        _ desk: Desk,
+        _ fixture: EnrolmentFixture,
         object: [UInt8]? = nil,
         keyID: String? = nil,
         hash: [UInt8]? = nil,
         at now: UnixTime? = nil
     ) throws -> Result<KeyRecord, EnrolmentRefusal> {
         let given = try octets(vector.clientDataHashB64)
-        return desk.enrolment.examine(
+        return fixture.enrolment.examine(
             try object ?? octets(vector.attestationB64),
             try #require(KeyID(base64: keyID ?? vector.keyId)),
             now: try now ?? moment(vector.verifyAt),
@@ -55,52 +55,52 @@ struct GenuineEnrolmentTests {
     func `a genuine key is enrolled at its time, and again without harm`(
         vector: AttestationVector
     ) async throws {
-        let desk = try Desk([try policy(vector)])
-        #expect(await desk.answer(try action(vector, desk)).status == 201)
+        let fixture = try EnrolmentFixture([try policy(vector)])
+        #expect(await fixture.answer(try action(vector, fixture)).status == 201)
         let id = try #require(KeyID(base64: vector.keyId))
-        let record = try #require(desk.journal.record(id))
+        let record = try #require(fixture.journal.record(id))
         #expect(record.publicKey.x963 == (try octets(vector.publicKeyX963B64)))
         #expect(record.appID == vector.appId)
         #expect(record.environment.rawValue == vector.environment)
         #expect(record.counters == CounterState())
         #expect((record.receipt == nil) == (vector.id == Self.withoutReceipt))
-        #expect(await desk.answer(try action(vector, desk)).status == 200)
+        #expect(await fixture.answer(try action(vector, fixture)).status == 200)
     }
 
     @Test(arguments: genuine)
     func `where a receipt is required, a genuine key with a genuine receipt is enrolled`(
         vector: AttestationVector
     ) async throws {
-        let desk = try Desk([try policy(vector) { $0.receipt = .required }])
-        let answer = await desk.answer(try action(vector, desk))
+        let fixture = try EnrolmentFixture([try policy(vector) { $0.receipt = .required }])
+        let answer = await fixture.answer(try action(vector, fixture))
         #expect(answer.reason == (vector.id == Self.withoutReceipt ? "receipt-refused" : ""))
     }
 
     @Test(arguments: genuine)
     func `a genuine key is refused in another setting`(vector: AttestationVector) throws {
-        let desk = try Desk([try policy(vector)])
+        let fixture = try EnrolmentFixture([try policy(vector)])
         let late = try moment(vector.leafNotAfter).advanced(bySeconds: 1)
-        #expect(reason(try action(vector, desk, at: late)) == "certificate-expired")
+        #expect(reason(try action(vector, fixture, at: late)) == "certificate-expired")
         var hash = try octets(vector.clientDataHashB64)
         hash[0] ^= 1
-        #expect(reason(try action(vector, desk, hash: hash)) == "nonce-mismatch")
+        #expect(reason(try action(vector, fixture, hash: hash)) == "nonce-mismatch")
         let other = Base64.text([UInt8](repeating: 1, count: 32))
-        #expect(reason(try action(vector, desk, keyID: other)) == "key-id-mismatch")
-        let stranger = try Desk([Trial.policy(Trial.appID)])
+        #expect(reason(try action(vector, fixture, keyID: other)) == "key-id-mismatch")
+        let stranger = try EnrolmentFixture([Trial.policy(Trial.appID)])
         #expect(reason(try action(vector, stranger)) == "app-mismatch")
         let environment: AttestationEnvironment =
             vector.environment == "production" ? .development : .production
-        let elsewhere = try Desk([Trial.policy(vector.appId, [environment])])
+        let elsewhere = try EnrolmentFixture([Trial.policy(vector.appId, [environment])])
         #expect(reason(try action(vector, elsewhere)) == "environment-mismatch")
     }
 
     /// A test app trusts one more authority for its own keys; Apple's are not test keys.
     @Test(arguments: genuine)
     func `a genuine key is not let in as a test key`(vector: AttestationVector) throws {
-        let desk = try Desk([
+        let fixture = try EnrolmentFixture([
             Trial.policy(vector.appId, []) { $0.testRoots = [Trial.authority.root] }
         ])
-        #expect(reason(try action(vector, desk)) == "environment-mismatch")
+        #expect(reason(try action(vector, fixture)) == "environment-mismatch")
     }
 
     @Test(arguments: genuine)
@@ -110,29 +110,31 @@ struct GenuineEnrolmentTests {
         guard let challenge = vector.challengeB64.flatMap({ Base64.decode($0) }) else { return }
         let hashing: AppPolicy.ClientDataHash =
             vector.clientDataHashFormedAs == "raw" ? .raw : .sha256
-        let desk = try Desk([try policy(vector) { $0.clientDataHash = hashing }])
-        let action = desk.enrolment.examine(
+        let fixture = try EnrolmentFixture([try policy(vector) { $0.clientDataHash = hashing }])
+        let action = fixture.enrolment.examine(
             try octets(vector.attestationB64),
             try #require(KeyID(base64: vector.keyId)),
             now: try moment(vector.verifyAt),
             clientDataHash: { $0 == .sha256 ? SHA256.digest(of: challenge).octets : challenge }
         )
-        #expect(await desk.answer(action).status == 201)
+        #expect(await fixture.answer(action).status == 201)
     }
 }
 
 /// The same with the vectors of the repository, whose authority only a test app trusts.
 @Suite struct SoftwareEnrolmentTests {
-    private static func desk(_ vector: AttestationVector) throws -> Desk {
-        try Desk([Trial.policy(vector.appId, []) { $0.testRoots = [SharedVectors.softwareRoot] }])
+    private static func fixture(_ vector: AttestationVector) throws -> EnrolmentFixture {
+        try EnrolmentFixture([
+            Trial.policy(vector.appId, []) { $0.testRoots = [SharedVectors.softwareRoot] }
+        ])
     }
 
     private static func action(
         _ vector: AttestationVector,
-        _ desk: Desk,
+        _ fixture: EnrolmentFixture,
         hash: [UInt8]
     ) throws -> Result<KeyRecord, EnrolmentRefusal> {
-        desk.enrolment.examine(
+        fixture.enrolment.examine(
             try octets(vector.attestationB64),
             try #require(KeyID(base64: vector.keyId)),
             now: try moment(vector.verifyAt),
@@ -144,24 +146,24 @@ struct GenuineEnrolmentTests {
     func `a key of each class is enrolled as a test key, and again without harm`(
         vector: AttestationVector
     ) async throws {
-        let desk = try Self.desk(vector)
+        let fixture = try Self.fixture(vector)
         let hash = try octets(vector.clientDataHashB64)
-        #expect(await desk.answer(try Self.action(vector, desk, hash: hash)).status == 201)
+        #expect(await fixture.answer(try Self.action(vector, fixture, hash: hash)).status == 201)
         let id = try #require(KeyID(base64: vector.keyId))
-        let record = try #require(desk.journal.record(id))
+        let record = try #require(fixture.journal.record(id))
         #expect(record.publicKey.x963 == (try octets(vector.publicKeyX963B64)))
         #expect(record.appID == vector.appId)
         #expect(record.environment == .test)
         #expect((record.receipt == nil) == vector.id.hasSuffix("damaged-receipt"))
-        #expect(await desk.answer(try Self.action(vector, desk, hash: hash)).status == 200)
+        #expect(await fixture.answer(try Self.action(vector, fixture, hash: hash)).status == 200)
     }
 
     @Test(arguments: software)
     func `a key of each class is refused with another challenge`(
         vector: AttestationVector
     ) async throws {
-        let desk = try Self.desk(vector)
-        let answer = await desk.answer(try Self.action(vector, desk, hash: [1]))
+        let fixture = try Self.fixture(vector)
+        let answer = await fixture.answer(try Self.action(vector, fixture, hash: [1]))
         #expect(answer.reason == "nonce-mismatch")
     }
 
@@ -169,9 +171,11 @@ struct GenuineEnrolmentTests {
     func `where Apple's root alone is trusted, none of them is enrolled`(
         vector: AttestationVector
     ) async throws {
-        let desk = try Desk([Trial.policy(vector.appId, [.production, .development])])
+        let fixture = try EnrolmentFixture([
+            Trial.policy(vector.appId, [.production, .development])
+        ])
         let hash = try octets(vector.clientDataHashB64)
-        let answer = await desk.answer(try Self.action(vector, desk, hash: hash))
+        let answer = await fixture.answer(try Self.action(vector, fixture, hash: hash))
         #expect(answer.reason == "certificate-untrusted")
     }
 }

@@ -33,7 +33,7 @@ final class EndingJournal: KeyJournal {
         try inner.enrolmentSecret()
     }
 
-    func receiptShelf() throws(JournalError) -> (any ReceiptShelf)? { try inner.receiptShelf() }
+    func receiptStore() throws(JournalError) -> (any ReceiptStore)? { try inner.receiptStore() }
 
     func commit(_ batch: JournalBatch) throws(JournalError) -> CommitAnswer {
         Ending.pass(.beforeCommit)

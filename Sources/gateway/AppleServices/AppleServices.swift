@@ -20,5 +20,5 @@
 // the call is made once more. Nothing else is tried again here: only who asks knows whether that is
 // right.
 //
-// `Gateway/AppleDesk` performs what these decide: it owns lines, tokens, clocks and connections.
+// `Gateway/AppleClient` performs what these decide: it owns lines, tokens, clocks and connections.
 // `Gateway/ReceiptRenewer` does so for receipts.

@@ -34,7 +34,7 @@ package struct DeviceUpdates: Sendable {
         case dropped
     }
 
-    private struct Wish {
+    private struct PendingUpdate {
         let device: NamedDevice
         let change: DeviceChange
         var failures = 0
@@ -49,7 +49,7 @@ package struct DeviceUpdates: Sendable {
     }
 
     /// The first of each key is under way.
-    private var wishes: [KeyID: [Wish]] = [:]
+    private var updates: [KeyID: [PendingUpdate]] = [:]
     /// Changes that wait or are under way.
     package private(set) var pending = 0
 
@@ -61,14 +61,14 @@ package struct DeviceUpdates: Sendable {
         of device: NamedDevice,
         _ keyID: KeyID
     ) -> (Action, Outcome?) {
-        let own = wishes[keyID]?.count ?? 0
+        let own = updates[keyID]?.count ?? 0
         guard pending < Self.pendingMax, own < Self.pendingOfKeyMax else {
             return (.none, .dropped)
         }
-        let wish = Wish(device, change)
-        wishes[keyID, default: []].append(wish)
+        let update = PendingUpdate(device, change)
+        updates[keyID, default: []].append(update)
         pending += 1
-        return (own == 0 ? .ask(wish.question, device) : .none, nil)
+        return (own == 0 ? .ask(update.question, device) : .none, nil)
     }
 
     /// Apple has replied to the question of this key, or its outcome is unknown. An update
@@ -80,41 +80,41 @@ package struct DeviceUpdates: Sendable {
         to keyID: KeyID,
         random: UInt64
     ) -> (Action, Outcome?) {
-        guard var wish = wishes[keyID]?.first else { return (.none, nil) }
+        guard var update = updates[keyID]?.first else { return (.none, nil) }
         let bits: DeviceBits
-        switch (wish.question, reply) {
+        switch (update.question, reply) {
         case (.query, .bits(let found, _)): bits = found
         case (.query, .neverSet): bits = .neverSet
         case (.update(let bits), .done): return ended(keyID, .kept(bits))
-        case (_, .failed(let fault)): return failed(fault, &wish, keyID, random)
+        case (_, .failed(let fault)): return failed(fault, &update, keyID, random)
         case (.query, .done), (.update, .bits), (.update, .neverSet), (.validate, _):
-            return failed(.unreadable, &wish, keyID, random)
+            return failed(.unreadable, &update, keyID, random)
         }
-        wish.question = .update(wish.change.applied(to: bits))
-        wishes[keyID]?[0] = wish
-        return (.ask(wish.question, wish.device), nil)
+        update.question = .update(update.change.applied(to: bits))
+        updates[keyID]?[0] = update
+        return (.ask(update.question, update.device), nil)
     }
 
     /// The pause of this key is over.
     package func pauseEnded(of keyID: KeyID) -> Action {
-        guard let wish = wishes[keyID]?.first else { return .none }
-        return .ask(wish.question, wish.device)
+        guard let update = updates[keyID]?.first else { return .none }
+        return .ask(update.question, update.device)
     }
 
     private mutating func failed(
         _ fault: DeviceFault,
-        _ wish: inout Wish,
+        _ update: inout PendingUpdate,
         _ keyID: KeyID,
         _ random: UInt64
     ) -> (Action, Outcome?) {
-        wish.failures += 1
-        guard fault.mayPass, wish.failures < Self.triesMax else {
+        update.failures += 1
+        guard fault.mayPass, update.failures < Self.triesMax else {
             return ended(keyID, .failed(fault))
         }
         // Another server may have changed the other bit meanwhile.
-        if wish.change.whole == nil { wish.question = .query }
-        wishes[keyID]?[0] = wish
-        let pause = Self.backOff.pause(after: wish.failures, random: random)
+        if update.change.whole == nil { update.question = .query }
+        updates[keyID]?[0] = update
+        let pause = Self.backOff.pause(after: update.failures, random: random)
         let asked = min(fault.retryAfter ?? .zero, Self.pauseMax)
         return (.pause(max(pause, asked)), nil)
     }
@@ -122,9 +122,9 @@ package struct DeviceUpdates: Sendable {
     /// The first change of the key has ended; the next one begins.
     private mutating func ended(_ keyID: KeyID, _ outcome: Outcome) -> (Action, Outcome?) {
         pending -= 1
-        wishes[keyID]?.removeFirst()
-        guard let next = wishes[keyID]?.first else {
-            wishes[keyID] = nil
+        updates[keyID]?.removeFirst()
+        guard let next = updates[keyID]?.first else {
+            updates[keyID] = nil
             return (.none, outcome)
         }
         return (.ask(next.question, next.device), outcome)

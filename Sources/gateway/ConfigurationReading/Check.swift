@@ -34,7 +34,7 @@ package struct Check: Sendable {
 
     private static func summary(
         _ configuration: GatewayConfiguration,
-        _ orders: RolloutBook
+        _ orders: RolloutOrders
     ) -> [String] {
         var lines: [String] = []
         for listener in configuration.listeners {

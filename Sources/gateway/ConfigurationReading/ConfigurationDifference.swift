@@ -22,7 +22,7 @@ package struct ConfigurationDifference: Sendable {
     package init(
         from old: GatewayConfiguration,
         to new: GatewayConfiguration,
-        orders: RolloutBook = RolloutBook()
+        orders: RolloutOrders = RolloutOrders()
     ) {
         let before = Dictionary(
             old.fileRules.rules.map { ($0.id, $0) },

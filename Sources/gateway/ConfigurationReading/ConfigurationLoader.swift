@@ -7,7 +7,7 @@ package struct LoadedConfiguration: Sendable {
     /// Errors and warnings, by file and line.
     package let problems: [Problem]
     /// What operators have ordered about rollouts; empty until they were read.
-    package var orders = RolloutBook()
+    package var orders = RolloutOrders()
 
     /// The same with problems that were found later.
     package func adding(_ more: [Problem]) -> LoadedConfiguration {
@@ -150,7 +150,7 @@ package enum ConfigurationLoader {
     }
 }
 
-extension RolloutBook {
+extension RolloutOrders {
     /// Orders that have no effect with a configuration.
     package func problems(_ configuration: GatewayConfiguration) -> [Problem] {
         let rules = configuration.fileRules.rules

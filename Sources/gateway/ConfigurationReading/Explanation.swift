@@ -45,7 +45,7 @@ package struct Explanation: Sendable {
     let clientData: [String]
     let placement: Placement?
     /// What is known of the client's key; `nil` when the request names none.
-    let key: KeyPortrait?
+    let key: KeyDescription?
 
     /// Why the gateway refuses the request whatever its proof is; `nil` when it does not.
     var refusal: (status: Int, reason: String)? {
@@ -63,7 +63,7 @@ package struct Explanation: Sendable {
     package init(
         _ sketch: RequestSketch,
         _ configuration: GatewayConfiguration,
-        orders: RolloutBook = RolloutBook(),
+        orders: RolloutOrders = RolloutOrders(),
         key: KeyID? = nil,
         client: IPAddress? = nil,
         now: UnixTime,
@@ -92,7 +92,7 @@ package struct Explanation: Sendable {
         origin = trial.rule.map { configuration.origin(of: $0)?.name } ?? nil
         let keyID = key ?? trial.keyID
         self.key = keyID.flatMap { keyID in
-            lookUp(keyID).map { KeyPortrait(keyID, $0, trial.rule, configuration.apps) }
+            lookUp(keyID).map { KeyDescription(keyID, $0, trial.rule, configuration.apps) }
         }
         if case .rule(let rule) = trial.outcome, rule.mode.verifies {
             clientData = ExpectedClientData.lines(rule, trial)
@@ -106,7 +106,7 @@ package struct Explanation: Sendable {
     private static func order(
         _ rule: Rule?,
         _ configuration: GatewayConfiguration,
-        _ orders: RolloutBook
+        _ orders: RolloutOrders
     ) -> (standing: RolloutStanding, file: String)? {
         guard let rule, let filed = configuration.fileRules.rules.first(where: { $0.id == rule.id })
         else { return nil }

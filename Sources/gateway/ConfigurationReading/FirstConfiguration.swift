@@ -4,7 +4,7 @@ import JSONText
 /// what to change next.
 package struct FirstConfiguration {
     /// What an operator says of it.
-    package struct Wish {
+    package struct Options {
         /// The API: `host:port`, `http://host:port`, `https://host` or `unix:/path`.
         package var origin: String
         package var listen = "127.0.0.1:8080"
@@ -37,11 +37,11 @@ package struct FirstConfiguration {
     package let files: [File]
     private let folder: String
 
-    package init(_ wish: Wish) {
-        folder = wish.folder
+    package init(_ options: Options) {
+        folder = options.folder
         files = [
-            File(path: Self.main, text: Self.main(wish)),
-            File(path: Self.rule, text: Self.rule(wish)),
+            File(path: Self.main, text: Self.main(options)),
+            File(path: Self.rule, text: Self.rule(options)),
             File(path: Self.schema, text: ConfigurationSchema().json.pretty + "\n"),
         ]
     }
@@ -64,9 +64,9 @@ package struct FirstConfiguration {
 
     // MARK: Texts
 
-    private static func main(_ wish: Wish) -> String {
-        let isTLS = wish.origin.hasPrefix("https://")
-        let server = quoted(server(of: wish.origin))
+    private static func main(_ options: Options) -> String {
+        let isTLS = options.origin.hasPrefix("https://")
+        let server = quoted(server(of: options.origin))
         return """
             # yaml-language-server: $schema=\(schema)
             # Written by `portcullis init`. `portcullis check` says what it means, and what is
@@ -76,17 +76,17 @@ package struct FirstConfiguration {
             # Where clients connect. For TLS, with files of your own beside this one:
             #   - { address: 0.0.0.0:8443, tls: { certificate: fullchain.pem, key: key.pem } }
             listen:
-              - address: \(quoted(wish.listen))
+              - address: \(quoted(options.listen))
 
             # For operators alone: probes, metrics, and commands such as `portcullis rollout`. A
             # user who may connect to this socket may change rollouts.
-            admin: { address: \(quoted("unix:\(wish.folder)/admin.sock")) }
+            admin: { address: \(quoted("unix:\(options.folder)/admin.sock")) }
 
             # The API. More servers share the requests. A name is looked up again and again.
             origins:
               api: { servers: [\(server)]\(isTLS ? ", tls: verify" : "") }
 
-            \(apps(wish))
+            \(apps(options))
 
             # Requests that no rule matches go to the API unverified. With `mode: deny`, and no
             # origin, they are answered 404.
@@ -98,8 +98,8 @@ package struct FirstConfiguration {
             """
     }
 
-    private static func apps(_ wish: Wish) -> String {
-        guard let app = wish.app else {
+    private static func apps(_ options: Options) -> String {
+        guard let app = options.app else {
             return """
                 # Without an app nothing is verified yet. Remove the number signs, and write your
                 # team's prefix, a dot and the bundle identifier. Then write `mode: observe` in
@@ -111,7 +111,7 @@ package struct FirstConfiguration {
                 """
         }
         let trust =
-            wish.testRoot.map { "environments: [test]\n    test_root: \(quoted($0))" }
+            options.testRoot.map { "environments: [test]\n    test_root: \(quoted($0))" }
             ?? "environments: [production]   # development: apps that Xcode has installed"
         return """
             # Who may pass: copies of this app that Apple vouches for.
@@ -124,13 +124,13 @@ package struct FirstConfiguration {
             """
     }
 
-    private static func rule(_ wish: Wish) -> String {
-        let names = wish.testRoot == nil ? nil : wish.app
+    private static func rule(_ options: Options) -> String {
+        let names = options.testRoot == nil ? nil : options.app
         let apps = names.map { app in
             "\n  apps: [\(quoted(app))]   # test apps pass only where a rule names them"
         }
         let mode =
-            wish.app == nil
+            options.app == nil
             ? "off       # verifies nothing; then observe"
             : "observe   # verifies, tells the API and the log, refuses nothing"
         return """
@@ -138,7 +138,7 @@ package struct FirstConfiguration {
             # The first rule that matches decides. Metrics, the log and commands name a rule by its
             # id.
             - id: first
-              match: { path: \(quoted(wish.path)) }   # also host and method
+              match: { path: \(quoted(options.path)) }   # also host and method
               origin: api
               mode: \(mode)\(apps ?? "")
             # Once clients sign their requests, and `observe` has shown which it would refuse: write

@@ -96,9 +96,9 @@ package struct GatewayConfiguration: Sendable {
     }
 
     /// The configuration with rules as operators have ordered them.
-    package func ordered(by book: RolloutBook) -> GatewayConfiguration {
+    package func ordered(by orders: RolloutOrders) -> GatewayConfiguration {
         var ordered = self
-        ordered.orderedRules = book.rules(fileRules)
+        ordered.orderedRules = orders.rules(fileRules)
         return ordered
     }
 

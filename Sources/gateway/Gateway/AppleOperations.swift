@@ -10,9 +10,9 @@ import Services
 /// read of them. No line has a token, a whole key id, a receipt or a device token.
 final class AppleOperations: Sendable {
     /// Where calls are handed in.
-    let calls: AppleDesk
+    let calls: AppleClient
     /// Asks Apple about devices.
-    let devices: DeviceDesk
+    let devices: DeviceCheckClient
     private let plane: ControlPlane
     private let keys: KeyTable
     /// Where the receipts are opened, which reads files.
@@ -20,7 +20,12 @@ final class AppleOperations: Sendable {
     /// Renews receipts; `nil` where the store keeps none.
     private let renewer: QueueBound<ReceiptRenewer?>
 
-    init(_ plane: ControlPlane, _ calls: AppleDesk, _ devices: DeviceDesk, _ keys: KeyTable) {
+    init(
+        _ plane: ControlPlane,
+        _ calls: AppleClient,
+        _ devices: DeviceCheckClient,
+        _ keys: KeyTable
+    ) {
         self.plane = plane
         self.calls = calls
         self.devices = devices
@@ -34,7 +39,7 @@ final class AppleOperations: Sendable {
             plane.perform { self.changed(notice, detail) }
         }
         queue.async { [self] in
-            let opened = Result { () throws(JournalError) in try keys.receiptShelf() }
+            let opened = Result { () throws(JournalError) in try keys.receiptStore() }
             plane.perform { self.renew(opened) }
         }
     }
@@ -42,7 +47,7 @@ final class AppleOperations: Sendable {
     /// A reload has read what is asked of Apple.
     func loaded(_ configuration: GatewayConfiguration) {
         calls.reload(configuration.apple)
-        devices.reload(DeviceDesk.Terms(configuration.apple))
+        devices.reload(DeviceCheckClient.Terms(configuration.apple))
         renewer.value?.reload(ReceiptRenewer.Settings(configuration))
     }
 
@@ -51,19 +56,19 @@ final class AppleOperations: Sendable {
 
     var receiptFacts: ReceiptFacts? { renewer.value?.facts }
 
-    private func renew(_ opened: Result<(any ReceiptShelf)?, JournalError>) {
+    private func renew(_ opened: Result<(any ReceiptStore)?, JournalError>) {
         guard !plane.isDraining else { return }
-        let shelf: any ReceiptShelf
+        let receipts: any ReceiptStore
         switch opened {
         case .failure(let error):
             return plane.log.error("the receipts can't be read, so none are renewed: \(error)")
         case .success(nil): return
-        case .success(let some?): shelf = some
+        case .success(let some?): receipts = some
         }
         let renewer = ReceiptRenewer(
             ReceiptRenewer.Settings(plane.configuration),
             keys: keys,
-            shelf: shelf,
+            receipts: receipts,
             apple: calls,
             clock: RenewalClock(now: plane.surroundings.wallClock)
         ) { [self] notice in
@@ -134,9 +139,9 @@ final class AppleOperations: Sendable {
 
     /// How the calls stand, for the admin pages.
     var facts: AppleFacts {
-        calls.read { book in
+        calls.read { machine in
             AppleFacts(
-                ends: book.tally.sortedEnds.map { end, count in
+                ends: machine.tally.sortedEnds.map { end, count in
                     AppleFacts.End(
                         service: end.service.rawValue,
                         environment: end.environment.rawValue,
@@ -144,7 +149,7 @@ final class AppleOperations: Sendable {
                         count: count
                     )
                 },
-                hosts: book.standing.map { host, line in
+                hosts: machine.standing.map { host, line in
                     AppleFacts.Host(
                         service: host.family.rawValue,
                         environment: host.environment.rawValue,
@@ -155,9 +160,9 @@ final class AppleOperations: Sendable {
                 },
                 breakers: CallBreaker.Condition.allCases.map(\.rawValue),
                 durations: AppleService.Family.allCases.compactMap { family in
-                    book.tally.durations[family].map { (family.rawValue, $0) }
+                    machine.tally.durations[family].map { (family.rawValue, $0) }
                 },
-                tokens: book.tally.tokens
+                tokens: machine.tally.tokens
             )
         }
     }

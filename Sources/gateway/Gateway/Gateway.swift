@@ -17,8 +17,8 @@ import ConfigurationReading
 //                            upgrades
 //   Upgrade                  hands over to another process
 //   Predecessor              what a process takes over from the one before
-//   AppleDesk                makes the calls to Apple's services, on a queue of its own
-//   DeviceDesk               asks Apple about devices, and has it keep their bits
+//   AppleClient              makes the calls to Apple's services, on a queue of its own
+//   DeviceCheckClient        asks Apple about devices, and has it keep their bits
 //   ReceiptRenewer           renews stored receipts through it
 //   Doctor                   looks for what commonly goes wrong around a gateway
 //   PortHolder               which process has a port that is to be listened on

@@ -25,7 +25,7 @@ extension GatewayServer: AdminSource {
         let configuration = plane.configuration
         return configuration.fileRules.rules.map { rule in
             var facts = RuleFacts(
-                parts.rollouts.book.standing(of: rule),
+                parts.rollouts.orders.standing(of: rule),
                 filed: rule,
                 origin: configuration.origin(of: rule)?.name ?? ""
             )

@@ -151,20 +151,20 @@ package final class GatewayServer: @unchecked Sendable {
         }
         let keys: KeyTable
         (keys, madeStore) = try StoreOpening.table(configuration, surroundings, log)
-        let book = OriginBook()
-        let orders = try Self.orders(of: surroundings.predecessor, book) ?? preparation.orders
+        let registry = OriginRegistry()
+        let orders = try Self.orders(of: surroundings.predecessor, registry) ?? preparation.orders
         let configuration = configuration.ordered(by: orders)
         judging = try Judging(
             keys: keys,
             issuer: StoreOpening.issuer(configuration, keys, surroundings.predecessor),
             sessions: Self.sessions(configuration.sessions, surroundings.predecessor)
         )
-        let calls = AppleDesk(configuration.apple, wallClock: surroundings.wallClock)
-        let devices = DeviceDesk(calls, configuration.apple, log, surroundings.wallClock)
-        let servers = ServerBook(configuration, resolver)
+        let calls = AppleClient(configuration.apple, wallClock: surroundings.wallClock)
+        let devices = DeviceCheckClient(calls, configuration.apple, log, surroundings.wallClock)
+        let servers = ServerRegistry(configuration, resolver)
         ControlPlane.warn(preparation.warnings + servers.problems(configuration), log)
         let secure = preparation.certificates.origins
-        let settings = ProxySettings(configuration, servers, devices, secure, book)
+        let settings = ProxySettings(configuration, servers, devices, secure, registry)
         let accessLog = try outputs.accessLog(configuration.log.access)
         let admission = EnrolmentAdmission(configuration.enrolment)
         held = HeldLedger()
@@ -182,7 +182,7 @@ package final class GatewayServer: @unchecked Sendable {
         parts = Reloads.Parts(
             plane,
             certificates: Certificates(plane, preparation.certificates, watch, tickets),
-            OriginDirectory.Found(servers: servers, origins: settings.origins, book: book),
+            OriginDirectory.Found(servers: servers, origins: settings.origins, registry: registry),
             resolver,
             orders: Rollouts(plane, orders, RolloutFile(configuration)),
             AppleOperations(plane, calls, devices, keys)
@@ -262,9 +262,9 @@ package final class GatewayServer: @unchecked Sendable {
         watchFaults()
         plane.queue.sync { connectParts() }
         startLanes()
-        let desk = SnapshotDesk(self)
-        judging.probes.ask(desk)
-        startOperators(desk)
+        let collector = SnapshotCollector(self)
+        judging.probes.ask(collector)
+        startOperators(collector)
         plane.perform { [self] in
             parts.directory.scheduleLookUp()
             parts.certificates.start { [parts] in parts.directory.replaceServers(of: $0) }
@@ -334,11 +334,11 @@ package final class GatewayServer: @unchecked Sendable {
         plane.lanes.first?.watchOrigins { notice in plane.perform { directory.changed(notice) } }
     }
 
-    private func startOperators(_ desk: SnapshotDesk) {
+    private func startOperators(_ collector: SnapshotCollector) {
         guard let (socket, lane) = listening.operators else { return }
         let proxy = ProxyLane.operators(
             lane,
-            desk,
+            collector,
             keys: judging.keys,
             issuer: judging.issuer,
             calls: plane.queue.sync { operatorCalls }

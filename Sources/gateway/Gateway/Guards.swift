@@ -68,7 +68,7 @@ final class Guards: Sendable {
                 installs: found.installs,
                 refused: found.refused,
                 falls: state.value.falls[rule.id] ?? 0,
-                hasFallen: rollouts.book.standing(of: rule).source == .guarded
+                hasFallen: rollouts.orders.standing(of: rule).source == .guarded
             )
         }
     }
@@ -116,7 +116,7 @@ final class Guards: Sendable {
             portcullis help PortcullisGuardFallen
             """
         )
-        let call = RolloutWish.Call(.order(.observe, rule: id), why: why)
+        let call = RolloutRequest.Call(.order(.observe, rule: id), why: why)
         rollouts.add(
             Rollouts.Waiting(call: call, by: RolloutNote.guardName) { [self] result in
                 plane.perform { [self] in ordered(id, why, result) }

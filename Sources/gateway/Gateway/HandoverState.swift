@@ -13,7 +13,7 @@ struct HandoverState: Equatable, Sendable {
     var challenges: [UInt8]
     /// Of the table of sessions.
     var sessions: [UInt8]
-    /// Of the desk that asks Apple about devices: which tokens were used.
+    /// Of the client that asks Apple about devices: which tokens were used.
     var tokens: [UInt8]
     /// The keys of clients' TLS tickets.
     var tickets: [UInt8]
@@ -56,14 +56,14 @@ extension HandoverState {
 
 extension GatewayServer {
     /// What goes over to the next process. The lanes stand still, and no orders are taken.
-    func handoverState(_ orders: RolloutBook) -> HandoverState {
+    func handoverState(_ orders: RolloutOrders) -> HandoverState {
         HandoverState(
             challenges: judging.issuer.state,
             sessions: judging.sessions.state,
             tokens: parts.apple.devices.state,
             tickets: tickets.state,
             orders: orders.json,
-            drained: parts.directory.book.drained
+            drained: parts.directory.registry.drained
         )
     }
 
@@ -71,12 +71,12 @@ extension GatewayServer {
     /// one. It may have an order that its file has not.
     static func orders(
         of predecessor: Predecessor?,
-        _ book: OriginBook
-    ) throws(GatewayError) -> RolloutBook? {
+        _ registry: OriginRegistry
+    ) throws(GatewayError) -> RolloutOrders? {
         guard let handed = predecessor?.state?.handed else { return nil }
-        for server in handed.drained { book.drain(server) }
+        for server in handed.drained { registry.drain(server) }
         do throws(JSONError) {
-            return try RolloutBook(json: handed.orders.span)
+            return try RolloutOrders(json: handed.orders.span)
         } catch {
             throw Predecessor.garbled
         }

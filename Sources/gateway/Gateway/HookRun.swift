@@ -61,8 +61,8 @@ struct HookRun: Sendable {
                 poll(nil, 0, min(Int32(left.rounded(.up)), Self.lookMilliseconds))
                 continue
             }
-            var wish = pollfd(fd: handle, events: Int16(POLLIN), revents: 0)
-            if poll(&wish, 1, Int32(min(left.rounded(.up), 1e9))) > 0 { return true }
+            var request = pollfd(fd: handle, events: Int16(POLLIN), revents: 0)
+            if poll(&request, 1, Int32(min(left.rounded(.up), 1e9))) > 0 { return true }
         }
     }
 

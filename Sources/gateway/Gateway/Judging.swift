@@ -13,7 +13,7 @@ struct Judging: Sendable {
     let keys: KeyTable
     let issuer: ChallengeIssuer
     let sessions: SessionTable
-    let probes = ProbeDesk()
+    let probes = ProbeResponder()
 
     /// A judge of requests to a configuration's rules.
     func judge(_ configuration: GatewayConfiguration) -> Judge {

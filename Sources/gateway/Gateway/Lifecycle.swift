@@ -159,7 +159,7 @@ final class Lifecycle: Sendable {
         state.value.lanesWithClients -= 1
         guard state.value.lanesWithClients == 0 else { return }
         apple.endRenewing()
-        apple.devices.finish(within: min(drainLeft, DeviceDesk.finishTime)) { [self] left in
+        apple.devices.finish(within: min(drainLeft, DeviceCheckClient.finishTime)) { [self] left in
             plane.perform { self.endCalls(changesLeft: left) }
         }
     }
@@ -174,7 +174,7 @@ final class Lifecycle: Sendable {
         let status = closeStore()
         let once = Once { [self] in end(status) }
         apple.calls.stop { [self] in plane.perform { once.run() } }
-        plane.perform(after: AppleDesk.stopTime) { once.run() }
+        plane.perform(after: AppleClient.stopTime) { once.run() }
     }
 
     private func closeStore() -> Int32 {

@@ -8,7 +8,7 @@ import TLSSession
 struct LoadedConfiguration: Sendable {
     let configuration: GatewayConfiguration
     let settings: ProxySettings
-    let servers: ServerBook
+    let servers: ServerRegistry
     /// What the operator is told of it.
     let warnings: [Problem]
     let certificates: LoadedCertificates
@@ -25,11 +25,11 @@ struct LoadedConfiguration: Sendable {
         _ next: GatewayConfiguration,
         replacing current: GatewayConfiguration,
         _ file: String,
-        _ known: ServerBook,
+        _ known: ServerRegistry,
         _ tls: TLSSurroundings,
         _ resolver: Resolver,
         _ devices: any DeviceChecking,
-        _ book: OriginBook,
+        _ registry: OriginRegistry,
         _ outputs: LogOutputs
     ) throws(GatewayError) {
         if let fixed = current.firstFixedDifference(from: next) {
@@ -49,9 +49,9 @@ struct LoadedConfiguration: Sendable {
             tls: tls,
             file: file
         )
-        servers = ServerBook(next, resolver, knowing: known.addresses)
+        servers = ServerRegistry(next, resolver, knowing: known.addresses)
         let contexts = preparation.certificates.origins
-        settings = ProxySettings(next, servers, devices, contexts, book)
+        settings = ProxySettings(next, servers, devices, contexts, registry)
         warnings = preparation.warnings + servers.problems(next)
         // The addresses stay, and so does the order of the listeners. What they show now is for
         // connections from now on.

@@ -13,7 +13,7 @@ import TLSSession
 /// may get one, and servers move.
 final class OriginDirectory: Sendable {
     private struct State {
-        var servers: ServerBook
+        var servers: ServerRegistry
         /// The origins as they are served.
         var origins: [OriginSettings]
         var pace: LookUpPace
@@ -22,7 +22,7 @@ final class OriginDirectory: Sendable {
     }
 
     /// How the servers stand, also over a reload.
-    let book: OriginBook
+    let registry: OriginRegistry
     let resolver: Resolver
     private let plane: ControlPlane
     private let certificates: Certificates
@@ -33,9 +33,9 @@ final class OriginDirectory: Sendable {
 
     /// What a start has found of the servers.
     struct Found {
-        let servers: ServerBook
+        let servers: ServerRegistry
         let origins: [OriginSettings]
-        let book: OriginBook
+        let registry: OriginRegistry
     }
 
     init(
@@ -46,7 +46,7 @@ final class OriginDirectory: Sendable {
         _ devices: any DeviceChecking
     ) {
         self.plane = plane
-        book = found.book
+        registry = found.registry
         self.resolver = resolver
         self.certificates = certificates
         self.devices = devices
@@ -57,7 +57,7 @@ final class OriginDirectory: Sendable {
         )
     }
 
-    var servers: ServerBook { state.value.servers }
+    var servers: ServerRegistry { state.value.servers }
 
     /// The settings of the lanes, by what is known now.
     var settings: ProxySettings {
@@ -66,15 +66,15 @@ final class OriginDirectory: Sendable {
             state.value.servers,
             devices,
             certificates.origins,
-            book
+            registry
         )
     }
 
     /// A reload has looked the names up.
-    func loaded(_ servers: ServerBook, _ origins: [OriginSettings]) {
+    func loaded(_ servers: ServerRegistry, _ origins: [OriginSettings]) {
         state.value.servers = servers
         state.value.origins = origins
-        book.keep(origins)
+        registry.keep(origins)
         scheduleLookUp()
     }
 
@@ -129,11 +129,11 @@ final class OriginDirectory: Sendable {
     func replaceServers(of places: [Int]) {
         let settings = settings
         state.value.origins = settings.origins
-        book.keep(settings.origins)
+        registry.keep(settings.origins)
         for lane in plane.lanes { lane.replaceServers(settings, of: Set(places)) }
     }
 
-    private func tell(_ change: ServerBook.Change) {
+    private func tell(_ change: ServerRegistry.Change) {
         let name = change.server.text
         let count = state.value.servers.addresses[change.server]?.count ?? 0
         let addresses = "\(count) address\(count == 1 ? "" : "es")"
@@ -221,7 +221,7 @@ final class OriginDirectory: Sendable {
 extension OriginDirectory: OriginDraining {
     package func drain(
         _ server: String,
-        _ wish: DrainWish,
+        _ change: DrainChange,
         _ done: @escaping @Sendable (Int?) -> Void
     ) {
         plane.perform { [self] in
@@ -229,18 +229,18 @@ extension OriginDirectory: OriginDraining {
             let named = state.value.origins.flatMap(\.servers).filter { $0.name == server }
             let now = MonotonicClock.milliseconds
             for server in named {
-                switch wish {
+                switch change {
                 case .drain: server.state.drain()
                 case .undrain: server.state.undrain(now: now)
                 }
             }
-            switch wish {
+            switch change {
             case _ where named.isEmpty: break
-            case .drain: book.drain(server)
-            case .undrain: book.undrain(server)
+            case .drain: registry.drain(server)
+            case .undrain: registry.undrain(server)
             }
             if !named.isEmpty {
-                plane.log.notice("the server \(server): \(wish.rawValue), as asked")
+                plane.log.notice("the server \(server): \(change.rawValue), as asked")
             }
             done(named.count)
         }

@@ -11,7 +11,7 @@ package final class Predecessor: Sendable {
     struct State: Sendable {
         let handed: HandoverState
         /// `nil` where there is no store.
-        let loan: StoreLoan?
+        let lease: StoreLease?
     }
 
     /// Answers a question at once; `nil` for one of another subject.
@@ -103,9 +103,9 @@ package final class Predecessor: Sendable {
                 guard bytes.count <= Self.stateMax else { throw Self.garbled }
                 guard isLast else { continue }
                 guard descriptors.count == (isLent ? 2 : 0) else { throw Self.garbled }
-                let loan = isLent ? StoreLoan(lock: descriptors[0], calls: descriptors[1]) : nil
+                let lease = isLent ? StoreLease(lock: descriptors[0], calls: descriptors[1]) : nil
                 guard let handed = try? HandoverState(bytes) else { throw Self.garbled }
-                let state = State(handed: handed, loan: loan)
+                let state = State(handed: handed, lease: lease)
                 taken.withLock { $0 = state }
                 return state
             case .ended, .late: throw Self.gone
@@ -132,7 +132,7 @@ package final class Predecessor: Sendable {
         case .late: throw Self.gone
         case .message, .malformed: throw Self.garbled
         }
-        let desk = DecisionDesk(keys, issuer)
+        let service = SuccessorService(keys, issuer)
         let replies = DispatchQueue(label: "portcullis.predecessor.replies")
         DispatchQueue(label: "portcullis.predecessor").async { [socket] in
             while case .message(let message, _) = socket.receive(within: nil) {
@@ -141,7 +141,7 @@ package final class Predecessor: Sendable {
                     replies.async { _ = socket.send(.answer(number, answer)) }
                     continue
                 }
-                desk.answer(question) { answer in
+                service.answer(question) { answer in
                     // Not on the caller's thread, which may be the store's writer.
                     replies.async { _ = socket.send(.answer(number, answer)) }
                 }

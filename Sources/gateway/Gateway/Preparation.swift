@@ -22,7 +22,7 @@ package struct Preparation: Sendable {
     /// The certificates, with problems of their own among those above.
     let certificates: LoadedCertificates
     /// What operators have ordered about rollouts. A gateway that runs has its own.
-    private(set) var orders = RolloutBook()
+    private(set) var orders = RolloutOrders()
 
     /// Looks at everything.
     private init(
@@ -35,8 +35,8 @@ package struct Preparation: Sendable {
         let user = userToBecome(configuration)
         examineStore(configuration, store, user)
         if case .notYet = store {
-            let read = RolloutFile.book(of: configuration)
-            orders = read.book
+            let read = RolloutFile.orders(of: configuration)
+            orders = read.orders
             problems += [read.problem].compactMap(\.self) + orders.problems(configuration)
         }
         examineLog(configuration, user)
@@ -57,7 +57,7 @@ package struct Preparation: Sendable {
     ) -> ConfigurationReading.LoadedConfiguration {
         let loaded = readable(file)
         guard let configuration = loaded.configuration else { return loaded }
-        let names = ServerBook(configuration, Resolver()).problems(configuration)
+        let names = ServerRegistry(configuration, Resolver()).problems(configuration)
         return loaded.adding(
             names + storeProblems(configuration, age) + socketProblems(configuration)
                 + descriptorProblems(configuration)

@@ -10,13 +10,13 @@ extension ProxySettings {
     /// The configuration as the proxy takes it. Servers whose address is not known are left out.
     convenience init(
         _ configuration: GatewayConfiguration,
-        _ servers: ServerBook,
+        _ servers: ServerRegistry,
         _ devices: any DeviceChecking,
         _ certificates: [TLSContext?],
-        _ book: OriginBook
+        _ registry: OriginRegistry
     ) {
         let origins = zip(configuration.origins, certificates).map { origin, context in
-            OriginSettings(origin, servers.addresses, context, book)
+            OriginSettings(origin, servers.addresses, context, registry)
         }
         self.init(
             rules: configuration.rules,
@@ -40,12 +40,12 @@ extension OriginSettings {
         _ upstream: UpstreamSettings,
         _ known: [ServerAddress: [SocketAddress]],
         _ context: TLSContext?,
-        _ book: OriginBook
+        _ registry: OriginRegistry
     ) {
         let servers = upstream.servers.flatMap { server in
             (known[server.address] ?? []).map { address in
                 let name = server.address.text
-                let state = book.server(name, at: address, of: upstream.name)
+                let state = registry.server(name, at: address, of: upstream.name)
                 var settings = OriginServerSettings(server, at: address, state)
                 if let context, let tls = upstream.tls {
                     settings.tls = OriginTLS(context, name: tls.name(of: server.address))
@@ -57,7 +57,7 @@ extension OriginSettings {
             name: upstream.name,
             servers: servers,
             rules: upstream.rules,
-            state: book.origin(upstream.name)
+            state: registry.origin(upstream.name)
         )
         host = upstream.host.map { Array($0.utf8) }
         keptFields = KeptFields(upstream.keptFields)

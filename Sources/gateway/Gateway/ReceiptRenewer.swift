@@ -10,7 +10,7 @@ import Synchronization
 
 /// Renews stored receipts: does what ``RenewalSchedule`` says, on a queue of its own.
 ///
-/// One receipt at a time is read from the store, sent through the desk for Apple, verified, and
+/// One receipt at a time is read from the store, sent through the client for Apple, verified, and
 /// handed to the writer. Nothing of it is on a lane. The state changes on the queue alone, but for
 /// the end; its lock is for those who read.
 final class ReceiptRenewer: Sendable {
@@ -72,7 +72,7 @@ final class ReceiptRenewer: Sendable {
     /// Everything that the schedule is told happens here.
     let queue = DispatchQueue(label: "portcullis.receipts", qos: .utility)
     private let keys: KeyTable
-    private let shelf: any ReceiptShelf
+    private let receipts: any ReceiptStore
     private let apple: any AppleCalling
     private let clock: RenewalClock
     private let telling: @Sendable (Notice) -> Void
@@ -81,13 +81,13 @@ final class ReceiptRenewer: Sendable {
     init(
         _ settings: Settings,
         keys: KeyTable,
-        shelf: any ReceiptShelf,
+        receipts: any ReceiptStore,
         apple: any AppleCalling,
         clock: RenewalClock,
         tell: @escaping @Sendable (Notice) -> Void
     ) {
         self.keys = keys
-        self.shelf = shelf
+        self.receipts = receipts
         self.apple = apple
         self.clock = clock
         telling = tell
@@ -171,7 +171,7 @@ final class ReceiptRenewer: Sendable {
         // The schedule is moved out, so that no lock is held while the store is read.
         var schedule = state.withLock(\.schedule)
         do throws(JournalError) {
-            try shelf.forEachDue(at: now / 1_000) { one in
+            try receipts.forEachDue(at: now / 1_000) { one in
                 due += 1
                 if let end = one.expiresAt, end <= now / 1_000 { overdue += 1 }
                 schedule.offer(one, at: now)
@@ -192,7 +192,7 @@ final class ReceiptRenewer: Sendable {
         let now = clock.now()
         var asked: [DueReceipt] = []
         do throws(JournalError) {
-            try shelf.forEachAsked { asked.append($0) }
+            try receipts.forEachAsked { asked.append($0) }
         } catch {
             return tell(.unreadable(error))
         }
@@ -208,7 +208,7 @@ final class ReceiptRenewer: Sendable {
     private func renew(_ due: DueReceipt, _ now: Int64) {
         let kept: KeptReceipt?
         do throws(JournalError) {
-            kept = try shelf.receipt(ofRow: due.row)
+            kept = try receipts.receipt(ofRow: due.row)
         } catch {
             tell(.unreadable(error))
             return state.withLock { state in

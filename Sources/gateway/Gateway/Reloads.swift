@@ -109,7 +109,7 @@ final class Reloads: Sendable {
         let (file, current) = (plane.file, plane.configuration)
         let (directory, outputs, devices) = (parts.directory, outputs, parts.apple.devices)
         let (known, tls) = (directory.servers, parts.certificates.surroundings)
-        let orders = parts.rollouts.book
+        let orders = parts.rollouts.orders
         queue.async { [self] in
             let read = ConfigurationLoader.load(file)
             let loaded = Result { () throws(GatewayError) in
@@ -127,7 +127,7 @@ final class Reloads: Sendable {
                     tls,
                     directory.resolver,
                     devices,
-                    directory.book,
+                    directory.registry,
                     outputs
                 )
             }
@@ -139,7 +139,7 @@ final class Reloads: Sendable {
     private func ended(
         _ problems: [String],
         _ loaded: Result<LoadedConfiguration, GatewayError>,
-        _ orders: RolloutBook
+        _ orders: RolloutOrders
     ) {
         let isNextWanted = if case .runningBeforeNext = state.value.stage { true } else { false }
         state.value.stage = .none
@@ -151,7 +151,7 @@ final class Reloads: Sendable {
         case .success(let next):
             apply(next)
             // Operators have changed a rollout while files were read.
-            if orders != parts.rollouts.book { serveOrderedRules() }
+            if orders != parts.rollouts.orders { serveOrderedRules() }
             parts.rollouts.warn()
             parts.guards.start()
         case .failure(let error): refuse(error)
@@ -216,7 +216,7 @@ final class Reloads: Sendable {
     /// Has every lane obey the orders in force. `told` is called on the control queue for each
     /// lane that does.
     func serveOrderedRules(_ told: @escaping @Sendable () -> Void = {}) {
-        plane.configuration = plane.configuration.ordered(by: parts.rollouts.book)
+        plane.configuration = plane.configuration.ordered(by: parts.rollouts.orders)
         let (read, judging, settings) = (plane.configuration, judging, parts.directory.settings)
         let services = judging.services(read, state.value.admission)
         for lane in plane.lanes {

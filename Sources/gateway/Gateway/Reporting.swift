@@ -14,7 +14,7 @@ final class Reporting: Sendable {
     private static let patience = DispatchTimeInterval.seconds(2)
 
     private struct State {
-        var book: ReportBook
+        var ledger: ReportLedger
         /// A lane that is stuck is not asked again by the clock before it has answered.
         var isCollecting = false
         /// For charts, the oldest first.
@@ -29,7 +29,7 @@ final class Reporting: Sendable {
     init(_ plane: ControlPlane) {
         self.plane = plane
         let second = Int64(plane.startedAtTick / 1_000_000_000)
-        state = QueueBound(State(book: ReportBook(startedAt: second)), on: plane.queue)
+        state = QueueBound(State(ledger: ReportLedger(startedAt: second)), on: plane.queue)
     }
 
     /// Collects now and then, until the gateway ends.
@@ -55,18 +55,18 @@ final class Reporting: Sendable {
     }
 
     /// Takes over what the lanes have counted. `done` is called on the control queue after the last
-    /// of them; what the others have counted is in the book before.
+    /// of them; what the others have counted is in the ledger before.
     private func collect(_ done: @escaping @Sendable () -> Void) {
         plane.gather(LaneUnit.takeReport) { [self] entries in
-            state.value.book.add(entries, at: tick)
+            state.value.ledger.add(entries, at: tick)
         } _: { [self] _ in
             let ids = Set(plane.configuration.rules.rules.map(\.id))
-            state.value.book.tidy(serving: ids, at: tick)
+            state.value.ledger.tidy(serving: ids, at: tick)
             done()
         }
     }
 
-    /// The clock of the book, in seconds.
+    /// The clock of the ledger, in seconds.
     private var tick: Int64 { ControlPlane.monotonicSeconds }
 }
 
@@ -81,7 +81,7 @@ extension Reporting: ReportSource {
             collect { [self] in
                 answer.give(
                     Report(
-                        state.value.book,
+                        state.value.ledger,
                         state.value.ruleFacts(),
                         scope,
                         marks: state.value.marks,

@@ -37,10 +37,10 @@ package struct RolloutFile: Sendable {
     }
 
     /// The orders of a configuration's gateway; without a problem where there are none yet.
-    package static func book(
+    package static func orders(
         of configuration: GatewayConfiguration
-    ) -> (book: RolloutBook, problem: Problem?) {
-        guard let file = RolloutFile(configuration) else { return (RolloutBook(), nil) }
+    ) -> (orders: RolloutOrders, problem: Problem?) {
+        guard let file = RolloutFile(configuration) else { return (RolloutOrders(), nil) }
         do throws(Fault) {
             return (try file.read(), nil)
         } catch {
@@ -54,14 +54,14 @@ package struct RolloutFile: Sendable {
                     configuration (\(file.path).log says what was ordered)
                     """
             )
-            return (RolloutBook(), problem)
+            return (RolloutOrders(), problem)
         }
     }
 
-    private func read() throws(Fault) -> RolloutBook {
+    private func read() throws(Fault) -> RolloutOrders {
         let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
         guard descriptor >= 0 else {
-            if errno == ENOENT { return RolloutBook() }
+            if errno == ENOENT { return RolloutOrders() }
             throw Fault(text: "orders that can't be read: \(Self.lastError)")
         }
         defer { close(descriptor) }
@@ -81,18 +81,18 @@ package struct RolloutFile: Sendable {
             done += count
         }
         do throws(JSONError) {
-            return try RolloutBook(json: bytes.span)
+            return try RolloutOrders(json: bytes.span)
         } catch {
             throw Fault(text: "orders that can't be understood: \(error.description)")
         }
     }
 
     /// Writes the change into the audit log, then the orders, both durably. Waits for the disk.
-    func save(_ book: RolloutBook, _ change: RolloutBook.Change) throws(Fault) {
+    func save(_ orders: RolloutOrders, _ change: RolloutOrders.Change) throws(Fault) {
         try audit(change)
         let draft = path + ".new"
         unlink(draft)
-        try Self.write(book.json, to: draft, O_CREAT | O_EXCL)
+        try Self.write(orders.json, to: draft, O_CREAT | O_EXCL)
         guard rename(draft, path) == 0 else {
             let error = Self.lastError
             unlink(draft)
@@ -123,7 +123,7 @@ package struct RolloutFile: Sendable {
         return lines.filter { $0.first == 0x7B && $0.last == 0x7D }.suffix(count)
     }
 
-    private func audit(_ change: RolloutBook.Change) throws(Fault) {
+    private func audit(_ change: RolloutOrders.Change) throws(Fault) {
         var status = stat()
         if lstat(auditPath, &status) == 0, status.st_size >= Self.auditMax,
             rename(auditPath, auditPath + ".1") != 0

@@ -19,7 +19,7 @@ final class Rollouts: Sendable {
     private static let patience = DispatchTimeInterval.seconds(2)
 
     struct Waiting {
-        let call: RolloutWish.Call
+        let call: RolloutRequest.Call
         let by: String
         let done: @Sendable (RolloutResult) -> Void
     }
@@ -36,14 +36,14 @@ final class Rollouts: Sendable {
         /// lane that does.
         var serve: @Sendable (_ told: @escaping @Sendable () -> Void) -> Void = { _ in }
         /// An order takes effect.
-        var tookEffect: @Sendable (RolloutBook.Change) -> Void = { _ in }
+        var tookEffect: @Sendable (RolloutOrders.Change) -> Void = { _ in }
         /// What was counted of a rule in the last hour; `nil` where lanes are too busy.
         var lastHour: @Sendable (String, @escaping @Sendable (Report?) -> Void) -> Void = { _, _ in
         }
     }
 
     private struct State {
-        var book: RolloutBook
+        var orders: RolloutOrders
         var waiting: [Waiting] = []
         var isSaving = false
         /// None is taken any more: they go over to the next process.
@@ -62,16 +62,16 @@ final class Rollouts: Sendable {
     private let queue = DispatchQueue(label: "portcullis.rollout")
     private let state: QueueBound<State>
 
-    init(_ plane: ControlPlane, _ book: RolloutBook, _ file: RolloutFile?) {
+    init(_ plane: ControlPlane, _ orders: RolloutOrders, _ file: RolloutFile?) {
         self.plane = plane
         self.file = file
-        state = QueueBound(State(book: book), on: plane.queue)
+        state = QueueBound(State(orders: orders), on: plane.queue)
     }
 
     func start(_ consumers: Consumers) { state.value.consumers = consumers }
 
     /// The orders in force.
-    var book: RolloutBook { state.value.book }
+    var orders: RolloutOrders { state.value.orders }
 
     /// Whether an order waits or is being saved, or none is taken.
     var isBusy: Bool {
@@ -97,25 +97,25 @@ final class Rollouts: Sendable {
             next.done(.impossible(.unknownRule))
             return saveNext()
         }
-        var book = state.value.book
-        let change: RolloutBook.Change
-        do throws(RolloutBook.Fault) {
-            change = try book.take(next.call.wish, note, plane.configuration.fileRules)
+        var orders = state.value.orders
+        let change: RolloutOrders.Change
+        do throws(RolloutOrders.Fault) {
+            change = try orders.take(next.call.request, note, plane.configuration.fileRules)
         } catch {
             next.done(.impossible(error))
             return saveNext()
         }
         state.value.isSaving = true
-        queue.async { [self, book] in
-            let result = Result { () throws(RolloutFile.Fault) in try file.save(book, change) }
+        queue.async { [self, orders] in
+            let result = Result { () throws(RolloutFile.Fault) in try file.save(orders, change) }
             plane.perform { [self] in
                 state.value.isSaving = false
                 switch result {
-                case .success: takeEffect(book, change, next.done)
+                case .success: takeEffect(orders, change, next.done)
                 case .failure(let fault) where note.isGuards:
                     // A full disk must not keep an app from working.
                     plane.log.error("the guard's order holds until the next start: \(fault.text)")
-                    takeEffect(book, change, next.done)
+                    takeEffect(orders, change, next.done)
                 case .failure(let fault):
                     plane.log.error("a change of rollouts has no effect: \(fault.text)")
                     next.done(.unsaved(fault.text))
@@ -126,11 +126,11 @@ final class Rollouts: Sendable {
     }
 
     private func takeEffect(
-        _ book: RolloutBook,
-        _ change: RolloutBook.Change,
+        _ orders: RolloutOrders,
+        _ change: RolloutOrders.Change,
         _ done: @escaping @Sendable (RolloutResult) -> Void
     ) {
-        state.value.book = book
+        state.value.orders = orders
         let rule = change.rule ?? "all rules"
         let why = change.note.why.isEmpty ? "" : ": \(change.note.why)"
         plane.log.notice(
@@ -159,7 +159,7 @@ final class Rollouts: Sendable {
     /// not on the control queue.
     ///
     /// - Returns: the orders in force.
-    func close(within time: DispatchTimeInterval) throws(UpgradeRefusal) -> RolloutBook {
+    func close(within time: DispatchTimeInterval) throws(UpgradeRefusal) -> RolloutOrders {
         let saved = DispatchGroup()
         saved.enter()
         plane.perform { [self] in
@@ -170,7 +170,7 @@ final class Rollouts: Sendable {
         guard saved.wait(timeout: .now() + time) == .success else {
             throw UpgradeRefusal("an order about rollouts could not be saved in time")
         }
-        return plane.queue.sync { book }
+        return plane.queue.sync { orders }
     }
 
     /// Takes orders again: there was no upgrade.
@@ -178,16 +178,16 @@ final class Rollouts: Sendable {
 
     /// Says which orders take the place of what was just read.
     func warn() {
-        if let emergency = book.emergency {
+        if let emergency = orders.emergency {
             plane.log.warning("no rule refuses, by `rollout --all observe` (\(emergency.text))")
         }
-        for problem in book.problems(plane.configuration) { plane.log.warning("\(problem.text)") }
+        for problem in orders.problems(plane.configuration) { plane.log.warning("\(problem.text)") }
     }
 }
 
 extension Rollouts: RolloutTaking {
     package func take(
-        _ call: RolloutWish.Call,
+        _ call: RolloutRequest.Call,
         by: String,
         _ done: @escaping @Sendable (RolloutResult) -> Void
     ) {
@@ -207,23 +207,23 @@ extension Rollouts: RolloutTaking {
     }
 
     package func forecast(
-        _ wish: RolloutWish,
+        _ request: RolloutRequest,
         _ done: @escaping @Sendable (ForecastResult) -> Void
     ) {
         plane.perform { [self] in
             let now = UnixTime(seconds: plane.wallSeconds)
             let rules = plane.configuration.fileRules
-            guard let id = wish.rule, let rule = rules.rules.first(where: { $0.id == id }),
+            guard let id = request.rule, let rule = rules.rules.first(where: { $0.id == id }),
                 let note = RolloutNote(at: now, by: "", why: "")
-            else { return done(wish.rule == nil ? .known(nil) : .impossible(.unknownRule)) }
-            var book = state.value.book
-            let before = book.standing(of: rule).rule
-            do throws(RolloutBook.Fault) {
-                _ = try book.take(wish, note, rules)
+            else { return done(request.rule == nil ? .known(nil) : .impossible(.unknownRule)) }
+            var orders = state.value.orders
+            let before = orders.standing(of: rule).rule
+            do throws(RolloutOrders.Fault) {
+                _ = try orders.take(request, note, rules)
             } catch {
                 return done(.impossible(error))
             }
-            let after = book.standing(of: rule).rule
+            let after = orders.standing(of: rule).rule
             state.value.consumers.lastHour(id) { report in
                 guard let report else { return done(.late) }
                 let forecast = RolloutForecast(

@@ -20,13 +20,13 @@ enum StoreOpening {
         let journal: any KeyJournal
         let ahead = try readAhead(configuration, surroundings.predecessor)
         // From here on the process before waits, and decides nothing.
-        let loan = try surroundings.predecessor?.takeState(
+        let lease = try surroundings.predecessor?.takeState(
             isLent: configuration.store.file != nil
-        ).loan
+        ).lease
         func open(_ file: String) -> Result<any KeyJournal, StoreProblem> {
-            guard let loan else { return surroundings.openJournal(file) }
+            guard let lease else { return surroundings.openJournal(file) }
             return Result { () throws(StoreProblem) in
-                try SQLiteKeyJournal(path: file, loan: loan, ahead: ahead?.reader)
+                try SQLiteKeyJournal(path: file, lease: lease, ahead: ahead?.reader)
             }
         }
         do throws(StoreProblem) {

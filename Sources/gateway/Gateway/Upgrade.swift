@@ -91,7 +91,7 @@ struct Upgrade {
     private func handOver() throws(UpgradeRefusal) -> Done {
         let environment = server.plane.surroundings.supervisor?.environment ?? [:]
         let successor = try SuccessorProcess(environment, program: program)
-        let orders: RolloutBook
+        let orders: RolloutOrders
         do throws(UpgradeRefusal) {
             try sendPlan(to: successor)
             try expect(.ready, from: successor, within: patience.ready)
@@ -187,7 +187,7 @@ struct Upgrade {
 
     /// Hands the state over, and then the decisions. The lanes stand still.
     private func handOver(
-        _ orders: RolloutBook,
+        _ orders: RolloutOrders,
         to successor: SuccessorProcess,
         since began: UInt64
     ) throws(UpgradeRefusal) -> SuccessorLine {
@@ -195,15 +195,15 @@ struct Upgrade {
             successor.kill()
             throw UpgradeRefusal("the store's disk did not take in time what waits for it")
         }
-        let loan: StoreLoan?
+        let lease: StoreLease?
         do throws(JournalError) {
-            loan = try server.judging.keys.stopWriting()
+            lease = try server.judging.keys.stopWriting()
         } catch {
             successor.kill()
             throw UpgradeRefusal("the store can't be written or read: \(error)")
         }
         do throws(UpgradeRefusal) {
-            guard send(server.handoverState(orders).bytes, loan, to: successor.socket) else {
+            guard send(server.handoverState(orders).bytes, lease, to: successor.socket) else {
                 throw UpgradeRefusal("the new process does not take the state")
             }
             try expect(.taken, from: successor, within: patience.handover, since: began)
@@ -228,8 +228,8 @@ struct Upgrade {
         }
     }
 
-    private func send(_ state: [UInt8], _ loan: StoreLoan?, to socket: HandoverSocket) -> Bool {
-        var descriptors = loan.map { [$0.lock, $0.calls] } ?? []
+    private func send(_ state: [UInt8], _ lease: StoreLease?, to socket: HandoverSocket) -> Bool {
+        var descriptors = lease.map { [$0.lock, $0.calls] } ?? []
         var left = state[...]
         repeat {
             let piece = Array(left.prefix(HandoverMessage.pieceMax))

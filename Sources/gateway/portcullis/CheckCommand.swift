@@ -48,9 +48,9 @@ struct DiffCommand: ParsableCommand {
         let (before, after) = (
             try LoadedFile.configuration(old), try LoadedFile.configuration(new)
         )
-        let orders = RolloutFile.book(of: after)
+        let orders = RolloutFile.orders(of: after)
         if let problem = orders.problem { StandardError.write(problem.text) }
-        let difference = ConfigurationDifference(from: before, to: after, orders: orders.book)
+        let difference = ConfigurationDifference(from: before, to: after, orders: orders.orders)
         guard StandardOutput.write(difference.text), orders.problem == nil else {
             throw ExitCode(1)
         }

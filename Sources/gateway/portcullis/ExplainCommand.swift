@@ -58,12 +58,12 @@ struct ExplainCommand: ParsableCommand {
             url: url,
             headers: headers.compactMap(RequestSketch.header)
         )
-        let orders = RolloutFile.book(of: configuration)
+        let orders = RolloutFile.orders(of: configuration)
         if let problem = orders.problem { StandardError.write(problem.text) }
         let explanation = Explanation(
             sketch,
             configuration,
-            orders: orders.book,
+            orders: orders.orders,
             key: try key.map { try keyID(named: $0, configuration) },
             client: client.flatMap { IPAddress($0) },
             now: .current,

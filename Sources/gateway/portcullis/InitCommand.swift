@@ -33,14 +33,14 @@ struct InitCommand: ParsableCommand {
     func run() throws {
         let folder = URL(filePath: folder).standardizedFileURL.path(percentEncoded: false)
         let place = folder.count > 1 && folder.hasSuffix("/") ? String(folder.dropLast()) : folder
-        var wish = FirstConfiguration.Wish(origin: origin, folder: place)
-        wish.app = app
-        wish.path = path
-        wish.listen = listen
-        wish.testRoot = testRoot.map {
+        var options = FirstConfiguration.Options(origin: origin, folder: place)
+        options.app = app
+        options.path = path
+        options.listen = listen
+        options.testRoot = testRoot.map {
             URL(filePath: $0).standardizedFileURL.path(percentEncoded: false)
         }
-        let first = FirstConfiguration(wish)
+        let first = FirstConfiguration(options)
         let problems = first.problems()
         guard problems.isEmpty else {
             // No file is there that a line of could be named.

@@ -31,9 +31,9 @@ struct InspectCommand: ParsableCommand {
     func run() throws {
         try Self.finish { () throws(UsageError) in
             switch kind {
-            case .attestation: ObjectPortrait.attestation(try ObjectFile.object(object))
-            case .assertion: ObjectPortrait.assertion(try ObjectFile.object(object))
-            case .receipt: ObjectPortrait.receipt(try ObjectFile.object(object))
+            case .attestation: ObjectDescription.attestation(try ObjectFile.object(object))
+            case .assertion: ObjectDescription.assertion(try ObjectFile.object(object))
+            case .receipt: ObjectDescription.receipt(try ObjectFile.object(object))
             case .challenge: try challenge()
             }
         }
@@ -41,9 +41,9 @@ struct InspectCommand: ParsableCommand {
 
     /// The challenge itself, or what a file has.
     private func challenge() throws(UsageError) -> Report {
-        let report = ObjectPortrait.challenge(Array(object.utf8))
+        let report = ObjectDescription.challenge(Array(object.utf8))
         guard report.status == .refused else { return report }
-        return ObjectPortrait.challenge(try ObjectFile.octets(object, place: "CHALLENGE"))
+        return ObjectDescription.challenge(try ObjectFile.octets(object, place: "CHALLENGE"))
     }
 
     /// Prints a report and ends with its status: by returning for 0, by throwing for others.

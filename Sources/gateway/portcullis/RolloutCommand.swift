@@ -37,7 +37,7 @@ struct RolloutCommand: ParsableCommand {
     var to: String?
 
     func run() throws {
-        guard let wish = try wish() else {
+        guard let request = try request() else {
             try gateway.call(.get, "/rollout") { response in
                 StandardOutput.write(String(decoding: response.content, as: UTF8.self)) ? 0 : 1
             }
@@ -46,15 +46,15 @@ struct RolloutCommand: ParsableCommand {
             throw ValidationError("--why is one line of at most \(RolloutNote.whyMax) bytes")
         }
         let configuration = try LoadedFile.configuration(gateway.file)
-        let call = String(decoding: RolloutWish.Call(wish, why: why).json, as: UTF8.self)
-        let (rule, yes) = (wish.rule, yes)
+        let call = String(decoding: RolloutRequest.Call(request, why: why).json, as: UTF8.self)
+        let (rule, yes) = (request.rule, yes)
         @Sendable func change() {
             AdminOptions.send(.post, "/rollout/change", call, rule, to: configuration) { response in
                 let text = Self.text(of: response.content)
                 Glibc.exit(StandardOutput.write(text) ? 0 : 1)
             }
         }
-        guard wish.mayRefuse else {
+        guard request.mayRefuse else {
             change()
             dispatchMain()
         }
@@ -82,7 +82,7 @@ struct RolloutCommand: ParsableCommand {
         return isConfirmed
     }
 
-    private func wish() throws -> RolloutWish? {
+    private func request() throws -> RolloutRequest? {
         switch (all, rule, to) {
         case (nil, nil, nil): return nil
         case ("observe"?, nil, nil): return .observeAll

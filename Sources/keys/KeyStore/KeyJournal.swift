@@ -84,7 +84,7 @@ package protocol KeyJournal: KeySource {
 
     /// The receipts, for their renewal; `nil` where nothing is renewed. Asked at most once, behind
     /// `load`.
-    func receiptShelf() throws(JournalError) -> (any ReceiptShelf)?
+    func receiptStore() throws(JournalError) -> (any ReceiptStore)?
 
     /// From now on another process may read the store ahead, and then what is written since.
     /// Returns when nothing is written any more that such a reader could miss.
@@ -97,7 +97,7 @@ package protocol KeyJournal: KeySource {
     /// ``leave()``: commits fail, and commands wait. Nothing may wait for the writer.
     ///
     /// - Returns: what that process needs; `nil` where nothing outlasts this one.
-    func lend() -> StoreLoan?
+    func lend() -> StoreLease?
 
     /// Goes on: the other process has not taken it, and is gone.
     func takeBack() throws(JournalError)
@@ -122,10 +122,10 @@ extension KeyJournal {
         now: Int64,
         lifetime: Int64
     ) throws(JournalError) -> [SharedSecret]? { nil }
-    package func receiptShelf() throws(JournalError) -> (any ReceiptShelf)? { nil }
+    package func receiptStore() throws(JournalError) -> (any ReceiptStore)? { nil }
     package func beginTrail() {}
     package func endTrail() {}
-    package func lend() -> StoreLoan? { nil }
+    package func lend() -> StoreLease? { nil }
     package func takeBack() throws(JournalError) {}
     package func leave() {}
 }
@@ -270,7 +270,7 @@ package struct JournalError: Error, Hashable, Sendable, CustomStringConvertible 
 }
 
 /// Descriptors with which the next process of a gateway takes over a store that is in use.
-package struct StoreLoan: Sendable {
+package struct StoreLease: Sendable {
     /// Of the lock. It is held as long as one of both processes has it.
     package let lock: Int32
     /// Of the socket on which commands call.

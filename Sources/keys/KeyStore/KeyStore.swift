@@ -49,7 +49,7 @@ internal import Synchronization
 //
 // `renew` writes a receipt that has taken the place of an older one, or how a try to get one ended.
 // No caller waits for it: it goes with the next batch, and what fails is renewed again. The metric
-// is in the table once it is on disk. Receipts themselves are on disk alone (`ReceiptShelf`).
+// is in the table once it is on disk. Receipts themselves are on disk alone (`ReceiptStore`).
 //
 // Memory: an entry takes 128 bytes, 4 of them for the risk metric and its day, and the index 6…12,
 // so a million keys take about 135 MiB.

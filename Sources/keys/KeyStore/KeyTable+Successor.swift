@@ -22,7 +22,7 @@ extension KeyTable {
     ///
     /// - Returns: what the next process needs for the store; `nil` where there is none.
     /// - Throws: when something can't be written, or the changes of others can't be read.
-    package func stopWriting() throws(JournalError) -> StoreLoan? {
+    package func stopWriting() throws(JournalError) -> StoreLease? {
         if let readFault { throw readFault }
         try committer.flush()
         return journal.lend()

@@ -308,8 +308,8 @@ package final class KeyTable: Sendable {
     }
 
     /// The stored receipts, for their renewal; `nil` where the journal renews none.
-    package func receiptShelf() throws(JournalError) -> (any ReceiptShelf)? {
-        try journal.receiptShelf()
+    package func receiptStore() throws(JournalError) -> (any ReceiptStore)? {
+        try journal.receiptStore()
     }
 
     /// Whether the key is being stored: ``enrol(_:completion:)`` has not answered yet.

@@ -15,8 +15,8 @@ package final class PostgreSQLKeyJournal: KeyJournal {
     private let reader: DatabaseLink
     private let apps = Mutex(AppNumbers())
     private let follower: ChangeFollower
-    private let broom: Mutex<SpentChallengeBroom>
-    private let shelf: PostgreSQLReceiptShelf
+    private let pruner: Mutex<SpentChallengePruner>
+    private let receipts: PostgreSQLReceiptStore
     /// Whether the tables were checked: at the start, or when they are first read.
     private let isChecked = Atomic(false)
 
@@ -33,11 +33,11 @@ package final class PostgreSQLKeyJournal: KeyJournal {
         clock: @escaping @Sendable () -> Int64 = { Int64(Date().timeIntervalSince1970) }
     ) throws(JournalError) {
         self.settings = settings
-        broom = Mutex(SpentChallengeBroom(clock: clock))
+        pruner = Mutex(SpentChallengePruner(clock: clock))
         writer = DatabaseLink(settings)
         reader = DatabaseLink(settings)
         follower = ChangeFollower(settings)
-        shelf = PostgreSQLReceiptShelf(settings)
+        receipts = PostgreSQLReceiptStore(settings)
         do throws(JournalError) {
             try check()
         } catch {
@@ -143,7 +143,7 @@ package final class PostgreSQLKeyJournal: KeyJournal {
         }
     }
 
-    package func receiptShelf() -> (any ReceiptShelf)? { shelf }
+    package func receiptStore() -> (any ReceiptStore)? { receipts }
 
     package func follow(_ body: @escaping @Sendable () -> JournalError?) { follower.start(body) }
 
@@ -221,23 +221,23 @@ package final class PostgreSQLKeyJournal: KeyJournal {
     package var databaseStatistics: DatabaseStatistics? {
         writer.look()
         reader.look()
-        shelf.look()
+        receipts.look()
         return DatabaseStatistics([
             writer.tally.figures(of: .writer), reader.tally.figures(of: .reader),
-            follower.tally.figures(of: .listener), shelf.tally.figures(of: .receipts),
+            follower.tally.figures(of: .listener), receipts.tally.figures(of: .receipts),
         ])
     }
 
     package func settle() throws(JournalError) {
-        guard let piece = broom.withLock({ $0.piece() }) else { return }
+        guard let piece = pruner.withLock({ $0.piece() }) else { return }
         let rows = try writer.ask(piece)
-        broom.withLock { $0.swept(rows.last?.changedCount ?? 0) }
+        pruner.withLock { $0.swept(rows.last?.changedCount ?? 0) }
     }
 
     package func close() {
         follower.end()
         writer.close()
         reader.close()
-        shelf.close()
+        receipts.close()
     }
 }

@@ -22,7 +22,7 @@ package final class SQLiteKeyJournal: KeyJournal {
     private let isTrailed = Atomic(false)
     /// Only the writer's queue comes here.
     private let work: Mutex<WriterWork>
-    private let shelf = Mutex<SQLiteReceiptShelf?>(nil)
+    private let receipts = Mutex<SQLiteReceiptStore?>(nil)
     private let follower = Mutex<(@Sendable () -> JournalError?)?>(nil)
     /// The generation that this process has seen.
     private let seenGeneration: Atomic<Int64>
@@ -39,7 +39,7 @@ package final class SQLiteKeyJournal: KeyJournal {
         path: String,
         age: StoreAge.Demand = .newest
     ) throws(StoreProblem) {
-        try self.init(path: path, age: age, loan: nil, ahead: nil)
+        try self.init(path: path, age: age, lease: nil, ahead: nil)
     }
 
     package convenience init(
@@ -47,23 +47,23 @@ package final class SQLiteKeyJournal: KeyJournal {
         foldedAt entriesMax: Int,
         age: StoreAge.Demand = .newest
     ) throws(StoreProblem) {
-        try self.init(path: path, foldedAt: entriesMax, age: age, loan: nil, ahead: nil)
+        try self.init(path: path, foldedAt: entriesMax, age: age, lease: nil, ahead: nil)
     }
 
     /// - `entriesMax`: how many entries of the log of counters are folded.
-    /// - `loan`: what the process before has lent; `nil` where there is none.
+    /// - `lease`: what the process before has lent; `nil` where there is none.
     /// - `ahead`: what has read the database ahead, and found no damage; ``load(apps:into:)`` gives
     ///   what was written since.
     package init(
         path: String,
         foldedAt entriesMax: Int = CounterFold.entriesMax,
         age: StoreAge.Demand = .newest,
-        loan: StoreLoan?,
+        lease: StoreLease?,
         ahead: SQLiteKeyReader?
     ) throws(StoreProblem) {
         let resolved = StoreFile.resolved(path)
-        if let loan {
-            lock = StoreLock(lent: loan.lock)
+        if let lease {
+            lock = StoreLock(lent: lease.lock)
         } else {
             lock = try StoreLock(database: resolved)
         }
@@ -71,8 +71,8 @@ package final class SQLiteKeyJournal: KeyJournal {
         if let problem, age == .newest { throw problem }
         try StoreAge.checkPairing(resolved)
         try StoreFile.create(resolved)
-        if let loan {
-            watch = ChangeWatch(lent: loan.calls, database: resolved)
+        if let lease {
+            watch = ChangeWatch(lent: lease.calls, database: resolved)
         } else {
             watch = try ChangeWatch(database: resolved)
         }
@@ -184,11 +184,11 @@ package final class SQLiteKeyJournal: KeyJournal {
         return CommitAnswer(enrolments: rows)
     }
 
-    package func receiptShelf() throws(JournalError) -> (any ReceiptShelf)? {
+    package func receiptStore() throws(JournalError) -> (any ReceiptStore)? {
         do throws(StoreProblem) {
-            let shelf = try SQLiteReceiptShelf(beside: writer)
-            self.shelf.withLock { $0 = shelf }
-            return shelf
+            let receipts = try SQLiteReceiptStore(beside: writer)
+            self.receipts.withLock { $0 = receipts }
+            return receipts
         } catch {
             throw JournalError(.unusable, "\(error.path) \(error.detail)")
         }
@@ -246,7 +246,7 @@ package final class SQLiteKeyJournal: KeyJournal {
     }
 
     func closeConnections() {
-        shelf.withLock { $0 }?.close()
+        receipts.withLock { $0 }?.close()
         // What is open when this fails is closed by the system; nothing is lost with WAL.
         try? reader.database.close()
         try? writer.close()
@@ -273,10 +273,10 @@ private struct WriterWork {
 // process gets the descriptors of the lock and of the socket on which commands call. Commands wait
 // meanwhile. If the next process fails, this one goes on with what it has kept open.
 extension SQLiteKeyJournal {
-    package func lend() -> StoreLoan? {
+    package func lend() -> StoreLease? {
         watch.pause()
         isLent.store(true, ordering: .releasing)
-        return StoreLoan(lock: lock.descriptor, calls: watch.descriptor)
+        return StoreLease(lock: lock.descriptor, calls: watch.descriptor)
     }
 
     package func takeBack() throws(JournalError) {

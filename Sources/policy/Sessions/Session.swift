@@ -17,7 +17,7 @@ package final class Session: Sendable {
     private let secret: HMACSHA256.Key
     private let window: Mutex<SequenceWindow>
     /// Who decides about numbers in the place of the window.
-    private let heir: SessionHeir
+    private let succession: SessionSuccession
 
     init(
         _ id: SessionID,
@@ -25,7 +25,7 @@ package final class Session: Sendable {
         window: SequenceWindow,
         keyID: KeyID,
         assertion: VerifiedAssertion,
-        heir: SessionHeir
+        succession: SessionSuccession
     ) {
         self.id = id
         self.keyID = keyID
@@ -33,7 +33,7 @@ package final class Session: Sendable {
         let bytes = secret.bytes
         self.secret = HMACSHA256.Key(bytes.span)
         self.window = Mutex(window)
-        self.heir = heir
+        self.succession = succession
     }
 
     /// The signature of client data.
@@ -51,7 +51,7 @@ package final class Session: Sendable {
 
     /// Whether a number is free now.
     package func admits(_ number: SequenceNumber) -> Bool {
-        if let successor = heir.place.holder { return admits(number, by: successor) }
+        if let successor = succession.place.holder { return admits(number, by: successor) }
         return window.withLock { $0.admits(number) }
     }
 
@@ -59,7 +59,7 @@ package final class Session: Sendable {
     ///
     /// Call it after the signature over the number was verified.
     package func use(_ number: SequenceNumber) -> Bool {
-        if let successor = heir.place.holder { return use(number, by: successor) }
+        if let successor = succession.place.holder { return use(number, by: successor) }
         return window.withLock { $0.use(number) }
     }
 

@@ -15,7 +15,7 @@ private enum Question: UInt8 {
 extension SessionTable {
     /// From now on the successor decides. It must have taken ``state``, and nothing may have
     /// happened here since.
-    package func handOver(to successor: any Successor) { heir.place.give(to: successor) }
+    package func handOver(to successor: any Successor) { succession.place.give(to: successor) }
 
     // MARK: Asking
 
@@ -148,6 +148,6 @@ extension Question {
 }
 
 /// Where a table and its sessions keep who decides in their place.
-final class SessionHeir: Sendable {
+final class SessionSuccession: Sendable {
     let place = SuccessorPlace()
 }

@@ -69,7 +69,7 @@ package final class SessionTable: Sendable {
     private let evictions = Atomic<UInt64>(0)
     let shards = (0..<1 << shardBits).map { _ in Shard() }
     /// Who decides in the place of this table.
-    let heir = SessionHeir()
+    let succession = SessionSuccession()
 
     /// - secret: the key of ids and secrets. Without one it is drawn here, goes from this process's
     ///   memory to that of its successor alone, and dies with them.
@@ -90,7 +90,7 @@ package final class SessionTable: Sendable {
         _ assertion: VerifiedAssertion,
         now: Int64
     ) -> Opened {
-        if let successor = heir.place.holder {
+        if let successor = succession.place.holder {
             return open(keyID, assertion, now: Self.bounded(now), by: successor)
         }
         let id = openedID(keyID, assertion, now: now)
@@ -132,7 +132,7 @@ package final class SessionTable: Sendable {
             window: window,
             keyID: keyID,
             assertion: assertion,
-            heir: heir
+            succession: succession
         )
     }
 
@@ -152,7 +152,7 @@ package final class SessionTable: Sendable {
     /// - now: the wall clock, seconds since 1970.
     package func find(_ text: Span<UInt8>, now: Int64) -> Finding {
         guard let id = SessionID(text: text) else { return .unknown(.foreign) }
-        if let successor = heir.place.holder { return find(id, now: now, by: successor) }
+        if let successor = succession.place.holder { return find(id, now: now, by: successor) }
         return find(id, now: now)
     }
 

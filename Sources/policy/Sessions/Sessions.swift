@@ -1,10 +1,10 @@
 // Sessions: what a client opens with one assertion and then signs many requests with.
 //
-//   SessionTable      opens sessions and finds them; shared by the lanes
-//   Session           one session: its key, its secret, which of its numbers were used
-//   SessionID         the id as its text says it
-//   SequenceWindow    the numbers of one session that were used
-//   SessionHeir       the next process, which decides in the place of this one after an upgrade
+//   SessionTable       opens sessions and finds them; shared by the lanes
+//   Session            one session: its key, its secret, which of its numbers were used
+//   SessionID          the id as its text says it
+//   SequenceWindow     the numbers of one session that were used
+//   SessionSuccession  the next process, which decides in the place of this one after an upgrade
 //
 // An id is 33 bytes, sent as 44 characters of base64url:
 //

@@ -7,8 +7,8 @@
 //   CommitQueue         requests that wait for the store
 //   HeldBody            content that waits to be judged, counted in a HeldLedger of all lanes
 //   Tunnel              two streams after a 101
-//   SnapshotDesk        gives operators' pages what they show, by one gathering at a time
-//   ProbeDesk           tells strangers whether it is ready, at the price of one a second
+//   SnapshotCollector   gives operators' pages what they show, by one gathering at a time
+//   ProbeResponder      tells strangers whether it is ready, at the price of one a second
 //
 // Clients, the client's side of requests:
 //
@@ -28,7 +28,7 @@
 //   OriginServer        one server on one lane, and its idle connections
 //   ServerState         what all lanes know of a server, and how much it has to do
 //   ServerHealth        whether a server is passed over after a connect or a response that failed
-//   OriginBook          the states of origins and servers, which outlive reloads
+//   OriginRegistry      the states of origins and servers, which outlive reloads
 //   OriginWatch         checks servers, and says when none of an origin is left
 //   OriginStream        a connection to a server: sends a request, reads its response
 //   HTTPClient          requests of the gateway's own

@@ -5,8 +5,8 @@
 //   StandInPlay           what is done with a call: the proper thing, a status, silence, garbage
 //   StandInCalls          what was called, when, and what was answered
 //   TokenCheck            the token of a call, looked at as Apple does
-//   ReceiptDesk           receipts exchanged for newer ones, good or wrong
-//   BitDesk               the two bits of devices
+//   ReceiptService        receipts exchanged for newer ones, good or wrong
+//   BitService            the two bits of devices
 //   StandInConnection     a connection; a request on it, and its answer
 //
 // It checks what Apple is known to check (reference: "Assessing fraud risk", "Accessing and

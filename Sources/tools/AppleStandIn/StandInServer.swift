@@ -19,8 +19,8 @@ package final class StandInServer: Sendable {
         var always: [AppleService: StandInPlay] = [:]
         var next: [AppleService: [StandInPlay]] = [:]
         var tokens = TokenCheck()
-        var receipts = ReceiptDesk()
-        var bits = BitDesk()
+        var receipts = ReceiptService()
+        var bits = BitService()
         var calls = StandInCalls()
     }
 

@@ -75,7 +75,7 @@ final class EnrolmentLane: ConnectionOwner {
                 }
                 return
             }
-            connection.errand.device = device
+            connection.request.device = device
             if let document = documents[device] {
                 send("keys", document, on: connection)
             } else {
@@ -119,7 +119,7 @@ final class EnrolmentLane: ConnectionOwner {
     }
 
     func answered(_ connection: LoadConnection) {
-        take(connection.answer, connection.errand.device)
+        take(connection.answer, connection.request.device)
         if connection.isClosed {
             open -= 1
             openConnection()

@@ -20,7 +20,7 @@ final class LoadConnection: Connection {
     private(set) var state: State
     /// What is under way, and what it is.
     var message = Message()
-    var errand = Errand()
+    var request = LoadRequest()
     private(set) var answer = Answer()
     /// The content of every answer is kept, not of refusals alone.
     var keepsContent = false
@@ -264,7 +264,7 @@ extension ExchangeFailure: Comparable {
 }
 
 /// What a connection's request is, so that its answer can be judged.
-struct Errand {
+struct LoadRequest {
     var sending = Sending.good
     /// The number of the request on its lane.
     var number: UInt64 = 0

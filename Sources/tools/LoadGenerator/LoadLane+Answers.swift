@@ -77,7 +77,7 @@ extension LoadLane: ConnectionOwner {
         case .responseTimeout, .connectionBroken, .responseMalformed:
             note(failure)
             underWay -= 1
-            if let device = connection.errand.device { devices.end(device, isAdmitted: false) }
+            if let device = connection.request.device { devices.end(device, isAdmitted: false) }
             reopen()
             pump()
             finishIfDone()
@@ -102,8 +102,8 @@ extension LoadLane: ConnectionOwner {
 
     /// Compares an answer with what had to come.
     private func judge(_ connection: LoadConnection, _ now: UInt64) {
-        let errand = connection.errand
-        let expectation = expectations[errand.sending.rawValue]
+        let request = connection.request
+        let expectation = expectations[request.sending.rawValue]
         let isAdmitted = connection.answer.isAdmission
         underWay -= 1
         interval.answered += 1
@@ -115,44 +115,44 @@ extension LoadLane: ConnectionOwner {
                 answer.status == LocalOutcome.refused(refusal).row.status
                 && answer.reason.map { answer.content[$0].elementsEqual(expectation.reason) }
                     == true
-                || errand.sending == .replayed && saysEnded(answer)
+                || request.sending == .replayed && saysEnded(answer)
         } else {
             isAsExpected = isAdmitted
         }
-        if let device = errand.device {
+        if let device = request.device {
             devices.end(device, isAdmitted: isAdmitted)
-            noteSession(of: device, errand.sending, connection.answer, now)
+            noteSession(of: device, request.sending, connection.answer, now)
         }
         if needsChallenge, !connection.answer.challenge.isEmpty {
             challenges.add(connection.answer.challenge, now: now)
         }
         if isAsExpected {
-            measurements.rows[errand.sending.rawValue].asExpected += 1
-            interval.latencies.record(now - errand.due)
-            if errand.due >= startAt + pacing.warmUp {
+            measurements.rows[request.sending.rawValue].asExpected += 1
+            interval.latencies.record(now - request.due)
+            if request.due >= startAt + pacing.warmUp {
                 measurements.startedAt = startAt + pacing.warmUp
                 measurements.measuredCount += 1
                 measurements.recordAsExpected(
-                    errand.sending,
-                    fromDue: now - errand.due,
-                    fromSent: now - errand.sentAt
+                    request.sending,
+                    fromDue: now - request.due,
+                    fromSent: now - request.sentAt
                 )
             }
         } else {
-            deviated(errand, expectation, connection.answer)
+            deviated(request, expectation, connection.answer)
         }
-        if isAdmitted, errand.sending == .good, isReplaying {
+        if isAdmitted, request.sending == .good, isReplaying {
             replays.keep(&connection.message)
         }
     }
 
-    private func deviated(_ errand: Errand, _ expectation: Expectation, _ answer: Answer) {
+    private func deviated(_ request: LoadRequest, _ expectation: Expectation, _ answer: Answer) {
         interval.deviations += 1
-        if answer.isAdmission, errand.sending.isReplay { measurements.admittedReplays += 1 }
+        if answer.isAdmission, request.sending.isReplay { measurements.admittedReplays += 1 }
         measurements.note(
             Deviation(
-                number: errand.number * UInt64(laneCount) + UInt64(number),
-                sending: errand.sending,
+                number: request.number * UInt64(laneCount) + UInt64(number),
+                sending: request.sending,
                 expected: expectation.text,
                 found: answer.isAdmission ? "admitted with \(answer.text)" : answer.text
             )

@@ -43,16 +43,16 @@ extension LoadLane {
 
     /// Sends the next request; `false` when something that it needs is not free.
     private func issue(on connection: LoadConnection, due: UInt64, _ now: UInt64) -> Bool {
-        var errand = Errand(number: issued, due: due)
-        guard compose(&errand, into: &connection.message, now) else { return false }
+        var request = LoadRequest(number: issued, due: due)
+        guard compose(&request, into: &connection.message, now) else { return false }
         if !isBlocked, pacing.rate != nil { measurements.lag.record(now - due) }
-        measurements.rows[errand.sending.rawValue].sent += 1
+        measurements.rows[request.sending.rawValue].sent += 1
         interval.sent += 1
         issued += 1
         underWay += 1
-        errand.sentAt = MonotonicClock.nanoseconds
-        connection.errand = errand
-        connection.keepsContent = errand.sending == .opening
+        request.sentAt = MonotonicClock.nanoseconds
+        connection.request = request
+        connection.keepsContent = request.sending == .opening
         connection.send(
             template.body(of: connection.message),
             timeout: plan.options.responseTimeout
@@ -62,67 +62,69 @@ extension LoadLane {
 
     /// Writes a request of the kind that is next.
     private func compose(
-        _ errand: inout Errand,
+        _ request: inout LoadRequest,
         into message: inout Message,
         _ now: UInt64
     ) -> Bool {
-        let content = Int(errand.number % UInt64(template.contents.count))
+        let content = Int(request.number % UInt64(template.contents.count))
         // Lanes take turns with the numbers of the run.
-        let place = errand.number * UInt64(laneCount) + UInt64(number)
+        let place = request.number * UInt64(laneCount) + UInt64(number)
         switch plan.options.mix.kind(at: place) {
         case .good: break
         case .missing:
-            errand.sending = .missing
+            request.sending = .missing
             template.write(nil, .missing, content: content, into: &message)
             return true
         case .replayed:
-            guard let earlier = replays.any() else { return composeInstead(&errand, &message, now) }
-            errand.sending = .replayed
+            guard let earlier = replays.any() else {
+                return composeInstead(&request, &message, now)
+            }
+            request.sending = .replayed
             message = earlier
             return true
         case .tampered:
-            errand.sending = tamperings[Int(place / 7 % UInt64(tamperings.count))]
+            request.sending = tamperings[Int(place / 7 % UInt64(tamperings.count))]
         case .stale:
             guard let (sending, proof) = nextStale(now) else {
-                return composeInstead(&errand, &message, now)
+                return composeInstead(&request, &message, now)
             }
-            errand.sending = sending
+            request.sending = sending
             template.write(proof, sending, content: 0, into: &message)
             return true
         case .unknown:
-            errand.sending = .unknown
+            request.sending = .unknown
             let proof = strangers[Int(place % UInt64(strangers.count))]
             template.write(proof, .unknown, content: 0, into: &message)
             return true
         }
-        return composeFresh(&errand, into: &message, now)
+        return composeFresh(&request, into: &message, now)
     }
 
     /// Nothing to replay or to overtake yet: a good request goes in its place.
     private func composeInstead(
-        _ errand: inout Errand,
+        _ request: inout LoadRequest,
         _ message: inout Message,
         _ now: UInt64
     ) -> Bool {
-        guard composeFresh(&errand, into: &message, now) else { return false }
+        guard composeFresh(&request, into: &message, now) else { return false }
         measurements.replacedCount += 1
         return true
     }
 
     /// Writes a request with an assertion of its own.
     private func composeFresh(
-        _ errand: inout Errand,
+        _ request: inout LoadRequest,
         into message: inout Message,
         _ now: UInt64
     ) -> Bool {
         if case .session = plan.options.proof {
-            return composeBySession(&errand, into: &message, now)
+            return composeBySession(&request, into: &message, now)
         }
         guard let device = devices.take(attempts: connectionCount + 1) else { return false }
         let order = devices.order(of: device)
         let content = PreSigned.contentIndex(device, order, of: template.contents.count)
-        if errand.sending == .tamperedContent, template.contents[content].plain.isEmpty {
-            errand.sending = .tamperedSignature
+        if request.sending == .tamperedContent, template.contents[content].plain.isEmpty {
+            request.sending = .tamperedSignature
         }
         if now < preSignedUntil,
             preSigned.copy(
@@ -143,8 +145,8 @@ extension LoadLane {
             }
             sign(device, devices.begin(device), content, challenge, into: &proof)
         }
-        errand.device = device
-        template.write(proof, errand.sending, content: content, into: &message)
+        request.device = device
+        template.write(proof, request.sending, content: content, into: &message)
         return true
     }
 

@@ -6,29 +6,29 @@ extension LoadLane {
     /// Writes a request that is signed with the device's session; or one that opens it, in its
     /// place.
     func composeBySession(
-        _ errand: inout Errand,
+        _ request: inout LoadRequest,
         into message: inout Message,
         _ now: UInt64
     ) -> Bool {
         guard let device = devices.take(attempts: connectionCount + 1) else { return false }
-        let content = Int(errand.number % UInt64(template.contents.count))
-        if errand.sending == .tamperedContent, template.contents[content].plain.isEmpty {
-            errand.sending = .tamperedSignature
+        let content = Int(request.number % UInt64(template.contents.count))
+        if request.sending == .tamperedContent, template.contents[content].plain.isEmpty {
+            request.sending = .tamperedSignature
         }
         let start = MonotonicClock.nanoseconds
         guard sessions.sign(device: device, content: content, now: now, into: &sessionTexts) else {
-            return composeOpening(device, &errand, into: &message, now)
+            return composeOpening(device, &request, into: &message, now)
         }
         sessions.note(nanoseconds: MonotonicClock.nanoseconds - start)
         devices.beginUncounted(device)
-        errand.device = device
-        template.write(sessionTexts, errand.sending, content: content, into: &message)
+        request.device = device
+        template.write(sessionTexts, request.sending, content: content, into: &message)
         return true
     }
 
     private func composeOpening(
         _ device: Int,
-        _ errand: inout Errand,
+        _ request: inout LoadRequest,
         into message: inout Message,
         _ now: UInt64
     ) -> Bool {
@@ -45,8 +45,8 @@ extension LoadLane {
         )
         openingSigner.note(nanoseconds: MonotonicClock.nanoseconds - start)
         sessions.ask(device, keyID: proof.keyID)
-        errand.sending = .opening
-        errand.device = device
+        request.sending = .opening
+        request.device = device
         plan.openingTemplate.write(proof, .opening, content: 0, into: &message)
         return true
     }

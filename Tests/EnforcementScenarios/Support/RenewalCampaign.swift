@@ -138,7 +138,7 @@ final class RenewalCampaign {
     func run(until seconds: Int64, downTime: Int64) throws {
         let table = try KeyTable(journal: try SQLiteKeyJournal(path: path))
         let time = time
-        let desk = AppleDesk(settings) { time.now }
+        let apple = AppleClient(settings) { time.now }
         log.runs.withLock { $0 += 1 }
         let renewer = ReceiptRenewer(
             ReceiptRenewer.Settings(
@@ -148,8 +148,8 @@ final class RenewalCampaign {
                 roots: [authority.root]
             ),
             keys: table,
-            shelf: try #require(try table.receiptShelf()),
-            apple: WatchedApple(desk, time, log),
+            receipts: try #require(try table.receiptStore()),
+            apple: WatchedApple(apple, time, log),
             clock: time.clock
         ) { [log] notice in
             log.notices.withLock { $0.append("\(notice)") }
@@ -166,7 +166,7 @@ final class RenewalCampaign {
         renewer.end()
         try time.pass(downTime * 1_000)
         let ended = DispatchSemaphore(value: 0)
-        desk.stop { ended.signal() }
+        apple.stop { ended.signal() }
         ended.wait()
         try table.close()
     }

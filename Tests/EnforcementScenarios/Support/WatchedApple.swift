@@ -21,7 +21,7 @@ final class CallLog: Sendable {
     let notices = Mutex<[String]>([])
 }
 
-/// A desk whose calls take a moment of compressed time, and are noted.
+/// A client whose calls take a moment of compressed time, and are noted.
 final class WatchedApple: AppleCalling {
     /// A reply that comes in real time.
     private final class Slot: Sendable {
@@ -37,20 +37,20 @@ final class WatchedApple: AppleCalling {
             guard reply.withLock({ $0 }) == nil else { return }
             let patience = DispatchTimeInterval.milliseconds(Int(Wire.patienceMilliseconds))
             guard isFilled.wait(timeout: .now() + patience) == .success else {
-                throw ChildProcess.Failure(description: "no reply from the desk")
+                throw ChildProcess.Failure(description: "no reply from the client")
             }
         }
 
         func take() -> AppleReply? { reply.withLock { $0 } }
     }
 
-    private let desk: any AppleCalling
+    private let apple: any AppleCalling
     private let time: CompressedTime
     private let log: CallLog
     private let random = Mutex(SeededGenerator(seed: 15))
 
-    init(_ desk: any AppleCalling, _ time: CompressedTime, _ log: CallLog) {
-        (self.desk, self.time, self.log) = (desk, time, log)
+    init(_ apple: any AppleCalling, _ time: CompressedTime, _ log: CallLog) {
+        (self.apple, self.time, self.log) = (apple, time, log)
     }
 
     func send(_ call: AppleCall, _ done: @escaping @Sendable (AppleReply) -> Void) {
@@ -60,7 +60,7 @@ final class WatchedApple: AppleCalling {
             return calls.count - 1
         }
         let slot = Slot()
-        desk.send(call) { slot.fill($0) }
+        apple.send(call) { slot.fill($0) }
         let pause = random.withLock { Int64.random(in: 50..<1_500, using: &$0) }
         time.after(pause, ready: slot.wait) { [log] in
             guard let reply = slot.take() else { return }

@@ -142,7 +142,7 @@ import Testing
     @Test func `the same address keeps its state over a reload, and what is gone is forgotten`()
         throws
     {
-        let book = OriginBook()
+        let registry = OriginRegistry()
         let (one, two) = (try #require(address(1)), try #require(address(2)))
         func origin(_ servers: [ServerState]) -> OriginSettings {
             OriginSettings(
@@ -150,17 +150,17 @@ import Testing
                 servers: servers.map {
                     OriginServerSettings(name: "a:1", address: one, state: $0)
                 },
-                state: book.origin("shop")
+                state: registry.origin("shop")
             )
         }
-        let state = book.server("a:1", at: one, of: "shop")
-        #expect(book.server("a:1", at: one, of: "shop") === state)
-        #expect(book.server("a:1", at: two, of: "shop") !== state)
-        #expect(book.server("a:1", at: one, of: "media") !== state)
-        book.keep([origin([state])])
-        #expect(book.server("a:1", at: one, of: "shop") === state)
-        book.keep([])
-        #expect(book.server("a:1", at: one, of: "shop") !== state)
+        let state = registry.server("a:1", at: one, of: "shop")
+        #expect(registry.server("a:1", at: one, of: "shop") === state)
+        #expect(registry.server("a:1", at: two, of: "shop") !== state)
+        #expect(registry.server("a:1", at: one, of: "media") !== state)
+        registry.keep([origin([state])])
+        #expect(registry.server("a:1", at: one, of: "shop") === state)
+        registry.keep([])
+        #expect(registry.server("a:1", at: one, of: "shop") !== state)
     }
 
     private func address(_ last: Int) -> SocketAddress? {

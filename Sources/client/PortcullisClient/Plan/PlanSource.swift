@@ -23,7 +23,7 @@ actor PlanSource {
 
     private let configuration: PortcullisConfiguration
     private let calls: GatewayCalls
-    private let routes: RouteBook
+    private let routes: RouteTable
     private let events: EventHub
     private let file: RouteFile?
     /// Whether the gateway is asked. Never where others can write the answer: over plain HTTP,
@@ -62,7 +62,7 @@ actor PlanSource {
     init?(
         _ configuration: PortcullisConfiguration,
         _ calls: GatewayCalls,
-        _ routes: RouteBook,
+        _ routes: RouteTable,
         _ events: EventHub
     ) {
         let origin = CanonicalRequest.Origin(configuration.endpoints)

@@ -9,7 +9,7 @@ import Foundation
 struct RequestDriver: Sendable {
     let configuration: PortcullisConfiguration
     let transport: any HTTPTransport
-    let routes: RouteBook
+    let routes: RouteTable
     /// `nil` where no plan is fetched and nothing of routes is kept.
     let plans: PlanSource?
     let prover: Prover
@@ -32,7 +32,7 @@ struct RequestDriver: Sendable {
     ) {
         (self.configuration, self.transport) = (configuration, transport)
         hub = EventHub(configuration.log)
-        routes = RouteBook(configuration)
+        routes = RouteTable(configuration)
         let calls = GatewayCalls(configuration, transport: transport)
         plans = PlanSource(configuration, calls, routes, hub)
         prover = Prover(

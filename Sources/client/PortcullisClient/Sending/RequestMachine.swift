@@ -127,7 +127,7 @@ struct RequestMachine: Sendable {
     ///   - observes: whether the gateway said that the route's rule only observes.
     /// - Returns: the proof, as far as it can be had.
     mutating func began(
-        _ knowledge: RouteBook.Knowledge,
+        _ knowledge: RouteTable.Knowledge,
         isOwnOrigin: Bool,
         observes: Bool = false
     ) -> Want {

@@ -31,9 +31,9 @@ final class OriginTrial {
         _ configuration: GatewayConfiguration,
         ended: @escaping @Sendable ([Finding]) -> Void
     ) {
-        let servers = ServerBook(configuration, Resolver())
+        let servers = ServerRegistry(configuration, Resolver())
         let contexts = LoadedCertificates(configuration, TLSSurroundings()).origins
-        let book = OriginBook()
+        let registry = OriginRegistry()
         let lane: Lane
         do throws(SocketError) {
             lane = try Lane(number: 0)
@@ -41,7 +41,7 @@ final class OriginTrial {
             return ended([.error(.origins, "\(error)", next: "raise the limit of descriptors")])
         }
         let origins = zip(configuration.origins, contexts).map { origin, context in
-            (origin, OriginSettings(origin, servers.addresses, context, book))
+            (origin, OriginSettings(origin, servers.addresses, context, registry))
         }
         lane.start()
         lane.perform {

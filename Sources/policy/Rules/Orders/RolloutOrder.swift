@@ -116,7 +116,7 @@ package struct RolloutNote: Hashable, Sendable {
 }
 
 /// What an operator asks for.
-package enum RolloutWish: Hashable, Sendable {
+package enum RolloutRequest: Hashable, Sendable {
     /// The rule follows the order, whatever its file says.
     case order(RolloutOrder, rule: String)
     /// The rule follows its file again.
@@ -145,7 +145,7 @@ package enum RolloutWish: Hashable, Sendable {
     /// The call that asks for it: `{"rule": "orders", "to": "10%", "why": "…"}`, or
     /// `{"all": "observe", "why": "…"}`.
     package struct Call: Hashable, Sendable {
-        package let wish: RolloutWish
+        package let request: RolloutRequest
         package let why: String
 
         package init(_ text: Span<UInt8>) throws(JSONError) {
@@ -171,27 +171,29 @@ package enum RolloutWish: Hashable, Sendable {
                 )
             }
             switch (values["rule"], values["to"], values["all"]) {
-            case (let rule?, "file"?, nil): wish = .file(rule: rule)
+            case (let rule?, "file"?, nil): request = .file(rule: rule)
             case (let rule?, let to?, nil):
                 guard let order = RolloutOrder(text: to) else {
                     throw reader.error("to is \(to); use a share as 10%, observe, off or file")
                 }
-                wish = .order(order, rule: rule)
-            case (nil, nil, "observe"?): wish = .observeAll
-            case (nil, nil, "resume"?): wish = .resumeAll
+                request = .order(order, rule: rule)
+            case (nil, nil, "observe"?): request = .observeAll
+            case (nil, nil, "resume"?): request = .resumeAll
             case (nil, nil, let other?):
                 throw reader.error("all is \(other); use observe or resume")
             default: throw reader.error("use rule and to, or all alone")
             }
         }
 
-        package init(_ wish: RolloutWish, why: String) { (self.wish, self.why) = (wish, why) }
+        package init(_ request: RolloutRequest, why: String) {
+            (self.request, self.why) = (request, why)
+        }
 
         /// The call as JSON.
         package var json: [UInt8] {
             var out = JSONWriter(.compact)
             out.object { out in
-                switch wish {
+                switch request {
                 case .order(let order, let rule):
                     out.member("rule", rule)
                     out.member("to", order.text)

@@ -55,7 +55,7 @@ extension OriginPool {
     // MARK: Waiting
 
     /// Lets a dial wait for a place at one of these servers.
-    func wait(_ dial: OriginDial, for full: [OriginServer]) -> PlaceBook.Entry {
+    func wait(_ dial: OriginDial, for full: [OriginServer]) -> ConnectionSlots.Entry {
         guard !waits.isRetired else { return .full }
         let entry = settings.state.wait(
             for: full.map(\.state),

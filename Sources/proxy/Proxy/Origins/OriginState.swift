@@ -10,7 +10,7 @@ package final class OriginState: Sendable {
     private let places = Mutex(Places())
 
     private struct Places {
-        var book = PlaceBook()
+        var slots = ConnectionSlots()
         /// By the number of the lane.
         var ports: [Int: Port] = [:]
     }
@@ -36,7 +36,7 @@ package final class OriginState: Sendable {
     /// - limits: how many connections a server may have, by the number of its state.
     func take(_ servers: [ServerState], limits: [Int: Int] = [:], queueMax: Int = 0) {
         self.servers.withLock { $0 = servers }
-        places.withLock { $0.book.limit(limits, waitersMax: queueMax) }
+        places.withLock { $0.slots.limit(limits, waitersMax: queueMax) }
     }
 
     /// Ejects a server, unless too many are: the others would get its requests.
@@ -53,28 +53,28 @@ package final class OriginState: Sendable {
 // Places.
 extension OriginState {
     /// How many requests wait for a place.
-    package var waiting: Int { places.withLock { $0.book.waiting } }
+    package var waiting: Int { places.withLock { $0.slots.waiting } }
 
     /// Connections that a server has; `nil` where they are not limited.
     package func connections(of server: ServerState) -> Int? {
-        places.withLock { $0.book.connections(of: server.number) }
+        places.withLock { $0.slots.connections(of: server.number) }
     }
 
     func hasRoom(_ server: ServerState) -> Bool {
-        places.withLock { $0.book.hasRoom(server.number) }
+        places.withLock { $0.slots.hasRoom(server.number) }
     }
 
     func reserve(_ server: ServerState) -> Bool {
-        places.withLock { $0.book.reserve(server.number) }
+        places.withLock { $0.slots.reserve(server.number) }
     }
 
-    var lendsIdle: Bool { places.withLock { $0.book.lendsIdle } }
+    var lendsIdle: Bool { places.withLock { $0.slots.lendsIdle } }
 
     /// A place is free again: it goes to the first who waits, where the server is good for that.
     func freed(_ server: ServerState, now: UInt64) {
         let isOffered = isOffered(server, now: now)
         places.withLock { places in
-            guard let waiter = places.book.freed(server.number, isOffered: isOffered) else {
+            guard let waiter = places.slots.freed(server.number, isOffered: isOffered) else {
                 return
             }
             places.ports[waiter.lane]?(.granted(waiter.id, server: server.number))
@@ -83,19 +83,19 @@ extension OriginState {
 
     /// A place that a waiter could not use is free again. The next look offers it.
     func giveBack(_ server: Int) {
-        places.withLock { _ = $0.book.freed(server, isOffered: false) }
+        places.withLock { _ = $0.slots.freed(server, isOffered: false) }
     }
 
-    func rests(_ server: ServerState, on lane: Int, isShareable: Bool) -> PlaceBook.Rest {
+    func rests(_ server: ServerState, on lane: Int, isShareable: Bool) -> ConnectionSlots.Rest {
         places.withLock { places in
-            let rest = places.book.rests(server.number, on: lane, isShareable: isShareable)
+            let rest = places.slots.rests(server.number, on: lane, isShareable: isShareable)
             if case .given(let id) = rest { places.ports[lane]?(.given(id, server: server.number)) }
             return rest
         }
     }
 
     func leftIdle(_ server: ServerState, on lane: Int) {
-        places.withLock { $0.book.leftIdle(server.number, on: lane) }
+        places.withLock { $0.slots.leftIdle(server.number, on: lane) }
     }
 
     func wait(
@@ -103,9 +103,9 @@ extension OriginState {
         refusing refused: [ServerState],
         flow: Int,
         lane: Int
-    ) -> PlaceBook.Entry {
+    ) -> ConnectionSlots.Entry {
         places.withLock { places in
-            let entry = places.book.wait(
+            let entry = places.slots.wait(
                 wanted: wanted.map(\.number),
                 refused: refused.map(\.number),
                 flow: flow,
@@ -119,7 +119,7 @@ extension OriginState {
         }
     }
 
-    func leave(_ id: UInt64, flow: Int) { places.withLock { _ = $0.book.leave(id, flow: flow) } }
+    func leave(_ id: UInt64, flow: Int) { places.withLock { _ = $0.slots.leave(id, flow: flow) } }
 
     /// Where a lane is called; `nil` for no more.
     func call(_ lane: Int, at port: Port?) { places.withLock { $0.ports[lane] = port } }
@@ -131,15 +131,15 @@ extension OriginState {
         let servers = servers.withLock { $0 }
         let offered = servers.filter { isOffered($0, now: now) }
         places.withLock { places in
-            let isOpen = offered.contains { places.book.connections(of: $0.number) == nil }
+            let isOpen = offered.contains { places.slots.connections(of: $0.number) == nil }
             guard !isOpen, !offered.isEmpty else {
-                for waiter in places.book.wakeAll() {
+                for waiter in places.slots.wakeAll() {
                     places.ports[waiter.lane]?(.again(waiter.id))
                 }
                 return
             }
             for server in offered {
-                while let waiter = places.book.offer(server.number) {
+                while let waiter = places.slots.offer(server.number) {
                     places.ports[waiter.lane]?(.granted(waiter.id, server: server.number))
                 }
             }

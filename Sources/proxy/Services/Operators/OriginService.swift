@@ -6,11 +6,11 @@ package protocol OriginDraining: Sendable {
     /// Does it with all addresses of a server, in all origins that have it. `done` gets how
     /// many, `nil` when nothing has changed because another process is about to take over; it is
     /// called once, on any thread, at once.
-    func drain(_ server: String, _ wish: DrainWish, _ done: @escaping @Sendable (Int?) -> Void)
+    func drain(_ server: String, _ change: DrainChange, _ done: @escaping @Sendable (Int?) -> Void)
 }
 
 /// What becomes of a server. The raw value is the path behind `origins/`.
-package enum DrainWish: String, CaseIterable, Sendable {
+package enum DrainChange: String, CaseIterable, Sendable {
     /// It gets no new request, and those under way end by themselves.
     case drain
     case undrain
@@ -18,13 +18,13 @@ package enum DrainWish: String, CaseIterable, Sendable {
 
 /// `POST /origins/drain` and `/origins/undrain`, with the server's name as content.
 struct OriginService: Service {
-    let wish: DrainWish
+    let change: DrainChange
     let origins: any OriginDraining
 
     func answer(_ request: ServiceRequest) -> ServiceAnswer {
         let name = String(decoding: request.content, as: UTF8.self)
-        return .later { [wish, origins] completion in
-            origins.drain(name, wish) { count in
+        return .later { [change, origins] completion in
+            origins.drain(name, change) { count in
                 guard let count else { return completion(ServiceResult(.fault(.upgradeRunning))) }
                 guard count > 0 else { return completion(ServiceResult(.fault(.noSuchServer))) }
                 var document = JSONWriter(.compact)
@@ -38,14 +38,14 @@ struct OriginService: Service {
 extension ServiceEntry {
     /// The calls that drain servers.
     static func draining(_ origins: any OriginDraining) -> [ServiceEntry] {
-        DrainWish.allCases.map { wish in
+        DrainChange.allCases.map { change in
             ServiceEntry(
-                "origins/\(wish.rawValue)",
+                "origins/\(change.rawValue)",
                 [.post],
                 takesContent: true,
                 cost: .nothing,
                 access: .call,
-                OriginService(wish: wish, origins: origins)
+                OriginService(change: change, origins: origins)
             )
         }
     }

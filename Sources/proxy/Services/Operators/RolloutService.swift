@@ -10,14 +10,14 @@ package protocol RolloutTaking: Sendable {
     ///
     /// - by: who asks, for the audit log.
     func take(
-        _ call: RolloutWish.Call,
+        _ call: RolloutRequest.Call,
         by: String,
         _ done: @escaping @Sendable (RolloutResult) -> Void
     )
 
     /// Says what the last hour tells of a change, and changes nothing. `done` is called once, on
     /// any thread, within a bounded time.
-    func forecast(_ wish: RolloutWish, _ done: @escaping @Sendable (ForecastResult) -> Void)
+    func forecast(_ request: RolloutRequest, _ done: @escaping @Sendable (ForecastResult) -> Void)
 
     /// Hands over the last lines of the audit log, the oldest first; `nil` where it can't be read.
     /// `done` is called once, on any thread.
@@ -28,25 +28,25 @@ package protocol RolloutTaking: Sendable {
 package enum ForecastResult: Sendable {
     /// `nil` where it refuses no more clients.
     case known(RolloutForecast?)
-    case impossible(RolloutBook.Fault)
+    case impossible(RolloutOrders.Fault)
     /// The lanes have not said in time what they have counted.
     case late
 }
 
-/// What has become of a wish.
+/// What has become of a request.
 package enum RolloutResult: Sendable {
     /// It is on disk.
     ///
     /// - areAllLanesTold: whether all lanes obey it already. The others are about to.
-    case changed(RolloutBook.Change, areAllLanesTold: Bool)
-    case impossible(RolloutBook.Fault)
+    case changed(RolloutOrders.Change, areAllLanesTold: Bool)
+    case impossible(RolloutOrders.Fault)
     /// Nothing has changed, and why.
     case unsaved(String)
     /// Nothing has changed: another process is about to take over.
     case upgrading
 }
 
-/// `POST /rollout/change` and `POST /rollout/forecast`, with a ``RolloutWish/Call`` as content.
+/// `POST /rollout/change` and `POST /rollout/forecast`, with a ``RolloutRequest/Call`` as content.
 struct RolloutService: Service {
     /// What becomes of the call. The raw value is the path behind `rollout/`.
     enum Purpose: String, CaseIterable {
@@ -60,13 +60,13 @@ struct RolloutService: Service {
 
     func answer(_ request: ServiceRequest) -> ServiceAnswer {
         do throws(JSONError) {
-            let call = try RolloutWish.Call(request.content.span)
+            let call = try RolloutRequest.Call(request.content.span)
             return .later { [purpose, rollouts, caller = request.caller] completion in
                 switch purpose {
                 case .change:
                     rollouts.take(call, by: caller) { completion(Self.result($0)) }
                 case .forecast:
-                    rollouts.forecast(call.wish) { completion(Self.result($0)) }
+                    rollouts.forecast(call.request) { completion(Self.result($0)) }
                 }
             }
         } catch {
@@ -107,14 +107,14 @@ struct RolloutService: Service {
         }
     }
 
-    private static func impossible(_ fault: RolloutBook.Fault) -> ServiceResult {
+    private static func impossible(_ fault: RolloutOrders.Fault) -> ServiceResult {
         switch fault {
         case .unknownRule: ServiceResult(.fault(.noSuchRule))
         case .verifiesNothing: ServiceResult(.fault(.ruleVerifiesNothing))
         case .full:
             refused(
                 .fault(.rolloutUnsaved),
-                "\(RolloutBook.entriesMax) rules have an order; give some of them back to the file"
+                "\(RolloutOrders.entriesMax) rules have an order; give some of them back to the file"
             )
         }
     }

@@ -80,14 +80,14 @@ byID('observe-all').addEventListener('click', (event) => {
   });
 });
 
-function drain(server, wish) {
-  if (wish === 'undrain') {
-    change = { server, wish };
+function drain(server, action) {
+  if (action === 'undrain') {
+    change = { server, action };
     return send();
   }
   openDialog({
     server,
-    wish,
+    action,
     isDangerous: true,
     title: `Drain ${server}`,
     now: 'It gets no new request, in all origins that have it; those under way end by '
@@ -95,7 +95,7 @@ function drain(server, wish) {
   });
 }
 
-function wish() {
+function wanted() {
   const to = document.querySelector('#change-choices :checked').value;
   return to === 'share' ? `${Number(byID('share').value)}%` : to;
 }
@@ -103,13 +103,13 @@ function wish() {
 /** What the choice would have refused in the last hour, as the command says it. */
 async function showThen() {
   const place = byID('change-then');
-  const asked = change.rule ? JSON.stringify({ rule: change.rule.id, to: wish() }) : '';
+  const asked = change.rule ? JSON.stringify({ rule: change.rule.id, to: wanted() }) : '';
   if (asked === change.asked) return;
   change.asked = asked;
   place.hidden = true;
   byID('change-do').classList.toggle('danger', Boolean(change.isDangerous));
   // Half a number, or what refuses nobody.
-  if (!asked || !/^(file|[\d.]+%)$/.test(wish())) return;
+  if (!asked || !/^(file|[\d.]+%)$/.test(wanted())) return;
   const about = change;
   let answer = null;
   try {
@@ -126,9 +126,9 @@ async function showThen() {
 async function send() {
   const why = byID('why').value;
   const order = change.all ? { all: change.all, why }
-    : change.rule ? { rule: change.rule.id, to: wish(), why } : null;
+    : change.rule ? { rule: change.rule.id, to: wanted(), why } : null;
   const [page, content] = order ? ['rollout/change', JSON.stringify(order)]
-    : [`origins/${change.wish}`, change.server];
+    : [`origins/${change.action}`, change.server];
   byID('change-do').disabled = true;
   try {
     const { status, content: answer } = await ask(page, { method: 'POST', body: content });

@@ -83,7 +83,7 @@ function makeRefusal(note) {
 /** A row of the table of servers, without figures. */
 function makeServer({ server }) {
   const button = make('button', { type: 'button' });
-  button.addEventListener('click', () => drain(server.server, button.dataset.wish));
+  button.addEventListener('click', () => drain(server.server, button.dataset.action));
   const figures = ['Active', 'Served', 'Failed', 'Origin’s p50 · p99']
     .map((name) => make('td', { class: 'n', 'data-label': name }));
   return make('tr', {}, make('th', { scope: 'row' }), make('td', {}, make('span')), ...figures,
@@ -106,7 +106,7 @@ function updateServer(row, { origin, server }) {
     ? `${server.last_failure}, ${ago(server.last_failure_at)}` : 'never');
   const button = row.cells[7].firstChild;
   const isDrained = server.state === 'drained';
-  button.dataset.wish = isDrained ? 'undrain' : 'drain';
+  button.dataset.action = isDrained ? 'undrain' : 'drain';
   setText(button, isDrained ? 'Undrain' : 'Drain…');
   button.setAttribute('aria-label', `${isDrained ? 'Undrain' : 'Drain'} ${server.server}`);
   button.hidden = !mayChange();

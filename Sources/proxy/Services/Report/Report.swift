@@ -75,9 +75,9 @@ package struct Report: Sendable {
     let marks: [Mark]
 
     /// - rules: those that are served, in their order.
-    /// - now: seconds since 1970, and of the book's clock.
+    /// - now: seconds since 1970, and of the ledger's clock.
     package init(
-        _ book: ReportBook,
+        _ ledger: ReportLedger,
         _ rules: [RuleFacts],
         _ scope: ReportScope,
         marks: [Mark] = [],
@@ -88,7 +88,7 @@ package struct Report: Sendable {
         self.startedAt = startedAt
         self.now = now.wall
         let served = rules.map { (id: $0.id, facts: RuleFacts?.some($0)) }
-        let others = book.others(than: Set(rules.map(\.id))).map { id in
+        let others = ledger.others(than: Set(rules.map(\.id))).map { id in
             (id: id, facts: RuleFacts?.none)
         }
         let all = served + others
@@ -99,14 +99,14 @@ package struct Report: Sendable {
                 parts: scope.windows.map { window in
                     Part(
                         window: window,
-                        seconds: book.coverage(window, at: now.tick),
-                        counts: book.counts(of: rule.id, window, at: now.tick)
+                        seconds: ledger.coverage(window, at: now.tick),
+                        counts: ledger.counts(of: rule.id, window, at: now.tick)
                     )
                 },
                 series: scope.windows.map { window in
                     Series(
                         slotSeconds: window.series.slotSeconds,
-                        points: book.series(of: rule.id, window, at: now.tick).map { slot in
+                        points: ledger.series(of: rule.id, window, at: now.tick).map { slot in
                             (now.wall - now.tick + slot.beganAt, slot.point)
                         }
                     )

@@ -6,7 +6,7 @@ import Hummingbird
 // The registry behind Hummingbird: built by `Tests/Sample/run --hummingbird`, to show that no name
 // of this package collides with one of Hummingbird's packages.
 
-actor Desk {
+actor Enrolments {
     private var registry = DeviceRegistry(
         app: ExpectedApp(
             id: "ABCDE12345.com.example.shop",
@@ -28,9 +28,9 @@ actor Desk {
     }
 }
 
-let desk = Desk()
+let enrolments = Enrolments()
 let router = Router()
-router.post("challenges") { _, _ in await desk.makeChallenge().base64EncodedString() }
+router.post("challenges") { _, _ in await enrolments.makeChallenge().base64EncodedString() }
 router.post("keys") { request, context in
     struct Enrolment: Decodable {
         let keyID: String
@@ -39,7 +39,7 @@ router.post("keys") { request, context in
     }
     let enrolment = try await request.decode(as: Enrolment.self, context: context)
     do {
-        return try await desk.enrol(
+        return try await enrolments.enrol(
             enrolment.attestation,
             keyID: enrolment.keyID,
             challenge: enrolment.challenge

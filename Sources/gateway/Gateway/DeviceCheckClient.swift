@@ -1,0 +1,294 @@
+import AppAttest
+import AppleServices
+import ByteCoding
+import Challenges
+import ConfigurationReading
+import Cryptography
+import Dispatch
+import KeyStore
+import Lanes
+import Logging
+import Proxy
+import Rules
+import Services
+import Synchronization
+import Verification
+
+/// Asks Apple about devices, and has it keep bits.
+///
+/// Performs what ``UsedTokens`` and ``DeviceUpdates`` decide. Everything runs on the queues of its
+/// callers, and of the client that makes the calls; nothing here waits.
+final class DeviceCheckClient: DeviceChecking {
+    struct Board {
+        var used: UsedTokens
+        var updates = DeviceUpdates()
+        var kept: UInt64 = 0
+        var failed: UInt64 = 0
+        var dropped: UInt64 = 0
+        var terms: Terms
+        var pace = NoticePace<String>()
+        /// Who waits until no change is pending.
+        var idle: (@Sendable () -> Void)?
+    }
+
+    /// What the configuration says.
+    struct Terms: Sendable {
+        /// The teams that have a key under `apple.keys`.
+        var teams: AppleTeams
+        /// How long a call about a change may take.
+        var timeout: Duration
+        /// Calls to one of Apple's hosts in a second.
+        var perSecond: Int
+    }
+
+    /// How long the end of the process waits for changes that Apple has not kept yet.
+    static let finishTime = Duration.seconds(5)
+
+    /// How the changes stand.
+    struct Standing: Sendable {
+        let pending: Int
+        let kept: UInt64
+        let failed: UInt64
+        let dropped: UInt64
+        let tokens: Int
+    }
+
+    private let apple: any AppleCalling
+    private let log: Logger
+    private let wallClock: @Sendable () -> Int64
+    private let queue = DispatchQueue(label: "portcullis.devices")
+    let board: Mutex<Board>
+    /// Who decides about tokens in the place of the board.
+    let successor = SuccessorPlace()
+
+    /// - wallClock: milliseconds since 1970.
+    init(
+        _ apple: any AppleCalling,
+        _ settings: AppleSettings,
+        _ log: Logger,
+        _ wallClock: @escaping @Sendable () -> Int64
+    ) {
+        self.apple = apple
+        self.log = log
+        self.wallClock = wallClock
+        let terms = Terms(settings)
+        let limits = UsedTokens.Limits(tokensMax: terms.tokensMax)
+        board = Mutex(Board(used: UsedTokens(limits), terms: terms))
+    }
+
+    /// Takes a new configuration. Tokens that were used stay so. Changes that are not made yet
+    /// keep their team: they are made with its key, or lost when it has none any more.
+    func reload(_ terms: Terms) {
+        board.withLock { board in
+            board.terms = terms
+            board.used.raise(tokensMax: terms.tokensMax)
+        }
+    }
+
+    var standing: Standing {
+        board.withLock {
+            Standing(
+                pending: $0.updates.pending,
+                kept: $0.kept,
+                failed: $0.failed,
+                dropped: $0.dropped,
+                tokens: $0.used.count
+            )
+        }
+    }
+
+    // MARK: Requests
+
+    func check(
+        _ device: DeviceMention,
+        timeout: Duration,
+        _ found: @escaping @Sendable (DeviceFinding) -> Void
+    ) {
+        let client = DeviceClient(device.keyID, at: device.address)
+        switch begin(device.token, of: client) {
+        case .begun: break
+        case .used: return found(.used)
+        case .crowded: return found(.crowded)
+        case .full: return found(.full)
+        }
+        ask(.query, named(device), timeout: timeout) { [self] reply in
+            let finding = DeviceFinding(reply)
+            let isSpent = if case .bits = finding { true } else { false }
+            end(device.token, of: client, isSpent: isSpent)
+            found(finding)
+        }
+    }
+
+    /// A token is shown; `client` is `nil` for an operator's call. Then ``end(_:of:isSpent:)``,
+    /// where it has begun.
+    func begin(_ token: DeviceToken, of client: DeviceClient?) -> UsedTokens.Beginning {
+        let digest = token.digest
+        let beginning = board.withLock { $0.used.begin(digest, of: client, now: Self.seconds) }
+        guard beginning == .begun, let successor = successor.holder else { return beginning }
+        let claim = claim(digest, by: successor)
+        if claim != .begun {
+            board.withLock { $0.used.end(digest, of: client, isSpent: false, now: Self.seconds) }
+        }
+        return claim
+    }
+
+    /// Apple has answered about a token that was begun, or not.
+    func end(_ token: DeviceToken, of client: DeviceClient?, isSpent: Bool) {
+        board.withLock {
+            $0.used.end(token.digest, of: client, isSpent: isSpent, now: Self.seconds)
+        }
+        guard !isSpent, let successor = successor.holder else { return }
+        release(token.digest, by: successor)
+    }
+
+    /// Asks Apple once, within the time that the configuration gives a call.
+    func ask(
+        _ question: DeviceQuestion,
+        _ device: NamedDevice,
+        _ done: @escaping @Sendable (DeviceReply) -> Void
+    ) {
+        let timeout = board.withLock { $0.terms.timeout }
+        ask(question, device, timeout: timeout, done)
+    }
+
+    /// Asks Apple once.
+    func ask(
+        _ question: DeviceQuestion,
+        _ device: NamedDevice,
+        timeout: Duration,
+        _ done: @escaping @Sendable (DeviceReply) -> Void
+    ) {
+        let call = device.call(
+            question,
+            transaction: Hex.text(RandomOctets.make(count: 16)),
+            at: wallClock(),
+            timeout: timeout
+        )
+        apple.send(call) { done(DeviceReply($0, to: question)) }
+    }
+
+    private func named(_ device: DeviceMention) -> NamedDevice {
+        NamedDevice(device.token, device.environment, teamID: team(of: device.appID))
+    }
+
+    /// The team whose key signs calls about an app.
+    func team(of appID: String) -> String? { board.withLock { $0.terms.teams.team(of: appID) } }
+
+    /// The team that has a key; `nil` where several have one, or none.
+    var onlyTeam: String? { board.withLock { $0.terms.teams.only } }
+
+    // MARK: Changes
+
+    func update(_ device: DeviceMention, _ change: DeviceChange) {
+        let (keyID, named) = (device.keyID, named(device))
+        take(keyID) { $0.asked(change, of: named, keyID) }
+    }
+
+    /// Calls `idle` when no change is pending, or after a time, with how many are left.
+    func finish(within time: Duration, _ idle: @escaping @Sendable (_ left: Int) -> Void) {
+        let once = Once { [self] in idle(standing.pending) }
+        let isIdle = board.withLock { board in
+            board.idle = { once.run() }
+            return board.updates.pending == 0
+        }
+        guard !isIdle else { return once.run() }
+        queue.asyncAfter(deadline: .now() + .milliseconds(Int(clamping: time.milliseconds))) {
+            once.run()
+        }
+    }
+
+    /// Lets the machine decide, and performs it.
+    private func take(
+        _ keyID: KeyID,
+        _ decide: (inout DeviceUpdates) -> (DeviceUpdates.Action, DeviceUpdates.Outcome?)
+    ) {
+        let (action, outcome, idle) = board.withLock { board in
+            let (action, outcome) = decide(&board.updates)
+            switch outcome {
+            case nil: break
+            case .kept: board.kept += 1
+            case .failed: board.failed += 1
+            case .dropped: board.dropped += 1
+            }
+            return (action, outcome, board.updates.pending == 0 ? board.idle : nil)
+        }
+        tell(outcome, keyID)
+        perform(action, keyID)
+        idle?()
+    }
+
+    private func perform(_ action: DeviceUpdates.Action, _ keyID: KeyID) {
+        switch action {
+        case .none: break
+        case .ask(let question, let device):
+            ask(question, device) { [self] reply in
+                let random = RandomOctets.word()
+                take(keyID) { $0.replied(reply, to: keyID, random: random) }
+            }
+        case .pause(let time):
+            let milliseconds = DispatchTimeInterval.milliseconds(Int(clamping: time.milliseconds))
+            queue.asyncAfter(deadline: .now() + milliseconds) { [self] in
+                take(keyID) { ($0.pauseEnded(of: keyID), nil) }
+            }
+        }
+    }
+
+    private func tell(_ outcome: DeviceUpdates.Outcome?, _ keyID: KeyID) {
+        let why: String
+        switch outcome {
+        case nil, .kept: return
+        case .failed(let fault): why = fault.word
+        case .dropped: why = "too many wait"
+        }
+        let now = MonotonicClock.nanoseconds
+        guard let untold = board.withLock({ $0.pace.untold(of: why, now: now) }) else { return }
+        let more = untold > 0 ? ", and \(untold) more since this was last told" : ""
+        log.error(
+            """
+            a device's bits were not changed, although an origin asked for it: \(why); key \
+            \(keyID.logName)\(more); next: set them by the admin call device-check/update with a \
+            new token
+            """
+        )
+    }
+
+    /// Seconds of a clock that never goes back.
+    static var seconds: Int64 {
+        Int64(clamping: MonotonicClock.nanoseconds / 1_000_000_000)
+    }
+}
+
+extension DeviceCheckClient.Terms {
+    init(_ apple: AppleSettings) {
+        self.init(
+            teams: AppleTeams(apple.credentials),
+            timeout: apple.timeout,
+            perSecond: apple.perSecond
+        )
+    }
+
+    var tokensMax: Int { UsedTokens.Limits.tokensMax(callsPerSecond: perSecond) }
+}
+
+extension DeviceFacts {
+    init(_ standing: DeviceCheckClient.Standing) {
+        self.init()
+        pendingChanges = standing.pending
+        keptChanges = standing.kept
+        failedChanges = standing.failed
+        droppedChanges = standing.dropped
+        usedTokens = standing.tokens
+    }
+}
+
+extension DeviceFinding {
+    /// What a request is told of Apple's reply to a query.
+    init(_ reply: DeviceReply) {
+        switch reply {
+        case .bits(let bits, _): self = .bits(bits)
+        case .neverSet: self = .bits(.neverSet)
+        case .failed(.tokenRefused): self = .malformed
+        case .failed, .done: self = .unavailable
+        }
+    }
+}

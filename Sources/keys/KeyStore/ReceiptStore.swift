@@ -1,0 +1,106 @@
+package import DeviceKey
+package import Signatures
+
+/// The stored receipts, for their renewal. Used on one queue, beside the writer's, and may block.
+package protocol ReceiptStore: AnyObject, Sendable {
+    /// Gives each active key whose receipt is due, in no order. Reads what it gives and no receipt.
+    ///
+    /// - `now`: second of Unix time.
+    func forEachDue(at now: Int64, _ body: (DueReceipt) -> Void) throws(JournalError)
+
+    /// Gives those of them that an operator has asked for, ``askedReceiptsMax`` at most. Cheap.
+    func forEachAsked(_ body: (DueReceipt) -> Void) throws(JournalError)
+
+    /// The receipt of a key, with what is needed to judge a newer one; `nil` when the key is
+    /// revoked or has none any more.
+    func receipt(ofRow row: Int64) throws(JournalError) -> KeptReceipt?
+
+    /// How all receipts stand.
+    ///
+    /// - `now`: second of Unix time.
+    func census(at now: Int64) throws(JournalError) -> ReceiptCensus
+}
+
+/// The most receipts that are given at once of those that were asked for.
+package let askedReceiptsMax = 1_000
+
+/// A receipt that may be renewed, as far as the order of renewals needs to know it: 64 bytes.
+/// Times are seconds of Unix time.
+package struct DueReceipt: Hashable, Sendable {
+    package var row: Int64
+    /// Whose host of Apple's is asked.
+    package var environment: KeyEnvironment
+    package var dueAt: Int64
+    /// `nil` when it is not known.
+    package var expiresAt: Int64?
+    /// `nil` when the key was not used yet.
+    package var lastUsedAt: Int64?
+    /// `nil` when its renewal was not tried yet.
+    package var triedAt: Int64?
+    package var isAsked: Bool
+
+    package init(
+        row: Int64,
+        environment: KeyEnvironment = .production,
+        dueAt: Int64 = 0,
+        expiresAt: Int64? = nil,
+        lastUsedAt: Int64? = nil,
+        triedAt: Int64? = nil,
+        isAsked: Bool = false
+    ) {
+        self.row = row
+        self.environment = environment
+        self.dueAt = dueAt
+        self.expiresAt = expiresAt
+        self.lastUsedAt = lastUsedAt
+        self.triedAt = triedAt
+        self.isAsked = isAsked
+    }
+}
+
+/// A stored receipt, and whose it is.
+package struct KeptReceipt: Sendable {
+    package var row: Int64
+    package var keyID: KeyID
+    package var publicKey: P256PublicKey
+    package var appID: String
+    package var environment: KeyEnvironment
+    package var receipt: [UInt8]
+    package var state: ReceiptState
+
+    package init(
+        row: Int64,
+        keyID: KeyID,
+        publicKey: P256PublicKey,
+        appID: String,
+        environment: KeyEnvironment,
+        receipt: [UInt8],
+        state: ReceiptState
+    ) {
+        self.row = row
+        self.keyID = keyID
+        self.publicKey = publicKey
+        self.appID = appID
+        self.environment = environment
+        self.receipt = receipt
+        self.state = state
+    }
+}
+
+/// How the receipts of the active keys stand.
+package struct ReceiptCensus: Hashable, Sendable {
+    /// Active keys with a receipt.
+    package var receipts = 0
+    /// Those that may be renewed now.
+    package var due = 0
+    /// Those that have ended without having been renewed in time.
+    package var expired = 0
+    /// Those whose renewal was never tried.
+    package var untried = 0
+    /// Those whose metric is known.
+    package var known = 0
+    /// By how their last try ended.
+    package var outcomes: [ReceiptState.Outcome: Int] = [:]
+
+    package init() {}
+}

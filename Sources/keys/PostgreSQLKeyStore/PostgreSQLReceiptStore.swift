@@ -1,0 +1,130 @@
+internal import KeyStore
+
+/// The receipts in the database, over a connection of their own: to look through all of them takes
+/// longer than anybody waits for a use.
+///
+/// A receipt is given to one gateway at a time, which has it for some minutes: see ``Lease``.
+final class PostgreSQLReceiptStore: ReceiptStore {
+    /// For how long a gateway has a receipt that it has asked for. A call to Apple takes half a
+    /// minute at most; a gateway that died meanwhile is not waited for much longer.
+    private enum Lease {
+        static let seconds: Int64 = 300
+        static let now = "extract(epoch FROM now())::bigint"
+    }
+
+    private static let statementTimeout = Duration.seconds(30)
+    private static let pieceCount: Int64 = 4_096
+
+    private let link: DatabaseLink
+    /// Which gateway this is.
+    private let holder = Int64.random(in: 1...Int64.max)
+
+    init(_ settings: PostgreSQLSettings) {
+        var settings = settings
+        settings.statementTimeout = max(settings.statementTimeout, Self.statementTimeout)
+        link = DatabaseLink(settings)
+    }
+
+    var tally: LinkTally { link.tally }
+
+    func look() { link.look() }
+
+    func close() { link.close() }
+
+    private func ask(_ statements: DatabaseStatement...) throws(JournalError) -> DatabaseRows {
+        guard let rows = try link.ask(statements).last else {
+            throw JournalError.damaged("a statement without an answer")
+        }
+        return rows
+    }
+
+    private static let select = """
+        SELECT r.key, r.due_at, r.expires_at, k.last_used_at, r.tried_at, r.asked, k.environment
+        FROM renewals r JOIN keys k ON k.id = r.key
+        WHERE k.revoked_at IS NULL AND k.deleted_at IS NULL
+        """
+
+    func forEachDue(at now: Int64, _ body: (DueReceipt) -> Void) throws(JournalError) {
+        var (dueAt, row) = (Int64.min, Int64.min)
+        while true {
+            let rows = try ask(
+                DatabaseStatement(
+                    Self.select + """
+                         AND r.due_at <= $1 AND (r.due_at, r.key) > ($2, $3)
+                        ORDER BY r.due_at, r.key LIMIT $4
+                        """,
+                    [.number(now), .number(dueAt), .number(row), .number(Self.pieceCount)]
+                )
+            )
+            for place in 0..<rows.count {
+                let due = try Self.due(rows, place)
+                (dueAt, row) = (due.dueAt, due.row)
+                body(due)
+            }
+            guard rows.count == Self.pieceCount else { return }
+        }
+    }
+
+    func forEachAsked(_ body: (DueReceipt) -> Void) throws(JournalError) {
+        let rows = try ask(
+            DatabaseStatement(
+                Self.select + " AND r.asked AND r.due_at IS NOT NULL LIMIT $1",
+                [.number(Int64(askedReceiptsMax))]
+            )
+        )
+        for place in 0..<rows.count { body(try Self.due(rows, place)) }
+    }
+
+    private static func due(
+        _ rows: DatabaseRows,
+        _ row: Int
+    ) throws(JournalError) -> DueReceipt {
+        DueReceipt(
+            row: try rows.present(row, 0),
+            environment: try KeyColumns.environment(rows, row, 6),
+            dueAt: try rows.present(row, 1),
+            expiresAt: try rows.number(row, 2),
+            lastUsedAt: try rows.number(row, 3),
+            triedAt: try rows.number(row, 4),
+            isAsked: rows.flag(row, 5)
+        )
+    }
+
+    /// The receipt of a key; `nil` also when another gateway has it.
+    func receipt(ofRow row: Int64) throws(JournalError) -> KeptReceipt? {
+        let rows = try ask(
+            DatabaseStatement(
+                """
+                UPDATE renewals SET leased_by = $2, leased_until = \(Lease.now) + $3
+                WHERE key = $1 AND (leased_by = $2 OR leased_until <= \(Lease.now))
+                """,
+                [.number(row), .number(holder), .number(Lease.seconds)]
+            ),
+            DatabaseStatement(
+                """
+                SELECT k.key_id, k.public_key, a.app_id, k.environment, c.receipt,
+                    \(ReceiptColumns.names(of: "r"))
+                FROM keys k JOIN apps a ON a.id = k.app JOIN receipts c ON c.key = k.id
+                    JOIN renewals r ON r.key = k.id
+                WHERE k.id = $1 AND k.revoked_at IS NULL AND k.deleted_at IS NULL
+                    AND r.leased_by = $2
+                """,
+                [.number(row), .number(holder)]
+            )
+        )
+        guard rows.count == 1, let receipt = rows.bytes(0, 4) else { return nil }
+        return KeptReceipt(
+            row: row,
+            keyID: try KeyColumns.keyID(rows, 0, 0),
+            publicKey: try KeyColumns.publicKey(rows, 0, 1),
+            appID: rows.text(0, 2) ?? "",
+            environment: try KeyColumns.environment(rows, 0, 3),
+            receipt: receipt,
+            state: try ReceiptColumns.state(rows, 0, from: 5)
+        )
+    }
+
+    func census(at now: Int64) throws(JournalError) -> ReceiptCensus {
+        try ReceiptColumns.census(try ask(ReceiptColumns.census(at: now)))
+    }
+}

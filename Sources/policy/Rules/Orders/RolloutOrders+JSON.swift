@@ -1,0 +1,164 @@
+import Cryptography
+package import JSONText
+
+// The orders as a file keeps it:
+//
+//     { "version": 1,
+//       "emergency": { "at": …, "by": …, "why": … },
+//       "rules": [{ "id": "orders", "to": "10%", "at": …, "by": …, "why": … }],
+//       "ramps": [{ "id": "orders", "ramp": "1% on … to 100% on …", "delay": 3600,
+//                   "since": … }] }
+//
+// A ramp that goes on has `at`, `by` and `why` in the place of `since`.
+extension RolloutOrders {
+    private static let version: Int64 = 1
+
+    package var json: [UInt8] {
+        var out = JSONWriter(.indented)
+        out.object { out in
+            out.member("version", Self.version)
+            if let emergency { out.object("emergency") { $0.note(emergency) } }
+            out.array("rules") { out in
+                for (id, entry) in entries.sorted(by: { $0.key < $1.key }) {
+                    out.object { out in
+                        out.member("id", id)
+                        out.member("to", entry.order.text)
+                        out.note(entry.note)
+                    }
+                }
+            }
+            if !pauses.isEmpty { writePauses(into: &out) }
+        }
+        return out.line
+    }
+
+    private func writePauses(into out: inout JSONWriter) {
+        out.array("ramps") { out in
+            for (id, pause) in pauses.sorted(by: { $0.key < $1.key }) {
+                out.object { out in
+                    out.member("id", id)
+                    out.member("ramp", pause.ramp)
+                    out.member("delay", pause.delay)
+                    switch pause.state {
+                    case .paused(let since):
+                        out.member("since", UnixTime(seconds: since.seconds).iso8601)
+                    case .resumed(let note): out.note(note)
+                    }
+                }
+            }
+        }
+    }
+
+    /// Reads what ``json`` writes, and nothing else: half of what operators have said may be worse
+    /// than none of it.
+    package init(json text: Span<UInt8>) throws(JSONError) {
+        self.init()
+        var reader = JSONReader()
+        var version: Int64?
+        try reader.beginObject(text)
+        while let name = try reader.nextName(text) {
+            switch String(decoding: name, as: UTF8.self) {
+            case "version":
+                guard case .number(let number) = try reader.scalar(text) else {
+                    throw reader.error("version is no number")
+                }
+                version = number
+            case "emergency": emergency = try Self.members(&reader, text).note(reader)
+            case "rules":
+                try reader.beginArray(text)
+                while try reader.nextElement(text) {
+                    let members = try Self.members(&reader, text)
+                    guard let id = members["id"], let order = members["to"],
+                        let order = RolloutOrder(text: order)
+                    else { throw reader.error("a rule without id, or without an order in `to`") }
+                    guard entries[id] == nil, entries.count < Self.entriesMax else {
+                        throw reader.error("\(id) is there twice, or there are too many rules")
+                    }
+                    entries[id] = Entry(order: order, note: try members.note(reader))
+                }
+            case "ramps":
+                try reader.beginArray(text)
+                while try reader.nextElement(text) {
+                    try takePause(try Self.members(&reader, text), reader)
+                }
+            default: throw reader.error("an unknown member")
+            }
+        }
+        try reader.end(text)
+        guard version == Self.version else {
+            throw reader.error("another version than \(Self.version)")
+        }
+    }
+
+    private mutating func takePause(
+        _ members: [String: String],
+        _ reader: JSONReader
+    ) throws(JSONError) {
+        guard let id = members["id"], let ramp = members["ramp"],
+            let delay = members["delay"].flatMap({ Int64($0) })
+        else { throw reader.error("a ramp without id, ramp or delay") }
+        let state: RampPause.State
+        if let since = members["since"] {
+            guard let time = UnixTime(iso8601: since) else {
+                throw reader.error("a ramp whose `since` is no time")
+            }
+            state = .paused(time)
+        } else {
+            state = .resumed(try members.note(reader))
+        }
+        guard let pause = RampPause(ramp: ramp, delay: delay, state: state), pauses[id] == nil
+        else {
+            throw reader.error("the ramp of \(id) is there twice, or its delay is out of range")
+        }
+        pauses[id] = pause
+    }
+
+    private static func members(
+        _ reader: inout JSONReader,
+        _ text: Span<UInt8>
+    ) throws(JSONError) -> [String: String] {
+        var members: [String: String] = [:]
+        try reader.beginObject(text)
+        while let name = try reader.nextName(text) {
+            let value: String
+            switch try reader.scalar(text) {
+            case .string(let bytes): value = String(decoding: bytes, as: UTF8.self)
+            case .number(let number): value = String(number)
+            case .boolean, .null: throw reader.error("a member that is neither text nor number")
+            }
+            members[String(decoding: name, as: UTF8.self)] = value
+        }
+        return members
+    }
+}
+
+extension RolloutOrders.Change {
+    /// The line of the audit log.
+    package var line: [UInt8] {
+        var out = JSONWriter(.compact)
+        out.object { out in
+            out.member("rule", rule ?? "*")
+            out.member("from", from)
+            out.member("to", to)
+            out.note(note)
+        }
+        return out.line
+    }
+}
+
+extension JSONWriter {
+    fileprivate mutating func note(_ note: RolloutNote) {
+        member("at", UnixTime(seconds: note.at.seconds).iso8601)
+        member("by", note.by)
+        member("why", note.why)
+    }
+}
+
+extension [String: String] {
+    fileprivate func note(_ reader: JSONReader) throws(JSONError) -> RolloutNote {
+        guard let at = self["at"].flatMap({ UnixTime(iso8601: $0) }), let by = self["by"],
+            let note = RolloutNote(at: at, by: by, why: self["why"] ?? "")
+        else { throw reader.error("an order without `at` and `by`, or with a text too long") }
+        return note
+    }
+}

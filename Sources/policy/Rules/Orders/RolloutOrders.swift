@@ -1,0 +1,172 @@
+/// All that operators have told the gateway about rollouts: what takes the place of the files.
+///
+/// A value. The gateway keeps the one that is in force, saves each change before it takes effect,
+/// and makes the rules that lanes serve out of those of the files with ``rules(_:)``.
+package struct RolloutOrders: Equatable, Sendable {
+    /// Rules with an order, also such as the configuration no longer has. Beyond it, orders are
+    /// refused.
+    package static let entriesMax = 1_000
+
+    package struct Entry: Equatable, Sendable {
+        package let order: RolloutOrder
+        package let note: RolloutNote
+    }
+
+    /// Why a request can't be fulfilled.
+    package enum Fault: Error, Equatable {
+        /// No rule has the id.
+        case unknownRule
+        /// The rule verifies nothing in its file, so the file does not say how to.
+        case verifiesNothing
+        case full
+    }
+
+    /// What a request has changed, for the audit log.
+    package struct Change: Equatable, Sendable {
+        /// The rule's id; `nil` for all rules.
+        package let rule: String?
+        package let from: String
+        package let to: String
+        package let note: RolloutNote
+    }
+
+    /// By the rule's id.
+    package internal(set) var entries: [String: Entry] = [:]
+    /// Every rule that enforces observes, and who has said so; `nil` when they don't.
+    package internal(set) var emergency: RolloutNote?
+    /// Ramps that guards have stopped, by the rule's id. One that stands still has an entry, and
+    /// one that goes on has a rule, so there are never more than both.
+    package internal(set) var pauses: [String: RampPause] = [:]
+
+    package init() {}
+
+    /// Whether nothing takes the place of the files.
+    package var isEmpty: Bool { entries.isEmpty && emergency == nil && pauses.isEmpty }
+
+    /// Takes a request.
+    ///
+    /// - rules: of the files.
+    /// - Returns: what is to be written into the audit log.
+    package mutating func take(
+        _ request: RolloutRequest,
+        _ note: RolloutNote,
+        _ rules: RuleSet
+    ) throws(Fault) -> Change {
+        defer { forgetPauses(rules) }
+        switch request {
+        case .order(let order, let id):
+            let rule = try Self.rule(id, rules)
+            guard rule.mode.verifies else { throw .verifiesNothing }
+            let from = standing(of: rule)
+            guard entries[id] != nil || entries.count < Self.entriesMax else { throw .full }
+            entries[id] = Entry(order: order, note: note)
+            if note.isGuards, let pause = RampPause(of: rule, at: note.at, after: pauses[id]) {
+                pauses[id] = pause
+            }
+            return Change(rule: id, from: from.text, to: standing(of: rule).text, note: note)
+        case .file(let id):
+            // An order for a rule that is gone can be taken back, too.
+            guard entries[id] != nil || rules.rules.contains(where: { $0.id == id }) else {
+                throw .unknownRule
+            }
+            let rule = rules.rules.first { $0.id == id }
+            let from = rule.map { standing(of: $0).text } ?? entries[id]?.order.text ?? ""
+            entries[id] = nil
+            pauses[id] = pauses[id]?.resumed(note)
+            let to = rule.map { standing(of: $0).text } ?? "no such rule"
+            return Change(rule: id, from: from, to: to, note: note)
+        case .observeAll:
+            let from = emergency == nil ? "each rule's own" : "observe"
+            emergency = emergency ?? note
+            return Change(rule: nil, from: from, to: "observe", note: note)
+        case .resumeAll:
+            let from = emergency == nil ? "each rule's own" : "observe"
+            emergency = nil
+            return Change(rule: nil, from: from, to: "each rule's own", note: note)
+        }
+    }
+
+    /// How a rule of the files stands.
+    package func standing(of rule: Rule) -> RolloutStanding {
+        guard rule.mode.verifies else { return RolloutStanding(rule, .file, nil) }
+        let pause = pauses[rule.id].flatMap { $0.isOf(rule) ? $0 : nil }
+        let ramp = pause?.text(of: rule)
+        var standing = RolloutStanding(rule, .file, nil)
+        if let entry = entries[rule.id] {
+            let source: RolloutStanding.Source = entry.note.isGuards ? .guarded : .command
+            standing = RolloutStanding(rule.ordered(entry.order), source, entry.note, ramp)
+        } else if let pause, case .resumed(let note) = pause.state, pause.delay > 0 {
+            standing = RolloutStanding(rule.delayed(by: pause.delay), .delayed, note, ramp)
+        }
+        guard let emergency, standing.rule.mode == .enforce else { return standing }
+        return RolloutStanding(rule.ordered(.observe), .emergency, emergency, standing.rampText)
+    }
+
+    /// The rules as they are to be served.
+    package func rules(_ files: RuleSet) -> RuleSet {
+        isEmpty ? files : files.replacing(files.rules.map { standing(of: $0).rule })
+    }
+
+    /// Forgets ramps that are not in the files any more.
+    private mutating func forgetPauses(_ rules: RuleSet) {
+        guard !pauses.isEmpty else { return }
+        let known = Dictionary(
+            rules.rules.map { ($0.id, $0) },
+            uniquingKeysWith: { first, _ in first }
+        )
+        pauses = pauses.filter { id, pause in
+            pause.isPaused && entries[id] != nil || known[id].map(pause.isOf) == true
+        }
+    }
+
+    private static func rule(_ id: String, _ rules: RuleSet) throws(Fault) -> Rule {
+        guard let rule = rules.rules.first(where: { $0.id == id }) else { throw .unknownRule }
+        return rule
+    }
+}
+
+/// How a rule stands, and what says so.
+package struct RolloutStanding: Sendable {
+    /// What mode and rollout come from. The raw value is API.
+    package enum Source: String, CaseIterable, Sendable {
+        case file
+        /// An operator's order for the rule.
+        case command
+        /// The rule's guard has fallen, and no order has come since.
+        case guarded = "guard"
+        /// The file, whose dated ramp is later than its dates: the guard had stopped it.
+        case delayed
+        /// An operator's order for all rules.
+        case emergency
+    }
+
+    /// The rule as it is served.
+    package let rule: Rule
+    package let source: Source
+    /// Who has ordered it; `nil` for the file.
+    package let note: RolloutNote?
+    /// What a guard has made of the file's ramp; `nil` where it follows its dates.
+    package let rampText: String?
+
+    init(_ rule: Rule, _ source: Source, _ note: RolloutNote?, _ rampText: String? = nil) {
+        (self.rule, self.source, self.note, self.rampText) = (rule, source, note, rampText)
+    }
+
+    /// What takes the place of the file, for `check` and `diff`; `nil` where nothing does.
+    package var orderText: String? {
+        let why = "(\(note?.text ?? ""))"
+        let order: String? =
+            switch source {
+            case .file: nil
+            case .command: "by a command it is \(rule.modeText) \(why)"
+            case .guarded: "its guard has fallen, it is \(rule.modeText) \(why)"
+            case .delayed: "it is \(rule.modeText) \(why)"
+            case .emergency: "by `rollout --all observe` it observes \(why)"
+            }
+        let parts = [order, rampText].compactMap(\.self)
+        return parts.isEmpty ? nil : parts.joined(separator: "; ")
+    }
+
+    /// `enforce, 10% by key (command)`
+    package var text: String { "\(rule.modeText) (\(source.rawValue))" }
+}

@@ -1,0 +1,174 @@
+/// Which connections the servers of an origin have, where their number is limited, and who waits
+/// for one. Pure: ``OriginState`` shares it between lanes.
+///
+/// Every connection holds a place, from before its connect until it is closed: while it carries a
+/// request or a tunnel, while it is idle in a pool, and while a request is retried. A place that
+/// becomes free goes to the first who waits, so none comes in between.
+struct ConnectionSlots: Sendable {
+    /// One server.
+    private struct Row {
+        var max: Int
+        var taken = 0
+        /// Idle connections by lane.
+        var idle: [Int: Int] = [:]
+        /// Whether the server is the origin's now.
+        var isListed = true
+    }
+
+    /// What became of the wish to wait.
+    enum Entry: Equatable {
+        /// Waits under this number.
+        ///
+        /// - yielding: which lanes should close an idle connection, to which server.
+        /// - displaced: who had to leave for it.
+        case waits(UInt64, yielding: [Idle], displaced: WaitingLine.Waiter?)
+        /// A place has become free meanwhile.
+        case room
+        case full
+    }
+
+    struct Idle: Equatable, Sendable {
+        let server: Int
+        let lane: Int
+    }
+
+    /// What becomes of a connection whose request is over.
+    enum Rest: Equatable {
+        /// It may wait in its pool.
+        case kept
+        /// It is for this waiter of the same lane.
+        case given(UInt64)
+        /// It is to be closed: its place is for a waiter of another lane.
+        case closes
+    }
+
+    private var rows: [Int: Row] = [:]
+    private var line = WaitingLine()
+    private var waitersMax = 0
+    private var lastID: UInt64 = 0
+
+    /// Takes the servers that have a limit now, and the limit of the line. Places that are taken
+    /// stay so.
+    mutating func limit(_ limits: [Int: Int], waitersMax: Int) {
+        self.waitersMax = waitersMax
+        for (server, var row) in rows {
+            row.isListed = limits[server] != nil
+            row.max = limits[server] ?? row.max
+            rows[server] = row.isListed || row.taken > 0 ? row : nil
+        }
+        for (server, max) in limits where rows[server] == nil { rows[server] = Row(max: max) }
+    }
+
+    // MARK: What is known
+
+    var waiting: Int { line.count }
+
+    /// Connections that a server has; `nil` where they are not limited.
+    func connections(of server: Int) -> Int? {
+        rows[server].flatMap { $0.isListed ? $0.taken : nil }
+    }
+
+    func hasRoom(_ server: Int) -> Bool { rows[server].map { $0.taken < $0.max } ?? true }
+
+    // MARK: Places
+
+    /// Takes a place where one is free.
+    mutating func reserve(_ server: Int) -> Bool {
+        guard hasRoom(server) else { return false }
+        rows[server]?.taken += 1
+        return true
+    }
+
+    /// A place is free again.
+    ///
+    /// - isOffered: whether the server is good for a request now.
+    /// - Returns: the waiter that has the place now.
+    mutating func freed(_ server: Int, isOffered: Bool) -> WaitingLine.Waiter? {
+        guard var row = rows[server], row.taken > 0 else { return nil }
+        row.taken -= 1
+        rows[server] = row.isListed || row.taken > 0 ? row : nil
+        return isOffered ? offer(server) : nil
+    }
+
+    /// Gives a place that is free to the first waiter that can use it.
+    mutating func offer(_ server: Int) -> WaitingLine.Waiter? {
+        guard let row = rows[server], row.isListed, row.taken < row.max,
+            let waiter = line.first(for: server)
+        else { return nil }
+        rows[server]?.taken += 1
+        line.serve(waiter)
+        return waiter
+    }
+
+    // MARK: Idle connections
+
+    /// A connection's request is over, and the connection could take another one.
+    ///
+    /// - isShareable: any request may use it.
+    mutating func rests(_ server: Int, on lane: Int, isShareable: Bool) -> Rest {
+        guard let row = rows[server] else { return .kept }
+        guard row.isListed, row.taken <= row.max else { return .closes }
+        if let waiter = line.first(for: server) {
+            guard isShareable, waiter.lane == lane else { return .closes }
+            line.serve(waiter)
+            return .given(waiter.id)
+        }
+        rows[server]?.idle[lane, default: 0] += 1
+        return .kept
+    }
+
+    /// Whether a newcomer may use an idle connection: while others wait, it is theirs.
+    var lendsIdle: Bool { line.isEmpty }
+
+    /// A connection is idle no more.
+    mutating func leftIdle(_ server: Int, on lane: Int) {
+        guard let count = rows[server]?.idle[lane] else { return }
+        rows[server]?.idle[lane] = count > 1 ? count - 1 : nil
+    }
+
+    // MARK: Waiting
+
+    /// Waits for a place at one of the servers that were wanted and found full.
+    mutating func wait(
+        wanted: [Int],
+        refused: [Int],
+        flow: Int,
+        lane: Int
+    ) -> Entry {
+        if wanted.contains(where: hasRoom) { return .room }
+        lastID += 1
+        let waiter = WaitingLine.Waiter(id: lastID, lane: lane, flow: flow, refused: refused)
+        let displaced: WaitingLine.Waiter?
+        switch line.enter(waiter, max: waitersMax) {
+        case .entered: displaced = nil
+        case .displaced(let other): displaced = other
+        case .full: return .full
+        }
+        let idle = wanted.flatMap { server in
+            (rows[server]?.idle ?? [:]).keys.sorted().map { Idle(server: server, lane: $0) }
+        }
+        return .waits(lastID, yielding: idle, displaced: displaced)
+    }
+
+    /// Waits no more; whether it did until now.
+    @discardableResult
+    mutating func leave(_ id: UInt64, flow: Int) -> Bool { line.remove(id, of: flow) }
+
+    /// Lets all who wait choose again.
+    mutating func wakeAll() -> [WaitingLine.Waiter] { line.removeAll() }
+}
+
+/// What a lane learns of places. Servers are named by ``ServerState/number``, waiters by their
+/// number in the ``ConnectionSlots``.
+enum PlaceCall: Sendable {
+    /// The waiter has a place at the server.
+    case granted(UInt64, server: Int)
+    /// The waiter has the connection that was put aside for it.
+    case given(UInt64, server: Int)
+    /// The waiter is to choose a server again.
+    case again(UInt64)
+    /// The waiter had to leave for another one.
+    case displaced(UInt64)
+    /// An idle connection to the server is to be closed if anybody waits.
+    case yield(server: Int)
+}

@@ -1,0 +1,174 @@
+import Telemetry
+
+/// What all lanes have counted for reports, for as long as a window looks back.
+///
+/// A machine without a clock: the gateway collects what the lanes have counted every ten seconds,
+/// and when it is asked for, and says when. What is added lately counts as of the moment at which
+/// it is added. A reload changes nothing here; counts of a rule that it has removed stay until they
+/// are out of all windows.
+package struct ReportLedger: Sendable {
+    /// Rules that were removed, of which counts are kept.
+    package static let removedMax = 64
+
+    /// The rings of a rule: less than 0.7 MiB, when all that clients can make them hold is there.
+    private struct RuleRings: Sendable {
+        var counts = ReportWindow.allCases.map(\.ring)
+        var series = ReportWindow.allCases.map(\.series)
+        /// When something was added last.
+        var touchedAt: Int64 = 0
+    }
+
+    /// When counting began, in seconds of the caller's clock.
+    private let startedAt: Int64
+    private var rules: [String: RuleRings] = [:]
+
+    package init(startedAt: Int64) { self.startedAt = startedAt }
+
+    package mutating func add(_ entries: [ReportCounts.Entry], at now: Int64) {
+        for entry in entries {
+            let point = SeriesPoint(entry.counts)
+            // Changed in place: the rings are not copied.
+            var rings = rules.removeValue(forKey: entry.rule) ?? RuleRings()
+            for place in rings.counts.indices { rings.counts[place].add(entry.counts, at: now) }
+            for place in rings.series.indices { rings.series[place].add(point, at: now) }
+            rings.touchedAt = now
+            rules[entry.rule] = rings
+        }
+    }
+
+    /// Lets go of what no window shows any more, and of all but the latest rules that were removed.
+    package mutating func tidy(serving ids: Set<String>, at now: Int64) {
+        rules = rules.filter { !$0.value.counts.allSatisfy { $0.slots(at: now).isEmpty } }
+        let removed = rules.filter { !ids.contains($0.key) }
+            .sorted { ($0.value.touchedAt, $0.key) > ($1.value.touchedAt, $1.key) }
+        for entry in removed.dropFirst(Self.removedMax) { rules[entry.key] = nil }
+    }
+
+    /// The rules that have counts and are not among these, in the order of their ids.
+    package func others(than ids: Set<String>) -> [String] {
+        rules.keys.filter { !ids.contains($0) }.sorted()
+    }
+
+    package func counts(of rule: String, _ window: ReportWindow, at now: Int64) -> RuleCounts {
+        rules[rule]?.counts[window.place].sum(at: now) ?? RuleCounts()
+    }
+
+    package func coverage(_ window: ReportWindow, at now: Int64) -> Int64 {
+        window.ring.coverage(at: now, since: startedAt)
+    }
+
+    /// The slots of a rule that have counts, by the second at which each begins, the oldest first.
+    package func series(
+        of rule: String,
+        _ window: ReportWindow,
+        at now: Int64
+    ) -> [(beganAt: Int64, point: SeriesPoint)] {
+        guard let ring = rules[rule]?.series[window.place] else { return [] }
+        return ring.slots(at: now).map { ($0.number * ring.slotSeconds, $0.content) }
+    }
+}
+
+extension ReportWindow {
+    /// The place of its rings.
+    fileprivate var place: Int {
+        switch self {
+        case .fiveMinutes: 0
+        case .hour: 1
+        case .day: 2
+        }
+    }
+}
+
+/// Which part of a report is asked for.
+package struct ReportScope: Sendable {
+    /// `nil` for all rules.
+    package var rule: String?
+    package var windows: [ReportWindow]
+
+    package init(rule: String? = nil, windows: [ReportWindow] = ReportWindow.allCases) {
+        self.rule = rule
+        self.windows = windows
+    }
+}
+
+/// Knows what was counted for reports.
+package protocol ReportSource: Sendable {
+    /// Collects what the lanes have counted and hands a report over, once, on any thread; `nil`
+    /// when that takes too long.
+    func report(
+        of scope: ReportScope,
+        _ completion: @escaping @Sendable (Report?) -> Void
+    )
+}
+
+/// How far back a report looks. The raw value is its name: add, do not rename.
+package enum ReportWindow: String, CaseIterable, Sendable {
+    case fiveMinutes = "5m"
+    case hour = "1h"
+    case day = "1d"
+
+    /// In slots, of which each has the sketches of its installs: fine ones would cost memory.
+    var ring: SlotRing<RuleCounts> {
+        switch self {
+        case .fiveMinutes: SlotRing(slotSeconds: 60, slotsMax: 5)
+        case .hour: SlotRing(slotSeconds: 600, slotsMax: 6)
+        case .day: SlotRing(slotSeconds: 7200, slotsMax: 12)
+        }
+    }
+
+    /// What a chart of the same span shows.
+    var series: SlotRing<SeriesPoint> {
+        switch self {
+        case .fiveMinutes: SlotRing(slotSeconds: 10, slotsMax: 30)
+        case .hour: SlotRing(slotSeconds: 60, slotsMax: 60)
+        case .day: SlotRing(slotSeconds: 900, slotsMax: 96)
+        }
+    }
+
+    /// In the words of a table.
+    package var text: String {
+        switch self {
+        case .fiveMinutes: "last 5 minutes"
+        case .hour: "last hour"
+        case .day: "last day"
+        }
+    }
+}
+
+/// The few numbers of a slot that a chart shows.
+package struct SeriesPoint: Mergeable {
+    private var classes: [UInt64] = []
+    package private(set) var refused: UInt64 = 0
+    /// How long requests took, also those without a verdict.
+    private var times = Histogram()
+
+    package init() {}
+
+    package init(_ counts: RuleCounts) {
+        classes = VerdictClass.allCases.map { counts[$0] }
+        refused = counts.refused
+        times = counts.times
+    }
+
+    /// One for each ``VerdictClass``, in their order.
+    package var counts: [UInt64] {
+        classes.isEmpty ? VerdictClass.allCases.map { _ in 0 } : classes
+    }
+
+    /// Seconds of a request; 0 where there was none.
+    package var mean: Double {
+        times.count == 0 ? 0 : Double(times.sum) / Double(times.count) * 1e-9
+    }
+
+    /// Shares of the requests, and the names of the seconds that they took at most.
+    package static let percentiles = [("p50", 0.5), ("p95", 0.95), ("p99", 0.99)]
+
+    /// Seconds that a share of the requests took at most; 0 where there was none.
+    package func seconds(of share: Double) -> Double { Double(times.quantile(share)) * 1e-9 }
+
+    package mutating func merge(_ other: SeriesPoint) {
+        classes = zip(counts, other.counts).map { $0 &+ $1 }
+        refused &+= other.refused
+        times.merge(other.times)
+    }
+}

@@ -1,0 +1,343 @@
+import Cryptography
+import JSONText
+import Rules
+import Testing
+
+/// What operators order, and what becomes of rules by it.
+@Suite struct RolloutOrdersTests {
+    private static let now = UnixTime(seconds: 1_790_000_000)
+
+    private static func note(_ why: String = "") throws -> RolloutNote {
+        try #require(RolloutNote(at: now, by: "uid 1000", why: why))
+    }
+
+    private static func share(_ text: String) throws -> RolloutOrder {
+        try #require(RolloutOrder(text: text))
+    }
+
+    /// `orders` enforces a quarter, `watched` observes, `open` is off, and the default denies.
+    private static func rules() throws -> RuleSet {
+        func rule(_ id: String, _ index: Int, _ mode: Mode, _ percent: String = "100%") throws
+            -> Rule
+        {
+            var demands = Rule.Demands(salt: id)
+            let share = try #require(Share(percent: percent))
+            demands.rollout = Rollout(.fixed(share), by: .address, salt: "pepper")
+            demands.counter = .window(8)
+            let match = RouteMatch(path: try PathPattern("/\(id)"))
+            return Rule(
+                id: id,
+                index: index,
+                match: match,
+                origin: OriginIndex(0),
+                mode: mode,
+                demands: demands
+            )
+        }
+        let rules = [
+            try rule("orders", 0, .enforce, "25%"), try rule("watched", 1, .observe),
+            try rule("open", 2, .off),
+        ]
+        let fallback = Rule(id: "default", index: 3, match: .all, origin: nil, mode: .deny)
+        return try #require(RuleSet(rules, default: fallback))
+    }
+
+    private static func modes(_ orders: RolloutOrders) throws -> [String] {
+        orders.rules(try rules()).rules.map(\.modeText)
+    }
+
+    @Test func `an order of a guard is told from an operator's, and ends like one`() throws {
+        var orders = RolloutOrders()
+        let rules = try Self.rules()
+        let note = try #require(
+            RolloutNote(at: Self.now, by: RolloutNote.guardName, why: "20 of 90 installs refused")
+        )
+        let change = try orders.take(.order(.observe, rule: "orders"), note, rules)
+        #expect(change.to == "observe (guard)")
+        orders = try RolloutOrders(json: orders.json.span)
+        let standing = orders.standing(of: rules.rules[0])
+        #expect(standing.source == .guarded)
+        #expect(standing.rule.mode == .observe)
+        #expect(standing.orderText?.contains("its guard has fallen, it is observe (") == true)
+        #expect(orders.standing(of: rules.rules[1]).source == .file)
+        _ = try orders.take(.order(try Self.share("1%"), rule: "orders"), try Self.note(), rules)
+        #expect(orders.standing(of: rules.rules[0]).source == .command)
+        _ = try orders.take(.order(.observe, rule: "orders"), note, rules)
+        _ = try orders.take(.file(rule: "orders"), try Self.note(), rules)
+        #expect(orders.isEmpty)
+    }
+
+    /// `orders` with a ramp from 0 % to 100 % over a thousand seconds from `now` on.
+    private static func growing(_ span: Int64 = 1_000) throws -> RuleSet {
+        let rules = try Self.rules()
+        let ramp = Rollout.Schedule.growing(
+            from: now,
+            to: now.advanced(bySeconds: span),
+            start: .none,
+            end: .whole
+        )
+        let old = rules.rules[0]
+        var demands = old.demands
+        demands.rollout = Rollout(ramp, salt: "orders")
+        let rule = Rule(
+            id: old.id,
+            index: 0,
+            match: old.match,
+            origin: old.origin,
+            mode: .enforce,
+            demands: demands
+        )
+        let others = Array(rules.rules[1...].dropLast())
+        return try #require(RuleSet([rule] + others, default: rules.fallback))
+    }
+
+    @Test func `a stopped ramp goes on from its share, over two falls and orders between`() throws {
+        var orders = RolloutOrders()
+        let rules = try Self.growing()
+        func note(_ second: Int64, by: String = RolloutNote.guardName) throws -> RolloutNote {
+            try #require(
+                RolloutNote(at: Self.now.advanced(bySeconds: second), by: by, why: "")
+            )
+        }
+        func share(_ second: Int64) -> Int {
+            let rule = orders.standing(of: rules.rules[0]).rule
+            return rule.rollout.share(at: Self.now.advanced(bySeconds: second)).millionths
+        }
+        _ = try orders.take(.order(.observe, rule: "orders"), try note(300), rules)
+        #expect(
+            orders.standing(of: rules.rules[0]).rampText?.contains("stands at 30% since") == true
+        )
+        // An order between, and a second fall under it.
+        let five = RolloutRequest.order(try Self.share("5%"), rule: "orders")
+        _ = try orders.take(five, try note(400, by: "uid 0"), rules)
+        _ = try orders.take(.order(.observe, rule: "orders"), try note(500), rules)
+        orders = try RolloutOrders(json: orders.json.span)
+        let given = try orders.take(.file(rule: "orders"), try note(5_300, by: "uid 0"), rules)
+        #expect(given.to.hasSuffix(" by key (delayed)"))
+        #expect(share(5_300) == 300_000)
+        #expect(share(5_700) == 700_000)
+        #expect(share(6_000) == 1_000_000)
+        // It falls again, at 50 %.
+        _ = try orders.take(.order(.observe, rule: "orders"), try note(5_500), rules)
+        let standing = orders.standing(of: rules.rules[0])
+        #expect(standing.rampText?.contains("stands at 50% since") == true)
+        #expect(standing.source == .guarded)
+        _ = try orders.take(.file(rule: "orders"), try note(100_000, by: "uid 0"), rules)
+        orders = try RolloutOrders(json: orders.json.span)
+        #expect(share(100_000) == 500_000)
+        #expect(
+            orders.standing(of: rules.rules[0]).orderText?.hasSuffix(
+                "; its ramp is 1d 3h 38m 20s late, since its guard had stopped it"
+            ) == true
+        )
+        // The emergency switch keeps what is known of it.
+        _ = try orders.take(.observeAll, try note(100_001, by: "uid 0"), rules)
+        #expect(orders.standing(of: rules.rules[0]).source == .emergency)
+        _ = try orders.take(.resumeAll, try note(100_002, by: "uid 0"), rules)
+        #expect(share(100_000) == 500_000)
+        // A ramp with other dates counts as it is written.
+        let other = try Self.growing(2_000)
+        #expect(orders.standing(of: other.rules[0]).source == .file)
+        _ = try orders.take(.observeAll, try note(100_003, by: "uid 0"), other)
+        _ = try orders.take(.resumeAll, try note(100_004, by: "uid 0"), other)
+        #expect(orders.isEmpty)
+    }
+
+    @Test func `only a ramp of the file that still grows is stopped`() throws {
+        let late = try #require(
+            RolloutNote(at: Self.now.advanced(bySeconds: 1_000), by: RolloutNote.guardName, why: "")
+        )
+        let fall = RolloutRequest.order(.observe, rule: "orders")
+        for (rules, note) in [(try Self.growing(), late), (try Self.rules(), late)] {
+            var orders = RolloutOrders()
+            _ = try orders.take(fall, note, rules)
+            #expect(orders.pauses.isEmpty)
+            _ = try orders.take(.file(rule: "orders"), try Self.note(), rules)
+            #expect(orders.isEmpty)
+        }
+        // An operator's own order is none of a guard's, and stops nothing.
+        var orders = RolloutOrders()
+        _ = try orders.take(fall, try Self.note(), try Self.growing())
+        #expect(orders.pauses.isEmpty)
+    }
+
+    @Test func `a clock that was put back, or far ahead, leaves a ramp in its range`() throws {
+        let rules = try Self.growing()
+        for (second, late) in [(Int64(-900), Int64(0)), (1 << 40, RampPause.delayMax)] {
+            var orders = RolloutOrders()
+            let fall = try #require(
+                RolloutNote(at: Self.now, by: RolloutNote.guardName, why: "")
+            )
+            _ = try orders.take(.order(.observe, rule: "orders"), fall, rules)
+            let at = Self.now.advanced(bySeconds: second)
+            let note = try #require(RolloutNote(at: at, by: "uid 0", why: ""))
+            _ = try orders.take(.file(rule: "orders"), note, rules)
+            let delay = orders.pauses["orders"]?.delay
+            #expect(delay == late)
+            _ = orders.rules(rules)
+        }
+    }
+
+    @Test(
+        arguments: [
+            #"{"id":"a","ramp":"x","delay":-1,"since":"2026-01-01T00:00:00Z"}"#,
+            #"{"id":"a","ramp":"x","delay":316224001,"since":"2026-01-01T00:00:00Z"}"#,
+            #"{"id":"a","ramp":"x","delay":1,"since":"yesterday"}"#,
+            #"{"id":"a","ramp":"x","delay":1}"#,
+            #"{"id":"a","ramp":"x","since":"2026-01-01T00:00:00Z"}"#,
+        ]
+    ) func `a ramp in the file that can't be is no part of a orders`(ramp: String) {
+        let text = Array(#"{"version":1,"rules":[],"ramps":[\#(ramp)]}"#.utf8)
+        #expect(throws: JSONError.self) { try RolloutOrders(json: text.span) }
+    }
+
+    @Test func `an order changes mode and share of its rule, and nothing else`() throws {
+        var orders = RolloutOrders()
+        let rules = try Self.rules()
+        let change = try orders.take(
+            .order(try Self.share("10%"), rule: "orders"),
+            try Self.note("the new build"),
+            rules
+        )
+        #expect(change.from == "enforce, 25% by address (file)")
+        #expect(change.to == "enforce, 10% by address (command)")
+        #expect(try Self.modes(orders) == ["enforce, 10% by address", "observe", "off", "deny"])
+        let ordered = orders.rules(rules).rules[0]
+        #expect(ordered.rollout.salt == "pepper")
+        #expect(ordered.counter == .window(8))
+        _ = try orders.take(.order(try Self.share("1%"), rule: "watched"), try Self.note(), rules)
+        _ = try orders.take(.order(.off, rule: "orders"), try Self.note(), rules)
+        #expect(try Self.modes(orders) == ["off", "enforce, 1% by address", "off", "deny"])
+        _ = try orders.take(.file(rule: "orders"), try Self.note(), rules)
+        _ = try orders.take(.file(rule: "watched"), try Self.note(), rules)
+        #expect(orders.isEmpty)
+        #expect(orders.rules(rules) === rules)
+    }
+
+    @Test func `a rule that verifies nothing in its file takes no order`() throws {
+        var orders = RolloutOrders()
+        for (id, fault) in [
+            ("open", RolloutOrders.Fault.verifiesNothing), ("default", .verifiesNothing),
+            ("nobody", .unknownRule),
+        ] {
+            #expect(throws: fault) {
+                try orders.take(.order(.observe, rule: id), try Self.note(), try Self.rules())
+            }
+        }
+        #expect(orders.isEmpty)
+    }
+
+    @Test func `the emergency switch stops refusals alone, and orders outlive it`() throws {
+        var orders = RolloutOrders()
+        let rules = try Self.rules()
+        _ = try orders.take(.order(try Self.share("50%"), rule: "watched"), try Self.note(), rules)
+        _ = try orders.take(.observeAll, try Self.note("on fire"), rules)
+        // What denies goes on to deny, and what is off stays off.
+        #expect(try Self.modes(orders) == ["observe", "observe", "off", "deny"])
+        #expect(orders.standing(of: rules.rules[0]).source == .emergency)
+        // An order is kept for later.
+        _ = try orders.take(.order(try Self.share("5%"), rule: "orders"), try Self.note(), rules)
+        #expect(try Self.modes(orders)[0] == "observe")
+        _ = try orders.take(.resumeAll, try Self.note(), rules)
+        #expect(
+            try Self.modes(orders)
+                == ["enforce, 5% by address", "enforce, 50% by address", "off", "deny"]
+        )
+    }
+
+    @Test func `an order for a rule that is gone can be taken back`() throws {
+        var orders = RolloutOrders()
+        let rules = try Self.rules()
+        _ = try orders.take(.order(.observe, rule: "orders"), try Self.note(), rules)
+        let fallback = Rule(id: "default", index: 0, match: .all, origin: nil, mode: .deny)
+        let fewer = try #require(RuleSet([], default: fallback))
+        #expect(orders.rules(fewer).rules.map(\.modeText) == ["deny"])
+        _ = try orders.take(.file(rule: "orders"), try Self.note(), fewer)
+        #expect(orders.isEmpty)
+    }
+
+    @Test func `there are no more orders than the limit`() throws {
+        var orders = RolloutOrders()
+        var rules: [Rule] = []
+        for index in 0...RolloutOrders.entriesMax {
+            let match = RouteMatch(path: try PathPattern("/\(index)"))
+            let origin = OriginIndex(0)
+            rules.append(
+                Rule(id: "r\(index)", index: index, match: match, origin: origin, mode: .enforce)
+            )
+        }
+        let fallback = Rule(
+            id: "default",
+            index: rules.count,
+            match: .all,
+            origin: nil,
+            mode: .deny
+        )
+        let set = try #require(RuleSet(rules, default: fallback))
+        for rule in rules.dropLast() {
+            _ = try orders.take(.order(.observe, rule: rule.id), try Self.note(), set)
+        }
+        let last = "r\(RolloutOrders.entriesMax)"
+        #expect(throws: RolloutOrders.Fault.full) {
+            try orders.take(.order(.observe, rule: last), try Self.note(), set)
+        }
+        _ = try orders.take(.order(.off, rule: "r0"), try Self.note(), set)
+        #expect(orders.json.count < 1 << 20)
+    }
+
+    @Test func `a orders is read as it was written`() throws {
+        var orders = RolloutOrders()
+        let rules = try Self.rules()
+        _ = try orders.take(.order(try Self.share("0.5%"), rule: "orders"), try Self.note(), rules)
+        _ = try orders.take(.order(.off, rule: "watched"), try Self.note("\"quoted\" ä"), rules)
+        _ = try orders.take(.observeAll, try Self.note("on fire"), rules)
+        let json = orders.json
+        #expect(try RolloutOrders(json: json.span) == orders)
+        #expect(try RolloutOrders(json: RolloutOrders().json.span) == RolloutOrders())
+    }
+
+    @Test(arguments: [
+        "", "{}", "{\"version\": 2, \"rules\": []}", "{\"version\": 1, \"rules\": [] } x",
+        "{\"version\": 1, \"rules\": [{\"id\": \"a\", \"to\": \"10\", \"at\": "
+            + "\"2026-11-22T10:00:00Z\", \"by\": \"uid 0\"}]}",
+        "{\"version\": 1, \"rules\": [{\"id\": \"a\", \"to\": \"10%\", \"at\": \"soon\", "
+            + "\"by\": \"uid 0\"}]}",
+        "{\"version\": 1, \"rules\": [{\"id\": \"a\", \"to\": \"10%\"}]}",
+        "{\"version\": 1, \"orders\": []}", "{\"version\": 1, \"emergency\": true}",
+    ])
+    func `a orders that was not written by the gateway is refused`(_ text: String) {
+        #expect(throws: JSONError.self) { try RolloutOrders(json: Array(text.utf8).span) }
+        // Nor any part of a good one.
+        let whole = Array("{\"version\": 1, \"rules\": []}".utf8)
+        for end in whole.indices {
+            #expect(throws: JSONError.self) { try RolloutOrders(json: Array(whole[..<end]).span) }
+        }
+    }
+
+    @Test func `a reason is one line that a log can hold`() {
+        #expect(RolloutNote(at: Self.now, by: "uid 0", why: "two\nlines") == nil)
+        #expect(RolloutNote(at: Self.now, by: "uid 0", why: "escape \u{1B}[2J") == nil)
+        #expect(RolloutNote(at: Self.now, by: "uid 0", why: "turned \u{202E}round") == nil)
+        let long = String(repeating: "a", count: RolloutNote.whyMax + 1)
+        #expect(RolloutNote(at: Self.now, by: "uid 0", why: long) == nil)
+        #expect(RolloutNote(at: Self.now, by: "uid 0", why: String(long.dropFirst())) != nil)
+    }
+
+    @Test(arguments: [
+        ("{\"rule\": \"orders\", \"to\": \"10%\", \"why\": \"x\"}", true),
+        ("{\"rule\": \"orders\", \"to\": \"file\"}", true), ("{\"all\": \"observe\"}", true),
+        ("{\"all\": \"resume\", \"why\": \"\"}", true), ("{\"all\": \"off\"}", false),
+        ("{\"all\": \"observe\", \"rule\": \"orders\"}", false), ("{\"rule\": \"orders\"}", false),
+        ("{\"rule\": \"orders\", \"to\": \"10\"}", false),
+        ("{\"rule\": \"orders\", \"to\": \"deny\"}", false), ("{\"to\": \"10%\"}", false),
+        ("{\"rule\": \"a\", \"to\": \"off\", \"why\": \"a\\nb\"}", false),
+        ("{\"rule\": \"a\", \"rule\": \"b\", \"to\": \"off\"}", false),
+        ("{\"rule\": \"a\", \"to\": \"off\", \"by\": \"somebody else\"}", false), ("[]", false),
+    ])
+    func `a call says one thing`(_ text: String, isGood: Bool) throws {
+        let call = try? RolloutRequest.Call(Array(text.utf8).span)
+        #expect((call != nil) == isGood)
+        guard let call else { return }
+        #expect(try RolloutRequest.Call(call.json.span) == call)
+    }
+}
