@@ -47,12 +47,12 @@ let policy: [Target.Dependency] =
     object + ["ByteCoding", "HTTPWire", "JSONText", "RequestBinding", "Rules"]
 let verdict: [Target.Dependency] = ["Challenges", "Sessions", "Verification", "KeyStore"]
 let apple: [Target.Dependency] = ["AppleServices", "KeyStore"]
-let sockets: [Target.Dependency] = ["TLSSession", "Telemetry", "Lanes"]
+let sockets: [Target.Dependency] = ["TLSSession", "Telemetry", "EventLoops"]
 let device: [Target.Dependency] = [
     "AppAttest", "StrictCBOR", "StrictDER", "Cryptography", "ByteCoding", "JSONText",
     "RequestBinding", "Signatures",
 ]
-let wires: [Target.Dependency] = ["CLinux", "TLSSession", "Lanes"]
+let wires: [Target.Dependency] = ["CLinux", "TLSSession", "EventLoops"]
 let process: [Target.Dependency] = [
     "AppleServices", "ConfigurationReading", "HTTP2Wire", "HTTPSCalls",
     "PostgreSQLKeyStore", "Proxy", "SQLiteKeyStore", "Services", logging,
@@ -279,14 +279,14 @@ let package = Package(
         .part("HTTP2Wire", in: "http", uses: ["ByteCoding", "CNGHTTP2", "HTTPWire"]),
 
         // Sources/policy: what is asked of a request, and whether it has it. Pure but for the
-        // challenges and sessions, which the lanes share.
+        // challenges and sessions, which the event loops share.
         .part("RequestBinding", in: "policy", uses: ["ByteCoding"]),
         .part("Rules", in: "policy", uses: object + ["HTTPWire", "JSONText", "RequestBinding"]),
         .part("Challenges", in: "policy", uses: ["ByteCoding", "Cryptography"]),
         .part("Sessions", in: "policy", uses: policy + ["Challenges", "DeviceKey"]),
         .part("Verification", in: "policy", uses: policy + ["Challenges", "KeyStore", "Sessions"]),
 
-        // Sources/keys: keys and counters, in memory and on disk. Shared by the lanes.
+        // Sources/keys: keys and counters, in memory and on disk. Shared by the event loops.
         .part(
             "KeyStore",
             in: "keys",
@@ -302,7 +302,7 @@ let package = Package(
         .bridge("CNGHTTP2", in: "net", links: ["nghttp2"]),
         .part("HTTPSCalls", in: "net", uses: ["CCurl"]),
         .part("TLSSession", in: "net", uses: ["COpenSSL"]),
-        .part("Lanes", in: "net", uses: ["CLinux", "TLSSession"]),
+        .part("EventLoops", in: "net", uses: ["CLinux", "TLSSession"]),
 
         // Sources/proxy: requests between clients and origins.
         .part("Services", in: "proxy", uses: policy + verdict + ["Telemetry"], embeds: ["Page"]),
@@ -413,7 +413,7 @@ let package = Package(
         ),
         .tests("TLSSession"),
         .tests("HTTPSCalls", uses: apple + ["AppleStandIn", "Cryptography", "LoopbackKit"]),
-        .tests("Lanes"),
+        .tests("EventLoops"),
         .tests("Services", uses: policy + verdict + ["Telemetry"]),
         .tests("Proxy", uses: policy + verdict + sockets + ["Services"]),
         .tests("AppleServices", uses: policy + verdict + ["Telemetry", "TestSupport"]),

@@ -107,7 +107,7 @@ import Testing
 
     // MARK: Bounds
 
-    /// It was done under the lock of all lanes, for as many tokens as had grown old.
+    /// It was done under the lock of all event loops, for as many tokens as had grown old.
     @Test func `one call forgets one hour at most, and nothing that is old counts`() throws {
         var used = Self.tokens()
         let client = try Self.client(1)

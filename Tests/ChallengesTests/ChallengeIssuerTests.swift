@@ -262,7 +262,7 @@ import Testing
         #expect(issuer.spend(own) == .spent)
     }
 
-    @Test func `of lanes that race for a challenge exactly one spends it`() async throws {
+    @Test func `of loops that race for a challenge exactly one spends it`() async throws {
         let issuer = issuer(capacity: 20_000)
         var serials: [ChallengeSerial] = []
         for _ in 0..<20_000 {
@@ -277,7 +277,7 @@ import Testing
         #expect(wins == raced.count)
     }
 
-    @Test func `of lanes that issue at once none gets another's serial`() async throws {
+    @Test func `of loops that issue at once none gets another's serial`() async throws {
         let issuer = issuer(capacity: 40_000)
         let texts = await withTaskGroup(of: [[UInt8]].self) { group in
             for _ in 0..<4 {

@@ -66,7 +66,7 @@ import Testing
     }
 
     /// Counts what a call has to copy, not the time that it takes. Before, a full set was copied
-    /// whole, under one lock that all lanes share.
+    /// whole, under one lock that all event loops share.
     @Test func `no call copies more than a small part of what is remembered`() {
         let capacity = ChallengeIssuer.rememberedBlocksMax
         let set = RememberedChallenges(capacity: capacity)

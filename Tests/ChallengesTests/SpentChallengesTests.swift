@@ -158,8 +158,8 @@ import Testing
         #expect(set.bytes <= SpentChallenges.bytesMax(capacity: 32))
     }
 
-    /// Lanes read the clock once a turn.
-    @Test func `lanes whose clocks differ by a second go on in one period`() {
+    /// Event loops read the clock once a turn.
+    @Test func `loops whose clocks differ by a second go on in one period`() {
         let set = set()
         _ = set.issue(now: 1_000)
         for _ in 0..<100 {
@@ -192,7 +192,7 @@ import Testing
                     for step in 0..<20_000 {
                         if step.isMultiple(of: 50) { clock.seconds.add(20, ordering: .relaxed) }
                         let number = set.issue(now: clock.seconds.load(ordering: .relaxed))
-                        // Its neighbours too, which another lane is about to spend.
+                        // Its neighbours too, which another event loop is about to spend.
                         for number in [number, number &- 1, number &- 2]
                         where set.spend(number) == .spent {
                             wins.append(number)

@@ -26,7 +26,7 @@ import Verification
         let loaded = load(Self.benchmark)
         #expect(loaded.problems.map(\.text) == [])
         let configuration = try #require(loaded.configuration)
-        #expect(configuration.lanes == .fixed(1))
+        #expect(configuration.loops == .fixed(1))
         #expect(configuration.log.access == .off)
         #expect(configuration.store == .sqlite(file: "/tmp/x.db"))
         #expect(configuration.admin == nil)
@@ -149,7 +149,7 @@ import Verification
                 """
             ).configuration
         )
-        #expect(configuration.lanes == .perCore)
+        #expect(configuration.loops == .perCore)
         #expect(configuration.apps.isEmpty && configuration.store == .none)
         #expect(configuration.timeouts == Timeouts())
         #expect(configuration.limits == ProxyLimits())

@@ -115,7 +115,7 @@ rules:
         end = time.monotonic() + PATIENCE
         while True:
             text = (self.home / "gateway.log").read_text()
-            if " lanes, " in text:
+            if " event loops, " in text:
                 break
             if time.monotonic() > end or self.process.poll() is not None:
                 raise SystemExit(f"the gateway does not start:\n{text}")

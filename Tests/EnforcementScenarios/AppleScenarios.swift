@@ -224,7 +224,7 @@ extension Scenarios {
         }
 
         @Test func `while Apple hangs, clients are served as if nothing was`() throws {
-            let stand = try AppleStand(concurrent: 8, lanes: 1)
+            let stand = try AppleStand(concurrent: 8, loops: 1)
             defer { stand.end() }
             for service in AppleService.allCases { stand.apple.always(service, .hang) }
             let replies = Mutex<[AppleReply]>([])

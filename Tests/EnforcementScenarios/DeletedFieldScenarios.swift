@@ -122,7 +122,7 @@ extension Scenarios {
             try scenario.configure(
                 origin: "127.0.0.1:\(origin.port)",
                 rules: "[]",
-                lanes: 1
+                loops: 1
             )
             let gateway = try scenario.serve()
             #expect(try gateway.client().send("GET", "/a", [(name, value)]).status == 200)
@@ -135,7 +135,7 @@ extension Scenarios {
             let scenario = try Scenario()
             defer { scenario.end() }
             let origin = try scenario.origin(fields: "WWW-Authenticate: Basic realm=\"x\"\r\n")
-            try scenario.configure(origin: "127.0.0.1:\(origin.port)", rules: "[]", lanes: 1)
+            try scenario.configure(origin: "127.0.0.1:\(origin.port)", rules: "[]", loops: 1)
             let gateway = try scenario.serve()
             for value in ["Basic YTpi", "Bearer negotiate"] {
                 let answer = try gateway.client().send("GET", "/a", [("Authorization", value)])

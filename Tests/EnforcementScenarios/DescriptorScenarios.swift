@@ -8,7 +8,7 @@ extension Scenarios {
     @Suite struct Descriptors {
         @Test func `without descriptors accepting pauses, is told of once, and goes on`() throws {
             let few = ["/bin/sh", "-c", #"ulimit -n 64 && exec "$0" "$@""#]
-            let stand = try Stand(lanes: 1) { try $0.serve(within: few) }
+            let stand = try Stand(loops: 1) { try $0.serve(within: few) }
             defer { stand.end() }
             let (gateway, admin) = (stand.gateway, stand.admin)
             let before = try Metrics(admin)
@@ -49,7 +49,7 @@ extension Scenarios {
             let scenario = try Scenario()
             defer { scenario.end() }
             let origin = try scenario.origin()
-            try scenario.configure(origin: "127.0.0.1:\(origin.port)", rules: "[]", lanes: 4)
+            try scenario.configure(origin: "127.0.0.1:\(origin.port)", rules: "[]", loops: 4)
             let program = try #require(Scenario.program)
             func run(_ command: String) throws -> Scenario.Result {
                 let file = scenario.path("portcullis.yaml")
@@ -103,7 +103,7 @@ extension Scenarios {
         @Test(.enabled(if: Scenario.faultyProgram != nil))
         func `connections to the origin that can't be watched leave no descriptor behind`() throws {
             let failures = 20
-            let stand = try Stand(more: "limits: { pooled: 0 }", lanes: 1) {
+            let stand = try Stand(more: "limits: { pooled: 0 }", loops: 1) {
                 try $0.serve(endingAt: "registration", failures)
             }
             defer { stand.end() }
@@ -131,7 +131,7 @@ extension Scenarios {
         /// The client goes while the gateway has bytes for it, so that a write is what fails.
         @Test func `a tunnel whose client can't be written to leaves no descriptor behind`() throws
         {
-            let stand = try Stand(lanes: 1)
+            let stand = try Stand(loops: 1)
             defer { stand.end() }
             for number in 1...3 {
                 let client = try Wire(port: stand.gateway.port)

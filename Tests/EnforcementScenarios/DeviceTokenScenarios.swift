@@ -21,10 +21,10 @@ extension Scenarios {
             #expect(try stand.metrics()["device_tokens_used"] == 258)
         }
 
-        @Test func `a used token stays so in other spellings, on other lanes and after a reload`()
+        @Test func `a used token stays so in other spellings, on other loops and after a reload`()
             throws
         {
-            let stand = try DeviceStand(lanes: 4)
+            let stand = try DeviceStand(loops: 4)
             defer { stand.end() }
             let token = DeviceStand.token()
             #expect(try stand.send("/v1/kind", token: token).status == 200)
@@ -36,7 +36,7 @@ extension Scenarios {
             func tryAll() throws {
                 for spelling in spellings {
                     for path in ["/v1/kind", "/v1/trial"] {
-                        // The kernel gives a new connection to any lane.
+                        // The kernel gives a new connection to any event loop.
                         let answer = try stand.send(
                             path,
                             token: spelling,

@@ -24,12 +24,12 @@ extension Scenarios {
             return wire
         }
 
-        /// The one lane serves everybody else while one request waits.
+        /// The one event loop serves everybody else while one request waits.
         @Test(arguments: ["/v1/kind", "/v1/upload"])
         func `the origin sees nothing while Apple is asked, and other requests go on`(
             path: String
         ) throws {
-            let stand = try DeviceStand(lanes: 1)
+            let stand = try DeviceStand(loops: 1)
             defer { stand.end() }
             stand.apple.next(.queryBits, .slow(milliseconds: 2_000))
             let content = String(repeating: "x", count: 200_000)
@@ -66,7 +66,7 @@ extension Scenarios {
         }
 
         @Test func `while renewals and device calls hang, p99 of verified requests stays`() throws {
-            let stand = try DeviceStand(lanes: 1)
+            let stand = try DeviceStand(loops: 1)
             defer { stand.end() }
             var keys: [SoftwareKey] = []
             for _ in 0..<8 {

@@ -9,7 +9,7 @@ extension Scenarios {
         private static let rules = StockRule.list(.bare)
 
         @Test
-        func `verification, the wait for the disk and the lanes' turns are measured`() throws {
+        func `verification, the wait for the disk and the loops' turns are measured`() throws {
             let scenario = try Scenario()
             defer { scenario.end() }
             var (gateway, _, key) = try scenario.start(rules: Self.rules)

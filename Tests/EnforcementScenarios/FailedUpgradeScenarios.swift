@@ -49,7 +49,7 @@ extension Scenarios {
             #expect(refused.status == 1)
             #expect(refused.complained.contains("nothing has changed"), "\(refused)")
             #expect(refused.complained.contains("can't change `store`"), "\(refused)")
-            // Fewer lanes would leave sockets that nobody accepts from.
+            // Fewer event loops would leave sockets that nobody accepts from.
             try stand.scenario.write(
                 "portcullis.yaml",
                 good.replacing("lanes: 2", with: "lanes: 1")

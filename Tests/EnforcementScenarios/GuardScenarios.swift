@@ -14,7 +14,7 @@ extension Scenarios {
     @Suite struct Guards {
         fileprivate static let form = SigningForm.lines([.method, .target], headers: [])
 
-        /// A gateway with two lanes, a guarded rule, and a hook.
+        /// A gateway with two event loops, a guarded rule, and a hook.
         private final class Stand {
             let scenario: Scenario
             let origin: RecordingOrigin
@@ -86,7 +86,7 @@ extension Scenarios {
                 return statuses
             }
 
-            /// What a request without a proof is answered, on both lanes.
+            /// What a request without a proof is answered, on both event loops.
             func unproven(_ gateway: GatewayProcess) throws -> Set<Int> {
                 Set(try (0..<16).map { _ in try gateway.client().send("GET", "/v1/orders").status })
             }

@@ -51,14 +51,14 @@ import Testing
     }
 
     @Test func `a plan of more than there can be is none`() {
-        func plan(_ sockets: Int, _ lanes: Int) -> [UInt8] {
-            let socket = HandoverMessage.Socket(address: "a", isLent: false, count: lanes)
+        func plan(_ sockets: Int, _ loops: Int) -> [UInt8] {
+            let socket = HandoverMessage.Socket(address: "a", isLent: false, count: loops)
             let all = Array(repeating: socket, count: sockets)
             return HandoverMessage.plan(store: "", sockets: all).bytes
         }
         #expect(throws: Never.self) { try HandoverMessage(plan(1_024, 1_024)) }
-        for (sockets, lanes) in [(1_025, 1), (1, 0), (1, 1_025)] {
-            #expect(throws: ByteReader.Fault.self) { try HandoverMessage(plan(sockets, lanes)) }
+        for (sockets, loops) in [(1_025, 1), (1, 0), (1, 1_025)] {
+            #expect(throws: ByteReader.Fault.self) { try HandoverMessage(plan(sockets, loops)) }
         }
         let piece = HandoverMessage.pieceMax
         let longest = HandoverMessage.state(Array(repeating: 0, count: piece), isLast: true)

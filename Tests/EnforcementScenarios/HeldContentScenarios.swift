@@ -32,12 +32,12 @@ extension Scenarios {
         private func start(
             _ scenario: Scenario,
             more: String = "",
-            lanes: Int = 2,
+            loops: Int = 2,
             within outer: [String] = []
         ) throws -> Bench {
             let origin = try scenario.origin()
             let address = "127.0.0.1:\(origin.port)"
-            try scenario.configure(origin: address, rules: Self.rules, more: more, lanes: lanes)
+            try scenario.configure(origin: address, rules: Self.rules, more: more, loops: loops)
             let key = try scenario.imported()[0]
             let gateway = try scenario.serve(within: outer)
             return Bench(
@@ -134,7 +134,7 @@ extension Scenarios {
             let stalled = scenario.path("stalled")
             var bench = try start(
                 scenario,
-                lanes: 1,
+                loops: 1,
                 within: ["/usr/bin/env", "LD_PRELOAD=\(library)", "STALLED_WHILE=\(stalled)"]
             )
             #expect(try good(&bench).status == 200)

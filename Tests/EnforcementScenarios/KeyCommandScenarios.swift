@@ -98,7 +98,7 @@ extension Scenarios {
             try scenario.configure(origin, rules: Self.rules)
             var keys = try scenario.imported(20)
             let gateway = try scenario.serve()
-            // A connection to each lane, most likely: the listeners share the port.
+            // A connection to each event loop, most likely: the listeners share the port.
             let clients = (0..<8).map { _ in gateway.client() }
             let config = scenario.path("portcullis.yaml")
             for number in keys.indices {

@@ -77,12 +77,12 @@ extension Scenarios {
         /// Sends again all that was ever sent. What was admitted is refused; what was never
         /// answered may be admitted once, unless the origin has it already.
         private func replay(_ past: inout Past, _ gateway: GatewayProcess, seen: [String]) throws {
-            let lanes = 4
+            let loops = 4
             let admitted = past.admitted
             let faults = Faults()
-            DispatchQueue.concurrentPerform(iterations: lanes) { lane in
+            DispatchQueue.concurrentPerform(iterations: loops) { loop in
                 let client = gateway.client()
-                for index in stride(from: lane, to: admitted.count, by: lanes) {
+                for index in stride(from: loop, to: admitted.count, by: loops) {
                     faults.note {
                         let sent = admitted[index]
                         let answer = try client.send(raw: sent.raw)

@@ -23,7 +23,7 @@ extension Scenarios {
         @Test func `a line that was torn off by a full disk does not run into the next`() throws {
             // Files may grow to so many blocks of 512 bytes; behind that, writes fail.
             let bounded = ["/bin/sh", "-c", #"ulimit -f 1024 && exec "$0" "$@""#]
-            let stand = try Stand(more: "log: { access: ./access.log }", lanes: 1) {
+            let stand = try Stand(more: "log: { access: ./access.log }", loops: 1) {
                 try $0.serve(within: bounded)
             }
             defer { stand.end() }
@@ -62,7 +62,7 @@ extension Scenarios {
             let stand = try Stand(
                 rules: "- { id: r, match: { path: /v1/r }, mode: enforce }",
                 more: "log: { access: ./access.log, address_refusals: 1/s }",
-                lanes: 1
+                loops: 1
             )
             defer { stand.end() }
             let client = stand.gateway.client()
@@ -89,7 +89,7 @@ extension Scenarios {
             let stand = try Stand(
                 rules: "- { id: r, match: { path: /v1/r }, mode: enforce }",
                 more: "log: { access: ./access.log, sample: 25% }",
-                lanes: 1
+                loops: 1
             )
             defer { stand.end() }
             let client = stand.gateway.client()
@@ -112,7 +112,7 @@ extension Scenarios {
 
         @Test func `the combined format is written, and a reload changes it`() throws {
             let log = "log: { access: ./access.log, format: combined, time: iso8601 }"
-            let stand = try Stand(more: log, lanes: 1)
+            let stand = try Stand(more: log, loops: 1)
             defer { stand.end() }
             let client = stand.gateway.client()
             let fields = [
@@ -168,7 +168,7 @@ extension Scenarios {
                 try gateway.waitUntil("generation \(generation)", admin) {
                     $0["configuration_generation"] == generation
                 }
-                // Lanes hear of it in their own time; what they did before, they say after.
+                // Event loops hear of it in their own time; what they did before, they say after.
                 #expect(try client.send("GET", path).status == 200)
             }
             try stand.stop()

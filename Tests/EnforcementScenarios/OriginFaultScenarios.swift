@@ -41,9 +41,10 @@ extension Scenarios {
         private static let impatient =
             "timeouts: { first_byte: 600ms, response_idle: 200ms, connect: 200ms, linger: 100ms }"
 
-        /// One lane, so that the next request meets the connection that the last one has left.
+        /// One event loop, so that the next request meets the connection that the last one has
+        /// left.
         private static func stand(isImpatient: Bool = false) throws -> Stand {
-            try Stand(more: isImpatient ? impatient : "", lanes: 1, dead: try DeadOrigins())
+            try Stand(more: isImpatient ? impatient : "", loops: 1, dead: try DeadOrigins())
         }
 
         private func check(

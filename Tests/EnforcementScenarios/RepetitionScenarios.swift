@@ -27,7 +27,7 @@ extension Scenarios {
             try scenario.configure(origin, rules: Self.rules)
             var key = try scenario.imported()[0]
             let client = try scenario.serve().client()
-            // Leaves a connection in the pool of the client's lane.
+            // Leaves a connection in the pool of the client's event loop.
             #expect(try client.send("GET", "/open").status == 200)
             origin.leaveUnanswered("/items")
             let request = SoftwareKey.Request(method: method, target: "/items", content: [])

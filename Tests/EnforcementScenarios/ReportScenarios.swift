@@ -29,7 +29,8 @@ extension Scenarios {
             shape: .iOS27(category: .appStore, bundleVersion: "1042")
         )
 
-        /// A gateway on two lanes whose calls come over a Unix socket, behind a trusted proxy.
+        /// A gateway on two event loops whose calls come over a Unix socket, behind a trusted
+        /// proxy.
         private final class Stand {
             let scenario: Scenario
             let origin: RecordingOrigin

@@ -21,7 +21,7 @@ extension Scenarios {
               mode: deny
             """
 
-        /// A gateway with two lanes whose calls come over a Unix socket.
+        /// A gateway with two event loops whose calls come over a Unix socket.
         private final class Stand {
             let scenario: Scenario
             let origin: RecordingOrigin
@@ -54,8 +54,8 @@ extension Scenarios {
                 try scenario.portcullis(["rollout", "--config", config] + words)
             }
 
-            /// What a request without a proof is answered, on so many connections that both lanes
-            /// have some.
+            /// What a request without a proof is answered, on so many connections that both event
+            /// loops have some.
             func answers(_ gateway: GatewayProcess, _ path: String = "/v1/orders") throws -> Set<
                 Int
             > {
@@ -80,7 +80,7 @@ extension Scenarios {
             }
         }
 
-        @Test func `an order takes effect in all lanes at once, and says who and why`() throws {
+        @Test func `an order takes effect in all loops at once, and says who and why`() throws {
             let stand = try Stand()
             defer { stand.scenario.end() }
             let gateway = try stand.scenario.serve()

@@ -10,7 +10,7 @@ extension Scenarios {
         private static let malformed = Array("GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n".utf8)
 
         @Test func `a malformed head is logged without anything of the request before`() throws {
-            let stand = try Stand(more: "log: { access: ./access.log }", lanes: 1)
+            let stand = try Stand(more: "log: { access: ./access.log }", loops: 1)
             defer { stand.end() }
             let first = stand.gateway.client()
             let content = String(repeating: "x", count: 77)
@@ -31,7 +31,7 @@ extension Scenarios {
         }
 
         @Test func `after a HEAD of one client an error answer to another has content`() throws {
-            let stand = try Stand(lanes: 1)
+            let stand = try Stand(loops: 1)
             defer { stand.end() }
             #expect(try stand.gateway.client().send("HEAD", "/plain").status == 200)
             let answer = try stand.gateway.client().send(raw: Self.malformed)

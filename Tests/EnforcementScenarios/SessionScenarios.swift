@@ -197,7 +197,7 @@ extension Scenarios {
             }
         }
 
-        @Test func `a replayed request is refused, also on another lane`() throws {
+        @Test func `a replayed request is refused, also on another loop`() throws {
             let stage = try Stage()
             defer { stage.end() }
             let session = try stage.openSession()
@@ -213,7 +213,7 @@ extension Scenarios {
             #expect(stage.origin.seen.count == 1)
         }
 
-        @Test func `one number that many lanes get at once is admitted once`() throws {
+        @Test func `one number that many loops get at once is admitted once`() throws {
             let stage = try Stage()
             defer { stage.end() }
             let session = try stage.openSession()

@@ -38,7 +38,7 @@ extension Scenarios {
 
             func port(behind words: String) throws -> UInt16 {
                 try wait(for: words) { text in
-                    guard text.contains(" lanes, "),
+                    guard text.contains(" event loops, "),
                         let start = text.range(of: words + " 127.0.0.1:")
                     else { return nil }
                     return UInt16(text[start.upperBound...].prefix { $0.isNumber })

@@ -12,14 +12,14 @@ extension Scenarios {
             """
 
         /// A folder with a configuration.
-        private static func scenario(more: String = "", lanes: Int = 2) throws -> Scenario {
+        private static func scenario(more: String = "", loops: Int = 2) throws -> Scenario {
             let scenario = try Scenario()
             let origin = try scenario.origin()
             try scenario.configure(
                 origin: "127.0.0.1:\(origin.port)",
                 rules: rules,
                 more: more,
-                lanes: lanes
+                loops: loops
             )
             return scenario
         }
@@ -106,7 +106,7 @@ extension Scenarios {
             #expect(manager.next(within: 0) == nil)
         }
 
-        @Test func `while all lanes answer, the watchdog is fed`() throws {
+        @Test func `while all loops answer, the watchdog is fed`() throws {
             let scenario = try Self.scenario()
             defer { scenario.end() }
             let socket = scenario.path("notice")
@@ -189,7 +189,7 @@ extension Scenarios {
             )
             #expect(try gateway.complaints(of: "stray at unix:") == 1)
             #expect(try gateway.complaints(of: "pair is no listening stream socket") == 1)
-            // All lanes accept from it.
+            // All event loops accept from it.
             for _ in 0..<20 {
                 #expect(try gateway.client().send("GET", "/plain").status == 200)
             }
@@ -204,7 +204,7 @@ extension Scenarios {
             guard let first = try Self.activated(scenario, "twice") else { return }
             #expect(try first.client().send("GET", "/plain").status == 200)
             // The launcher holds the socket, and starts the program once more behind this one.
-            let process = try first.complaints(of: "lanes, ")
+            let process = try first.complaints(of: "event loops, ")
             #expect(process == 1)
             let child = try Self.child(of: first.child.identifier)
             kill(child, SIGTERM)
@@ -213,7 +213,7 @@ extension Scenarios {
             for client in waiting { #expect(try client.readResponse().status == 200) }
             // The first may have served them all, and the launcher has no use for a signal.
             try first.child.wait(for: "second start") { _, complained in
-                complained.components(separatedBy: "lanes, ").count > 2 ? () : nil
+                complained.components(separatedBy: "event loops, ").count > 2 ? () : nil
             }
             #expect(try first.stop() == 0)
         }

@@ -51,7 +51,7 @@ extension Scenarios {
             defer { folder.end() }
             let path = folder.path("log.sock")
             let daemon = try NoticeSocket(path)
-            let stand = try Stand(more: "log: { access: \"syslog:unix:\(path)\" }", lanes: 1)
+            let stand = try Stand(more: "log: { access: \"syslog:unix:\(path)\" }", loops: 1)
             defer { stand.end() }
             let client = stand.gateway.client()
             // More than the socket keeps for its reader, and fewer than wait for a second in all.

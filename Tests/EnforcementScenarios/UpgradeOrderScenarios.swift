@@ -134,7 +134,7 @@ extension Scenarios {
             }
         }
 
-        @Test func `the watchdog is fed while lanes stand still, and a hung hand-over ends`() throws
+        @Test func `the watchdog is fed while loops stand still, and a hung hand-over ends`() throws
         {
             let socket = "/tmp/notice-\(UUID().uuidString.prefix(13))"
             let manager = try NoticeSocket(socket)
@@ -174,7 +174,7 @@ extension Scenarios {
                     #expect(answer.reason == "store-unavailable")
                 }
             }
-            // A lane waits 2 s, and there are two.
+            // An event loop waits 2 s, and there are two.
             #expect(time < .seconds(15), "\(time)")
             try stand.awaitLine("does not answer this one")
             kill(process, SIGCONT)

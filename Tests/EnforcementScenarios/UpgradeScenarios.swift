@@ -152,7 +152,7 @@ extension Scenarios {
             #expect(outcome.printed.hasPrefix("process \(process) serves; accepting paused for "))
             #expect(outcome.printed.hasSuffix(" ms\n"))
             // The command reaches the new one, too, once that serves.
-            try stand.awaitLine("lanes, ", times: 2)
+            try stand.awaitLine("event loops, ", times: 2)
             #expect(try stand.scenario.portcullis("upgrade", "--config", file).status == 0)
             #expect(stand.processes.count == 2)
         }

@@ -20,7 +20,7 @@ extension Scenarios {
             defer { scenario.end() }
             let origin = try scenario.origin()
             let address = "127.0.0.1:\(origin.port)"
-            try scenario.configure(origin: address, rules: Self.rules, lanes: 1)
+            try scenario.configure(origin: address, rules: Self.rules, loops: 1)
             var key = try scenario.imported()[0]
             let gateway = try scenario.serve()
             origin.pause()
@@ -37,7 +37,7 @@ extension Scenarios {
             // The head is there, so the content was verified and waits for the origin.
             try origin.awaitHeads(1)
             socket.reset()
-            // The gateway's only lane has heard of the reset when it answers what came later.
+            // The gateway's only event loop has heard of the reset when it answers what came later.
             for _ in 0..<3 { _ = try gateway.challenges("assertion", gateway.client()) }
             origin.resume()
 

@@ -47,7 +47,7 @@ extension Scenarios {
             defer { origin.stop() }
             let gateway = try TestGateway(
                 [("shop", [origin.address])],
-                lanes: 2,
+                loops: 2,
                 more: "limits: { address_connections: 3 }"
             )
             defer { gateway.stop() }
@@ -55,8 +55,8 @@ extension Scenarios {
             for client in clients { #expect(try Self.statuses(client, [Self.get]) == [200]) }
             #expect(try gateway.connect().endsSilently())
             for client in clients { #expect(try Self.statuses(client, [Self.get]) == [200]) }
-            // Once the gateway has seen one go, there is room for another, on whatever lane. The
-            // client may see its end before the gateway has counted it.
+            // Once the gateway has seen one go, there is room for another, on whatever event loop.
+            // The client may see its end before the gateway has counted it.
             clients[0].finishSending()
             #expect(try clients[0].readToEnd().isEmpty)
             var status: Int?
@@ -85,12 +85,12 @@ extension Scenarios {
             }
         }
 
-        /// What waits is known before the lane goes on, and it stands still again behind the other
-        /// address.
+        /// What waits is known before the event loop goes on, and it stands still again behind the
+        /// other address.
         @Test func `what one address has waiting does not hold up another`() throws {
             let bench = try Bench()
             defer { bench.stop() }
-            let door = try LaneDoor(bench.gateway, host: 2)
+            let door = try LoopDoor(bench.gateway, host: 2)
             let flood = try (0..<60).map { _ in try bench.connect() }
             let other = try Wire(port: bench.gateway.port, from: 2)
             // All are accepted.

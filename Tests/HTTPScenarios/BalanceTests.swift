@@ -9,13 +9,13 @@ extension Scenarios {
         /// Origins, and a gateway in front of them; each server as the configuration writes it.
         private static func gateway(
             _ servers: [String],
-            lanes: Int = 1,
+            loops: Int = 1,
             _ options: String = "",
             more: String = "limits: { pooled: 0 }"
         ) throws -> TestGateway {
             try TestGateway(
                 [("shop", servers)],
-                lanes: lanes,
+                loops: loops,
                 originOptions: options.isEmpty ? "" : ", \(options)",
                 more: more
             )
@@ -61,8 +61,9 @@ extension Scenarios {
             Issue.record("\(origin.address) has requests")
         }
 
-        /// The requests that count are those of all lanes: a lane alone would see none.
-        @Test func `the server with the fewest requests of all lanes is asked`() throws {
+        /// The requests that count are those of all event loops: an event loop alone would see
+        /// none.
+        @Test func `the server with the fewest requests of all loops is asked`() throws {
             let gate = Gate()
             let slow = try TestOrigin { connection in
                 while let request = try connection.nextRequest() {
@@ -77,7 +78,7 @@ extension Scenarios {
             }
             let gateway = try Self.gateway(
                 [slow.address, quick.address],
-                lanes: 4,
+                loops: 4,
                 "balance: least-requests",
                 more: "limits: { pooled: 0 }\nadmin: { address: 127.0.0.1:0 }"
             )
@@ -92,7 +93,8 @@ extension Scenarios {
             } while slow.heads == 0
             let before = quick.requests.count
             for _ in 0..<12 {
-                // A lane counts a request as over a moment after its client has the response.
+                // An event loop counts a request as over a moment after its client has the
+                // response.
                 try awaitRest(of: quick, gateway)
                 #expect(try gateway.ask(Self.get).status == 200)
             }
@@ -107,7 +109,7 @@ extension Scenarios {
             defer { for origin in origins { origin.stop() } }
             let gateway = try Self.gateway(
                 origins.map(\.address),
-                lanes: 2,
+                loops: 2,
                 "balance: hash-address",
                 more: "limits: { pooled: 0 }\ntrusted_proxies: [127.0.0.0/8]"
             )

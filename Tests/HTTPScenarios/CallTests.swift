@@ -117,7 +117,7 @@ extension Scenarios {
             let origin = try TestOrigin { connection in
                 guard try connection.nextRequest() != nil else { return }
                 try connection.wire.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
-                // Several bytes in each tick of the lane: they must not move the deadline.
+                // Several bytes in each tick of the event loop: they must not move the deadline.
                 while !connection.wire.isReadable(within: 1) {
                     try connection.wire.send("1\r\na\r\n")
                 }

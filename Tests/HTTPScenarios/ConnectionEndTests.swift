@@ -10,7 +10,7 @@ extension Scenarios {
         private static let lingering = "timeouts: { linger: 1h }"
 
         private static func open(_ snapshot: AdminSnapshot) -> Int {
-            snapshot.lanes.reduce(0) { $0 + $1.openConnections }
+            snapshot.loops.reduce(0) { $0 + $1.openConnections }
         }
 
         @Test(

@@ -13,14 +13,14 @@ extension Scenarios {
 
         private static func gateway(
             _ servers: [(TestOrigin, max: Int)],
-            lanes: Int = 2,
+            loops: Int = 2,
             queue: String = "{ max: 100, timeout: 10s }",
             _ options: String = "",
             more: String = ""
         ) throws -> TestGateway {
             try TestGateway(
                 [("shop", servers.map { server($0.0, $0.max) })],
-                lanes: lanes,
+                loops: loops,
                 originOptions: ", queue: \(queue)" + options,
                 more: more
             )
@@ -85,7 +85,7 @@ extension Scenarios {
             return statuses.withLock { $0 }
         }
 
-        @Test func `a server never has more connections than it may, on all lanes together`() throws
+        @Test func `a server never has more connections than it may, on all loops together`() throws
         {
             let census = Census()
             let asked = Mutex(0)
@@ -110,7 +110,7 @@ extension Scenarios {
                 }
             }
             defer { origin.stop() }
-            let gateway = try Self.gateway([(origin, max: 3)], lanes: 2, ", retries: { max: 10 }")
+            let gateway = try Self.gateway([(origin, max: 3)], loops: 2, ", retries: { max: 10 }")
             defer { gateway.stop() }
             let slow = try (0..<5).map { _ in try gateway.connect() }
             for client in slow { try client.send(Self.get.replacing("GET /", with: "GET /slow")) }
@@ -165,13 +165,13 @@ extension Scenarios {
             #expect(metrics.contains("portcullis_origin_queue_full_total 0\n"))
         }
 
-        @Test func `an idle connection of another lane makes room for a request`() throws {
+        @Test func `an idle connection of another loop makes room for a request`() throws {
             let origin = try TestOrigin()
             defer { origin.stop() }
-            let gateway = try Self.gateway([(origin, max: 1)], lanes: 4)
+            let gateway = try Self.gateway([(origin, max: 1)], loops: 4)
             defer { gateway.stop() }
             for _ in 0..<24 { #expect(try gateway.ask(Self.get).status == 200) }
-            // The lanes took the connection from each other.
+            // The event loops took the connection from each other.
             #expect(origin.connections.count > 1)
         }
 
@@ -309,7 +309,7 @@ extension Scenarios {
                 let text = TestGateway.text(
                     [("shop", [server])],
                     listen: "address: 127.0.0.1:0",
-                    lanes: 2
+                    loops: 2
                 )
                 let file = gateway.folder + "/portcullis.yaml"
                 try text.write(toFile: file, atomically: true, encoding: .utf8)

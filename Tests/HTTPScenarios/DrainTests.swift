@@ -10,7 +10,7 @@ extension Scenarios {
         private static let get = "GET / HTTP/1.1\r\nHost: a\r\n\r\n"
         private static let slow = get.replacing("GET /", with: "GET /slow")
 
-        /// Returns when the lanes have been told, before they do anything else.
+        /// Returns when the event loops have been told, before they do anything else.
         private func beginDrain(_ gateway: TestGateway) {
             gateway.beginStop()
             gateway.server.plane.queue.sync {}
@@ -36,7 +36,7 @@ extension Scenarios {
             let gate = Gate()
             let origin = try TestOrigin(script: TestOrigin.slow(until: gate))
             defer { origin.stop() }
-            let gateway = try TestGateway([("shop", [origin.address])], lanes: 2)
+            let gateway = try TestGateway([("shop", [origin.address])], loops: 2)
             let clients = try (0..<72).map { _ in try gateway.connect() }
             for client in clients {
                 try client.send(Self.get)
@@ -63,7 +63,7 @@ extension Scenarios {
                 [("shop", [origin.address])],
                 more: "timeouts: { drain_idle: 10s }"
             )
-            let door = try LaneDoor(gateway)
+            let door = try LoopDoor(gateway)
             let clients = try (0..<72).map { _ in try gateway.connect() }
             for client in clients {
                 try client.send(Self.get)
@@ -120,7 +120,7 @@ extension Scenarios {
                 [("shop", [origin.address])],
                 more: "timeouts: { drain_idle: 10s }"
             )
-            let door = try LaneDoor(gateway)
+            let door = try LoopDoor(gateway)
             try door.shut()
             // More than are accepted in one go.
             let clients = try (0..<72).map { _ in try gateway.connect() }

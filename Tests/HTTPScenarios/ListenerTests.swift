@@ -10,7 +10,7 @@ extension Scenarios {
         private static let get = "GET /x HTTP/1.1\r\nHost: shop.test\r\n\r\n"
 
         @Test(arguments: ["tcp", "unix"])
-        func `lanes share a listener, serve all clients and end together`(_ kind: String) throws {
+        func `loops share a listener, serve all clients and end together`(_ kind: String) throws {
             let folder = try TemporaryFolder.make()
             defer { TemporaryFolder.remove(folder) }
             let origin = try TestOrigin()
@@ -19,7 +19,7 @@ extension Scenarios {
             let gateway = try TestGateway(
                 [("shop", [origin.address])],
                 listen: kind == "tcp" ? "address: 127.0.0.1:0" : "address: 'unix:\(path)'",
-                lanes: 4
+                loops: 4
             )
             var clients: [Wire] = []
             for _ in 0..<200 {
@@ -44,14 +44,14 @@ extension Scenarios {
             // Among many, since a reading of /proc brings some 26 sockets.
             let others = try (0..<1_000).map { _ in try LoopbackKit.listening().descriptor }
             defer { for descriptor in others { close(descriptor) } }
-            let first = try TestGateway(servers, lanes: 2, more: "admin: { address: 127.0.0.1:0 }")
+            let first = try TestGateway(servers, loops: 2, more: "admin: { address: 127.0.0.1:0 }")
             defer { first.stop() }
             let taken =
                 listener == "clients"
                 ? "127.0.0.1:\(first.port)" : try #require(first.server.adminAddress)
             let error = #expect(throws: GatewayError.self) {
                 if listener == "clients" {
-                    _ = try TestGateway(servers, listen: "address: '\(taken)'", lanes: 2)
+                    _ = try TestGateway(servers, listen: "address: '\(taken)'", loops: 2)
                 } else {
                     _ = try TestGateway(servers, more: "admin: { address: '\(taken)' }")
                 }
@@ -59,7 +59,7 @@ extension Scenarios {
             let what = try #require(error?.what)
             #expect(what.hasPrefix("can't listen on \(taken): address in use by "))
             #expect(what.hasSuffix("(process \(getpid()))"))
-            // All clients are still the first one's, on both of its lanes.
+            // All clients are still the first one's, on both of its event loops.
             for _ in 0..<20 { #expect(try first.ask(Self.get).status == 200) }
         }
 

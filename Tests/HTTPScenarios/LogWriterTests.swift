@@ -47,7 +47,7 @@ extension Scenarios {
             #expect(notices.all.withLock { $0 } == [.began, .ended(lines: losses.count)])
         }
 
-        @Test func `lines that a lane has dropped count with those of the writer`() {
+        @Test func `lines that a loop has dropped count with those of the writer`() {
             let losses = LogLosses()
             let notices = Notices()
             losses.watch { notice in notices.all.withLock { $0.append(notice) } }

@@ -1,6 +1,6 @@
 import ConfigurationReading
+import EventLoops
 import Foundation
-import Lanes
 import LoopbackKit
 import Services
 import Synchronization

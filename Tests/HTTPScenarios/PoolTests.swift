@@ -179,7 +179,8 @@ extension Scenarios {
             }
         }
 
-        /// The lane finds the next request before it finds what the origin has sent meanwhile.
+        /// The event loop finds the next request before it finds what the origin has sent
+        /// meanwhile.
         @Test(arguments: [get, post])
         func `bytes that came while a connection was idle answer no request`(
             _ request: String
@@ -187,7 +188,7 @@ extension Scenarios {
             let (answer, more, done) = (Gate(), Gate(), Gate())
             let bench = try Bench(script: Self.talkative(answer: answer, more: more, done: done))
             defer { bench.stop() }
-            let door = try LaneDoor(bench.gateway)
+            let door = try LoopDoor(bench.gateway)
             let client = try bench.connect()
             answer.open()
             try client.send(Self.get)
@@ -209,11 +210,11 @@ extension Scenarios {
             let (answer, more, done) = (Gate(), Gate(), Gate())
             let bench = try Bench(script: Self.talkative(answer: answer, more: more, done: done))
             defer { bench.stop() }
-            let door = try LaneDoor(bench.gateway)
+            let door = try LoopDoor(bench.gateway)
             let client = try bench.connect()
             try client.send(Self.get + request)
-            // The origin has the first request. While the lane stands, its response comes, and
-            // behind it what makes the lane stand again when it has read the response.
+            // The origin has the first request. While the event loop stands, its response comes,
+            // and behind it what makes the event loop stand again when it has read the response.
             try done.pass()
             try door.shut()
             answer.open()

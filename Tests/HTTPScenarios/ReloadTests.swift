@@ -1,7 +1,7 @@
 import ConfigurationReading
 import Dispatch
+import EventLoops
 import Foundation
-import Lanes
 import LoopbackKit
 import Services
 import Synchronization

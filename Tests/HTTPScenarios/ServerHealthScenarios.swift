@@ -27,11 +27,11 @@ extension Scenarios {
         private static func gateway(
             _ origins: [TestOrigin],
             _ options: String,
-            lanes: Int = 1
+            loops: Int = 1
         ) throws -> TestGateway {
             try TestGateway(
                 [("shop", origins.map(\.address))],
-                lanes: lanes,
+                loops: loops,
                 originOptions: ", \(options)",
                 more: "limits: { pooled: 0 }"
             )
@@ -41,7 +41,7 @@ extension Scenarios {
             origin.requests.count { $0.target == "/" }
         }
 
-        @Test func `a server whose answers fail in a row is passed over by all lanes`() throws {
+        @Test func `a server whose answers fail in a row is passed over by all loops`() throws {
             let moody = Moody()
             moody.status.withLock { $0 = 503 }
             let bad = try TestOrigin(script: moody.script)
@@ -53,7 +53,7 @@ extension Scenarios {
             let gateway = try Self.gateway(
                 [bad, good],
                 "eject: { failures: 3, time: 1h, time_max: 1h }",
-                lanes: 4
+                loops: 4
             )
             defer { gateway.stop() }
             let statuses = try (0..<40).map { _ in try gateway.ask(Self.get).status }
@@ -132,7 +132,7 @@ extension Scenarios {
                 good.stop()
             }
             let check = "check: { path: /health, interval: 20ms, healthy: 2, unhealthy: 2 }"
-            let gateway = try Self.gateway([sick, good], check, lanes: 2)
+            let gateway = try Self.gateway([sick, good], check, loops: 2)
             defer { gateway.stop() }
             moody.health.withLock { $0 = 500 }
             // Until eight requests in a row miss it.

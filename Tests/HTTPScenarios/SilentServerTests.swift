@@ -35,7 +35,7 @@ extension Scenarios {
             defer { origin.stop() }
             let gateway = try TestGateway(
                 [("shop", [deaf.address, origin.address])],
-                lanes: 4,
+                loops: 4,
                 more: "timeouts: { connect: 15s }\nlimits: { pooled: 0 }"
             )
             defer { gateway.stop() }
@@ -64,7 +64,7 @@ extension Scenarios {
             withExtendedLifetime(deaf) {}
         }
 
-        @Test func `a server that accepts and never answers gets one request of all lanes`()
+        @Test func `a server that accepts and never answers gets one request of all loops`()
             throws
         {
             let origin = try TestOrigin()
@@ -75,11 +75,12 @@ extension Scenarios {
             }
             let gateway = try TestGateway(
                 [("shop", [hung.address, origin.address])],
-                lanes: 4,
+                loops: 4,
                 more: "timeouts: { first_byte: 300ms }\nlimits: { pooled: 0 }"
             )
             defer { gateway.stop() }
-            // Which lane takes a connection is chance, and each lane begins with the hung server.
+            // Which event loop takes a connection is chance, and each event loop begins with the
+            // hung server.
             let (statuses, _) = try Self.ask(gateway, times: 40)
             #expect(statuses.count(where: { $0 == 504 }) == 1)
             #expect(statuses.count(where: { $0 == 200 }) == 39)

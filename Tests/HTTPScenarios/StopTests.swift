@@ -168,7 +168,8 @@ extension Scenarios {
             }
             let client = try gateway.connect()
             try client.send(Self.get)
-            // Served behind it on the same lane: the request above is on its way to the deaf one.
+            // Served behind it on the same event loop: the request above is on its way to the deaf
+            // one.
             let other = Self.get.replacing("GET /", with: "GET /aside")
             #expect(try gateway.ask(other).text == "aside")
             let text = TestGateway.text(

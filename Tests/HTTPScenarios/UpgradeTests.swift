@@ -1,5 +1,5 @@
+import EventLoops
 import Foundation
-import Lanes
 import LoopbackKit
 import Services
 import Synchronization
@@ -95,7 +95,7 @@ extension Scenarios {
         }
 
         /// The lines of the access log once there are `count`, or those there are at the deadline.
-        /// The log is written after the lane's iteration in which a request ended.
+        /// The log is written after the event loop's iteration in which a request ended.
         private func logLines(_ gateway: TestGateway, count: Int) throws -> [Substring] {
             var lines: [Substring] = []
             let path = gateway.folder + "/access.log"
@@ -106,11 +106,11 @@ extension Scenarios {
             return lines
         }
 
-        /// What the gauge of the gateway's one lane says.
+        /// What the gauge of the gateway's one event loop says.
         private func openTunnels(_ gateway: TestGateway) throws -> UInt64 {
             let gathered = Gate()
             let open = OpenTunnels()
-            try #require(gateway.server.plane.lanes.first).gather { facts in
+            try #require(gateway.server.plane.loops.first).gather { facts in
                 open.count.store(facts.openTunnels, ordering: .relaxed)
                 gathered.open()
             }
@@ -162,7 +162,7 @@ extension Scenarios {
             defer { bench.stop() }
             let client = try bench.connect()
             try client.send(Self.handshake + "early")
-            // Served behind it on the same lane, so the lane has seen all of it.
+            // Served behind it on the same event loop, so the event loop has seen all of it.
             #expect(try bench.gateway.ask("GET / HTTP/1.1\r\nHost: a\r\n\r\n").text == "ok")
             gate.open()
             #expect(try client.readResponse().status == 101)
@@ -243,7 +243,8 @@ extension Scenarios {
             #expect(received.withLock { $0 } == sent)
         }
 
-        /// The lane stands still behind its turn, so that what a turn has passed on can be counted.
+        /// The event loop stands still behind its turn, so that what a turn has passed on can be
+        /// counted.
         @Test func `a busy tunnel passes one read on, then it is the turn of others`() throws {
             let (flood, stalled) = (Gate(), Gate())
             let folder = try TemporaryFolder.make()
@@ -253,7 +254,7 @@ extension Scenarios {
                 guard try connection.nextRequest() != nil else { return }
                 try connection.wire.send(Self.accepted)
                 try flood.pass()
-                let octets = [UInt8](repeating: 7, count: Lane.inputBytes * 3 / 2)
+                let octets = [UInt8](repeating: 7, count: EventLoop.inputBytes * 3 / 2)
                 let sent = try connection.wire.sendUntilStalled(octets, milliseconds: 200)
                 #expect(sent == octets.count)
                 stalled.open()
@@ -264,7 +265,7 @@ extension Scenarios {
                 gateway.stop()
                 origin.stop()
             }
-            let door = try LaneDoor(gateway)
+            let door = try LoopDoor(gateway)
             let client = try gateway.connect()
             try client.send(Self.handshake)
             #expect(try client.readResponse().status == 101)
@@ -273,9 +274,11 @@ extension Scenarios {
             try stalled.pass()
             try door.shutAgain()
             while client.isReadable(within: 200) { try client.receive() }
-            #expect(client.inbox.count == Lane.inputBytes)
+            #expect(client.inbox.count == EventLoop.inputBytes)
             door.open()
-            #expect(try client.take(Lane.inputBytes * 3 / 2).count == Lane.inputBytes * 3 / 2)
+            #expect(
+                try client.take(EventLoop.inputBytes * 3 / 2).count == EventLoop.inputBytes * 3 / 2
+            )
             door.remove()
         }
 

@@ -5,7 +5,7 @@ import Testing
 extension Scenarios {
     /// What a service manager with a watchdog hears.
     struct WatchdogTests {
-        @Test func `a lane that stands still silences the watchdog until it goes on`() throws {
+        @Test func `a loop that stands still silences the watchdog until it goes on`() throws {
             let folder = try TemporaryFolder.make()
             defer { TemporaryFolder.remove(folder) }
             let manager = try NoticeSocket(folder + "/notice")
@@ -14,12 +14,12 @@ extension Scenarios {
             defer { origin.stop() }
             let gateway = try TestGateway(
                 [("shop", [origin.address])],
-                lanes: 2,
+                loops: 2,
                 supervisor: try Supervisor(environment)
             )
             defer { gateway.stop() }
             try manager.wait(for: "WATCHDOG=1")
-            let door = try LaneDoor(gateway)
+            let door = try LoopDoor(gateway)
             try door.shut()
             // What was told before is still on its way, one round of it at most.
             var told = 0

@@ -12,27 +12,27 @@ import Testing
         Pacing(rate: rate, countLimit: count, duration: duration, warmUp: warmUp)
     }
 
-    @Test func `lanes take turns, so that all together keep one beat`() {
+    @Test func `loops take turns, so that all together keep one beat`() {
         let pacing = Self.pacing(rate: 1_000)
         let due = (0..<4).flatMap { number in
-            (0..<3).map { pacing.due(UInt64(number), lane: $0, of: 3) }
+            (0..<3).map { pacing.due(UInt64(number), loop: $0, of: 3) }
         }
         #expect(due == (0..<12).map { UInt64($0) * 1_000_000 })
     }
 
     @Test func `the beat does not drift over a day`() {
         let pacing = Self.pacing(rate: 30_000)
-        #expect(pacing.due(30_000 * 86_400, lane: 0, of: 1) == 86_400_000_000_000)
+        #expect(pacing.due(30_000 * 86_400, loop: 0, of: 1) == 86_400_000_000_000)
     }
 
     @Test func `in a closed loop nothing is due`() {
-        #expect(Self.pacing(rate: nil).due(7, lane: 0, of: 1) == nil)
+        #expect(Self.pacing(rate: nil).due(7, loop: 0, of: 1) == nil)
     }
 
     @Test(arguments: [1, 2, 3, 7])
-    func `the lanes' shares add up to the count`(lanes: Int) {
+    func `the loops' shares add up to the count`(loops: Int) {
         let pacing = Self.pacing(rate: nil, count: 100)
-        let shares = (0..<lanes).map { pacing.countLimit(lane: $0, of: lanes) }
+        let shares = (0..<loops).map { pacing.countLimit(loop: $0, of: loops) }
         #expect(shares.reduce(0, +) == 100)
         #expect((shares.max() ?? 0) - (shares.min() ?? 0) <= 1)
     }

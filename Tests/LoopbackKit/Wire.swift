@@ -10,8 +10,8 @@ package import TLSSession
 package final class Wire: @unchecked Sendable {
     /// How long a test waits for what must happen; only a failure waits so long.
     ///
-    /// Generous: the gateway's lanes run in this process, and beside other suites they may get no
-    /// thread of Dispatch for many seconds.
+    /// Generous: the gateway's event loops run in this process, and beside other suites they may
+    /// get no thread of Dispatch for many seconds.
     package static let patienceMilliseconds: Int32 = 120_000
 
     /// When a test that begins to wait now gives up.

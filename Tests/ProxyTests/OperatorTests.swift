@@ -1,11 +1,11 @@
+import EventLoops
 import Foundation
-import Lanes
 import Testing
 
 @testable import Proxy
 @testable import Services
 
-/// The operators' listener, which is a proxy lane that forwards nothing.
+/// The operators' listener, which is a proxy event loop that forwards nothing.
 @Suite struct OperatorTests {
     private func get(_ target: String, _ fields: String = "Connection: close\r\n") -> String {
         "GET \(target) HTTP/1.1\r\nHost: localhost\r\n\(fields)\r\n"

@@ -28,7 +28,7 @@ import Testing
         return found.withLock { $0 }
     }
 
-    @Test func `a flood of probes asks the lanes once a second`() {
+    @Test func `a flood of probes asks the loops once a second`() {
         let (source, clock) = (Source(), Clock())
         let responder = ProbeResponder { clock.now.withLock { $0 } }
         #expect(Self.answer(responder) == .unready(.gatherTimeout))
@@ -44,7 +44,7 @@ import Testing
         #expect(source.asked.withLock { $0 } == 2)
     }
 
-    @Test func `lanes that don't answer in time are asked again, and are not ready`() {
+    @Test func `loops that don't answer in time are asked again, and are not ready`() {
         let source = Source(isThere: false)
         let responder = ProbeResponder { 5 }
         responder.ask(source)

@@ -1,5 +1,5 @@
+import EventLoops
 import HTTPWire
-import Lanes
 import Testing
 
 @testable import Proxy

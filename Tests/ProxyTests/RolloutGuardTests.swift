@@ -6,9 +6,9 @@ import Verification
 
 @testable import Proxy
 
-/// What makes a rule fall back to `observe`. Transcripts of the counts of a lane and of the machine
-/// that gathers them. The numbers are estimates, and hash values differ in each run: what is
-/// allowed is four standard deviations at least.
+/// What makes a rule fall back to `observe`. Transcripts of the counts of an event loop and of the
+/// machine that gathers them. The numbers are estimates, and hash values differ in each run: what
+/// is allowed is four standard deviations at least.
 @Suite struct RolloutGuardTests {
     private static let rules: RuleSet? = {
         var guarded = Rule.Demands(salt: "orders")
@@ -28,7 +28,7 @@ import Verification
         )
     }()
 
-    /// A lane that sees installs by their number.
+    /// An event loop that sees installs by their number.
     private struct Sight {
         let rules: RuleSet
         var counts: GuardCounts
@@ -61,7 +61,7 @@ import Verification
         return RolloutGuard(rule)
     }
 
-    /// The machine after what a lane has seen.
+    /// The machine after what an event loop has seen.
     private func watch(
         _ percent: String,
         minimum: Int = 100,
@@ -212,7 +212,7 @@ import Verification
         #expect((16...24).contains(watch.finding(now: 1600).installs))
     }
 
-    @Test func `the counts of lanes add up, and an install of both counts once`() throws {
+    @Test func `the counts of loops add up, and an install of both counts once`() throws {
         var watch = try watch("2%")
         for _ in 0..<3 {
             var sight = try Sight()

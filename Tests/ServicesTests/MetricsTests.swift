@@ -130,11 +130,11 @@ import Testing
         #expect(!shown.contains { $0.contains(#"seconds_count{connection="listener"}"#) })
     }
 
-    @Test func `a lane's turns are seconds, the sockets served in them plain numbers`() {
+    @Test func `a loop's turns are seconds, the sockets served in them plain numbers`() {
         var snapshot = AdminSnapshot.sample()
-        snapshot.tally.add(.laneTurn, nanoseconds: 250_000_000)
-        snapshot.tally.add(.laneTurnEvents, size: 40)
-        snapshot.tally.add(.lanePolls, 2)
+        snapshot.tally.add(.loopIteration, nanoseconds: 250_000_000)
+        snapshot.tally.add(.iterationEvents, size: 40)
+        snapshot.tally.add(.loopPolls, 2)
         let shown = lines(snapshot)
         #expect(shown.contains("portcullis_lane_turn_seconds_sum 0.25"))
         #expect(shown.contains(#"portcullis_lane_turn_events_bucket{le="31.0"} 0"#))

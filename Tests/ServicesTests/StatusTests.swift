@@ -92,10 +92,10 @@ import Testing
         #expect(try document(snapshot)["ready"] as? Bool == true)
     }
 
-    @Test func `a lane's events per turn are plain numbers in the status`() throws {
+    @Test func `a loop's events per turn are plain numbers in the status`() throws {
         var snapshot = AdminSnapshot.sample()
-        snapshot.tally.add(.laneTurnEvents, size: 40)
-        snapshot.tally.add(.laneTurn, nanoseconds: 250_000_000)
+        snapshot.tally.add(.iterationEvents, size: 40)
+        snapshot.tally.add(.loopIteration, nanoseconds: 250_000_000)
         let status = try document(snapshot)
         let distributions = try #require(status["distributions"] as? [String: [String: Double]])
         #expect(distributions["lane_turn_events"]?["mean"] == 40)

@@ -7,28 +7,28 @@ import Testing
 @testable import Sessions
 
 @Suite struct SessionRaceTests {
-    @Test func `of many lanes that use one number at once exactly one succeeds`() throws {
+    @Test func `of many loops that use one number at once exactly one succeeds`() throws {
         let opening = Opening()
         let session = try #require(opening.session(try opening.open(Opening.makeKey())))
         let numbers: [SequenceNumber] = (1...2_000).map { SequenceNumber(known: $0) }
         let admitted = numbers.map { _ in Atomic<Int>.Holder() }
-        DispatchQueue.concurrentPerform(iterations: 4) { lane in
-            // Each lane in an order of its own, all within the window.
+        DispatchQueue.concurrentPerform(iterations: 4) { loop in
+            // Each event loop in an order of its own, all within the window.
             for index in numbers.indices {
-                let place = lane.isMultiple(of: 2) ? index : index ^ 1
+                let place = loop.isMultiple(of: 2) ? index : index ^ 1
                 if session.use(numbers[place]) { admitted[place].add() }
             }
         }
         #expect(admitted.allSatisfy { $0.count == 1 })
     }
 
-    @Test func `sessions that are opened on many lanes at once stay within the limits`() throws {
+    @Test func `sessions that are opened on many loops at once stay within the limits`() throws {
         let opening = Opening(sessionsMax: 40)
         let keys = (0..<8).map { _ in Opening.makeKey() }
         let assertions = try keys.map { try Opening.assertion($0) }
-        DispatchQueue.concurrentPerform(iterations: 8) { lane in
+        DispatchQueue.concurrentPerform(iterations: 8) { loop in
             for number in 0..<500 {
-                let place = (lane + number) % keys.count
+                let place = (loop + number) % keys.count
                 let opened = opening.table.open(keys[place].keyID, assertions[place], now: 1_000)
                 _ = opening.table.find(opened.id.span, now: 1_000)
             }

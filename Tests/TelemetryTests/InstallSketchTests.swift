@@ -43,10 +43,10 @@ import Testing
         #expect(sketch.count == before)
     }
 
-    @Test func `the sketches of lanes merge to the sketch of all`() {
+    @Test func `the sketches of loops merge to the sketch of all`() {
         let all = hashes(5000)
         var merged = InstallSketch()
-        // The third part of the installs is seen by both lanes.
+        // The third part of the installs is seen by both event loops.
         merged.merge(sketch(all[..<3000]))
         merged.merge(sketch(all[1500...]))
         merged.merge(InstallSketch())

@@ -118,7 +118,7 @@ package final class FaultyJournal: KeyJournal {
     package func close() { inner.close() }
 }
 
-/// Keeps what a lane is told of commits.
+/// Keeps what an event loop is told of commits.
 package final class TicketLog: CommitListener {
     private let log = Mutex<[CommitReport]>([])
 

@@ -120,7 +120,7 @@ import Testing
         ("import StrictCBOR", "Sources/base/Elsewhere/A.swift", "no target"),
         ("import Dispatch", "Sources/base/StrictCBOR/A.swift", "is pure"),
         ("internal import Foundation", "Sources/base/ByteCoding/A.swift", "is pure"),
-        ("import Lanes", "Sources/proxy/Proxy/Requests/Flow/A.swift", "is pure"),
+        ("import EventLoops", "Sources/proxy/Proxy/Requests/Flow/A.swift", "is pure"),
         ("import GRDB", "Sources/gateway/Gateway/A.swift", "only SQLiteKeyStore"),
         ("import COpenSSL", "Sources/gateway/Gateway/A.swift", "only Cryptography and Signatures"),
         ("package import COpenSSL", "Sources/base/Cryptography/A.swift", "C types stay inside"),

@@ -122,14 +122,14 @@ import Verification
         #expect(single.capacity == 8)
     }
 
-    @Test func `lanes that hold and release at once never go over the limit and lose nothing`() {
+    @Test func `loops that hold and release at once never go over the limit and lose nothing`() {
         let most = 3
         // Never idle, so it keeps its place.
         #expect(hold(.v4(7), max: most) != nil)
         let open = Atomic<Int>(0)
         let peak = Atomic<Int>(0)
         let table = table
-        DispatchQueue.concurrentPerform(iterations: 4) { lane in
+        DispatchQueue.concurrentPerform(iterations: 4) { loop in
             for round in 0..<20_000 as Range<UInt64> {
                 // Others come and go, so that places are given and taken away all the time.
                 let other = table.hold(.v4(UInt32(round) &+ 100), now: round, max: nil)

@@ -1,10 +1,10 @@
-/// Something that is counted on the lanes. The raw value is its place in a tally.
+/// Something that is counted on the event loops. The raw value is its place in a tally.
 package enum Counter: Int, CaseIterable, Sendable {
     case connectionsAccepted
     case connectionsClosed
     case connectionsRefused
     case acceptPauses
-    case lanePolls
+    case loopPolls
     case tlsFailures
     case proxyStrangers
     case proxyHeadersRefused
@@ -66,7 +66,7 @@ package enum Counter: Int, CaseIterable, Sendable {
         case .connectionsClosed: "client_connections_closed_total"
         case .connectionsRefused: "client_connections_refused_total"
         case .acceptPauses: "accept_pauses_total"
-        case .lanePolls: "lane_polls_total"
+        case .loopPolls: "lane_polls_total"
         case .tlsFailures: "tls_failures_total"
         case .proxyStrangers: "proxy_protocol_strangers_total"
         case .proxyHeadersRefused: "proxy_protocol_failures_total"
@@ -130,7 +130,7 @@ package enum Counter: Int, CaseIterable, Sendable {
         case .connectionsClosed: "Client connections closed."
         case .connectionsRefused: "Client connections and HTTP/2 requests over the limit."
         case .acceptPauses: "Times accepting paused for want of descriptors or memory."
-        case .lanePolls: "Times a lane asked the system which sockets are ready."
+        case .loopPolls: "Times an event loop asked the system which sockets are ready."
         case .tlsFailures: "TLS connections that failed in the handshake or by a bad record."
         case .proxyStrangers: "Connections closed since their peer may send no PROXY header."
         case .proxyHeadersRefused: "Connections closed for want of a whole PROXY header."
@@ -190,7 +190,7 @@ package enum Counter: Int, CaseIterable, Sendable {
     }
 }
 
-/// A distribution that is kept on the lanes. The raw value is its place in a tally.
+/// A distribution that is kept on the event loops. The raw value is its place in a tally.
 package enum Distribution: Int, CaseIterable, Sendable {
     case verification
     case commitWait
@@ -198,8 +198,8 @@ package enum Distribution: Int, CaseIterable, Sendable {
     case originQueue
     case firstByte
     case request
-    case laneTurn
-    case laneTurnEvents
+    case loopIteration
+    case iterationEvents
 
     /// The metric's name without its prefix.
     package var name: String {
@@ -210,8 +210,8 @@ package enum Distribution: Int, CaseIterable, Sendable {
         case .originQueue: "origin_queue_seconds"
         case .firstByte: "origin_first_byte_seconds"
         case .request: "request_seconds"
-        case .laneTurn: "lane_turn_seconds"
-        case .laneTurnEvents: "lane_turn_events"
+        case .loopIteration: "lane_turn_seconds"
+        case .iterationEvents: "lane_turn_events"
         }
     }
 
@@ -224,8 +224,9 @@ package enum Distribution: Int, CaseIterable, Sendable {
         case .originQueue: "Time a request waited for a connection to a server."
         case .firstByte: "Time from the request's last head byte to the response's first."
         case .request: "Time from a request's complete head to the end of its response."
-        case .laneTurn: "Time a lane worked in one go; what gets ready meanwhile waits for it."
-        case .laneTurnEvents: "Ready sockets that a lane served in one go."
+        case .loopIteration:
+            "Time an event loop worked in one go; what gets ready meanwhile waits for it."
+        case .iterationEvents: "Ready sockets that an event loop served in one go."
         }
     }
 
@@ -233,9 +234,9 @@ package enum Distribution: Int, CaseIterable, Sendable {
     package var unit: Double {
         switch self {
         case .verification, .commitWait, .deviceCheck, .originQueue, .firstByte, .request,
-            .laneTurn:
+            .loopIteration:
             1e-9
-        case .laneTurnEvents: 1
+        case .iterationEvents: 1
         }
     }
 }

@@ -1,4 +1,5 @@
-/// Everything one lane has counted. A plain value: lanes own one each, readers merge copies.
+/// Everything one event loop has counted. A plain value: event loops own one each, readers merge
+/// copies.
 package struct Tally: Sendable {
     /// How many slots a rule has for its verdicts; the owner of the refusal table says.
     package let verdictSlots: Int

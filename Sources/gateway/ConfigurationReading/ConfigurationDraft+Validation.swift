@@ -43,7 +43,7 @@ extension ConfigurationDraft {
             adminCalls: admin.calls?.value ?? .unix,
             adminHosts: admin.hosts,
             operatorToken: operatorToken,
-            lanes: lanes,
+            loops: loops,
             origins: origins.map { validated($0, files) },
             apps: apps,
             store: store.place,

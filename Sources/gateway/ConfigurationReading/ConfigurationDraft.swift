@@ -50,7 +50,7 @@ struct ConfigurationDraft {
     let reader: MappingReader
     let listeners: [ListenDraft]
     let admin: AdminDraft
-    let lanes: LaneCount
+    let loops: EventLoopCount
     let origins: [OriginDraft]
     let apps: [AppDraft]
     let store: StoreDraft
@@ -79,13 +79,13 @@ struct ConfigurationDraft {
         self.reader = reader
         listeners = Self.listeners(reader)
         admin = AdminDraft(reader)
-        let lanes = reader.value("lanes", use: "auto | 1…256", words: ["auto"]) {
-            text -> LaneCount? in
+        let loops = reader.value("lanes", use: "auto | 1…256", words: ["auto"]) {
+            text -> EventLoopCount? in
             if text == "auto" { return .perCore }
             let number = MappingReader.digits(text)
             return number.flatMap { (1...256).contains($0) ? .fixed($0) : nil }
         }
-        self.lanes = lanes?.value ?? .perCore
+        self.loops = loops?.value ?? .perCore
         let timeouts = Timeouts(reader.node("timeouts"), log: log)
         self.timeouts = timeouts
         origins = Self.origins(reader, timeouts)

@@ -20,7 +20,7 @@ package struct GatewayConfiguration: Sendable {
     /// `admin.token_file`: what callers show; `nil` where they need not.
     package let operatorToken: OperatorToken?
     /// `lanes`: default `auto`.
-    package let lanes: LaneCount
+    package let loops: EventLoopCount
     /// `origins`, mandatory, in the order of the file; rules refer to them by index.
     package let origins: [UpstreamSettings]
     /// `apps`: mandatory when a rule verifies.

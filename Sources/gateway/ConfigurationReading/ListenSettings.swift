@@ -29,8 +29,8 @@ package struct ListenSettings: Hashable, Sendable {
     package var decides: DecisionForm?
 }
 
-/// How many lanes serve connections.
-package enum LaneCount: Hashable, Sendable {
+/// How many event loops serve connections.
+package enum EventLoopCount: Hashable, Sendable {
     /// One for each core that the process may use. The default.
     case perCore
     /// 1…256.

@@ -44,8 +44,8 @@ package struct LogSettings: Hashable, Sendable {
     package var time = AccessLogRule.Time.milliseconds
     /// `sample`: the share of admitted requests that have a line. Default 100%.
     package var sample = Share.whole
-    /// `address_refusals`: lines a second about refused requests of one address, on each lane; ten
-    /// times as many at once. Further ones are left out and counted. Default 100/s,
+    /// `address_refusals`: lines a second about refused requests of one address, on each event
+    /// loop; ten times as many at once. Further ones are left out and counted. Default 100/s,
     /// 1/s…1000000/s or `off`.
     package var addressRefusals: Int? = 100
     /// `level`: of what the gateway says about itself, on standard error. Default info.

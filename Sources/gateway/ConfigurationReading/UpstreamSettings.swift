@@ -32,8 +32,8 @@ package struct ServerSettings: Hashable, Sendable {
     /// `backup`: it gets requests only while no other server is up. Default false.
     package var isBackup = false
 
-    /// `max_connections`: the most connections to it at a time, of all lanes, with the idle ones.
-    /// Default 0, for no limit. Others: nginx's `max_conns`, HAProxy's `maxconn`.
+    /// `max_connections`: the most connections to it at a time, of all event loops, with the idle
+    /// ones. Default 0, for no limit. Others: nginx's `max_conns`, HAProxy's `maxconn`.
     package var connectionsMax = 0
 
     /// As `check` prints it.

@@ -1,6 +1,6 @@
 package import ConfigurationReading
 import Dispatch
-import Lanes
+import EventLoops
 package import Proxy
 import Services
 
@@ -15,7 +15,7 @@ package enum AdminCall {
     /// The longest page that is read: some 16,000 servers.
     private static let contentMax = 4 << 20
 
-    /// Makes a call on a lane of its own. The process goes on until `ended` ends it.
+    /// Makes a call on an event loop of its own. The process goes on until `ended` ends it.
     package static func send(
         _ verb: HTTPRequest.Verb,
         _ page: String,
@@ -26,10 +26,10 @@ package enum AdminCall {
     ) {
         do throws(Fault) {
             let (name, address) = try address(of: configuration)
-            let lane = try lane()
-            lane.start()
-            lane.perform {
-                let client = client(name, address, milliseconds, on: lane)
+            let loop = try loop()
+            loop.start()
+            loop.perform {
+                let client = client(name, address, milliseconds, on: loop)
                 var request = HTTPRequest(verb, page, authority: "localhost")
                 request.content = content
                 if let token = configuration.operatorToken {
@@ -60,9 +60,9 @@ package enum AdminCall {
         return (admin.text, address)
     }
 
-    private static func lane() throws(Fault) -> Lane {
+    private static func loop() throws(Fault) -> EventLoop {
         do throws(SocketError) {
-            return try Lane(number: 0)
+            return try EventLoop(number: 0)
         } catch {
             throw Fault(text: "\(error)")
         }
@@ -72,7 +72,7 @@ package enum AdminCall {
         _ name: String,
         _ address: SocketAddress,
         _ milliseconds: UInt64?,
-        on lane: Lane
+        on loop: EventLoop
     ) -> HTTPClient {
         var settings = HTTPClient.Settings()
         if let milliseconds { settings.totalTimeout = milliseconds }
@@ -83,7 +83,7 @@ package enum AdminCall {
         )
         origin.rules.connectTimeout = settings.totalTimeout
         origin.rules.firstByteTimeout = settings.totalTimeout
-        return HTTPClient(origin, settings, on: lane)
+        return HTTPClient(origin, settings, on: loop)
     }
 
     private static func text(of fault: CallFault, _ name: String) -> String {

@@ -2,8 +2,8 @@ import AppleServices
 import ConfigurationReading
 import Cryptography
 import Dispatch
+import EventLoops
 import HTTPSCalls
-import Lanes
 import Synchronization
 import Verification
 

@@ -126,7 +126,7 @@ final class Certificates: Sendable {
     /// Uses what was loaded, for connections from now on.
     private func take(_ next: LoadedCertificates) {
         state.value.listeners = next.listeners
-        for lane in plane.lanes { lane.replaceCertificates(next.listeners) }
+        for loop in plane.loops { loop.replaceCertificates(next.listeners) }
         let secure = plane.configuration.origins.indices.filter { next.origins[$0] != nil }
         guard !secure.isEmpty else { return }
         state.value.origins = next.origins

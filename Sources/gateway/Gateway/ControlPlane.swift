@@ -1,7 +1,7 @@
 import ConfigurationReading
 import Dispatch
+import EventLoops
 import Glibc
-import Lanes
 import Logging
 
 /// A value that lives on a dispatch queue.
@@ -30,8 +30,8 @@ final class QueueBound<Value>: @unchecked Sendable {
     }
 }
 
-/// What the parts of a running gateway share: the queue on which their state lives, the lanes, the
-/// log, and the configuration in use.
+/// What the parts of a running gateway share: the queue on which their state lives, the event
+/// loops, the log, and the configuration in use.
 ///
 /// Each part is an object that owns its state on this queue: `Certificates`, `OriginDirectory`,
 /// `Rollouts`, `Guards`, `Reporting`, `AppleOperations`, `StoreUpkeep`, `FaultReports`, `Reloads`
@@ -69,7 +69,7 @@ final class ControlPlane: Sendable {
     /// The configuration's file, for reloads and messages.
     let file: String
     let surroundings: GatewayServer.Surroundings
-    let lanes: [LaneUnit]
+    let loops: [LoopUnit]
     /// Seconds since 1970.
     let startedAt: Int64
     /// Nanoseconds of the monotonic clock.
@@ -80,7 +80,7 @@ final class ControlPlane: Sendable {
         _ configuration: GatewayConfiguration,
         _ file: String,
         _ surroundings: GatewayServer.Surroundings,
-        _ lanes: [LaneUnit],
+        _ loops: [LoopUnit],
         _ startedAt: Int64,
         _ log: Logger
     ) {
@@ -88,7 +88,7 @@ final class ControlPlane: Sendable {
         state = QueueBound(State(log: log, configuration: configuration), on: queue)
         self.file = file
         self.surroundings = surroundings
-        self.lanes = lanes
+        self.loops = loops
         self.startedAt = startedAt
     }
 
@@ -121,7 +121,7 @@ final class ControlPlane: Sendable {
     /// Whether no more clients are let in.
     var isDraining: Bool { if case .draining = ending { true } else { false } }
 
-    /// The wall clock of the lanes, seconds since 1970.
+    /// The wall clock of the event loops, seconds since 1970.
     var wallSeconds: Int64 { surroundings.wallClock() / 1_000 }
 
     static var monotonicSeconds: Int64 {
@@ -134,16 +134,16 @@ final class ControlPlane: Sendable {
         queue.asyncAfter(deadline: .now() + time, execute: body)
     }
 
-    /// Asks every lane. On the control queue, `each` is called with each lane's answer as it comes,
-    /// and `completion` after the last with all of them.
+    /// Asks every event loop. On the control queue, `each` is called with each event loop's answer
+    /// as it comes, and `completion` after the last with all of them.
     func gather<Fact: Sendable>(
-        _ ask: (LaneUnit) -> (@escaping @Sendable (Fact) -> Void) -> Void,
+        _ ask: (LoopUnit) -> (@escaping @Sendable (Fact) -> Void) -> Void,
         each: @escaping @Sendable (Fact) -> Void = { _ in },
         _ completion: @escaping @Sendable ([Fact]) -> Void
     ) {
         let gathered = QueueBound<[Fact]>([], on: queue)
-        let count = lanes.count
-        for lane in lanes {
+        let count = loops.count
+        for loop in loops {
             let answer: @Sendable (Fact) -> Void = { [self] fact in
                 perform {
                     each(fact)
@@ -151,7 +151,7 @@ final class ControlPlane: Sendable {
                     if gathered.value.count == count { completion(gathered.value) }
                 }
             }
-            ask(lane)(answer)
+            ask(loop)(answer)
         }
     }
 

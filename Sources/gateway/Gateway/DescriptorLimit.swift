@@ -4,11 +4,11 @@ import Glibc
 enum DescriptorLimit {
     private static let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
 
-    /// What the process opens besides lanes and listeners: the standard streams, those of Dispatch
-    /// (counted: 6), the store with its journal (8), logs, and files while they are read.
+    /// What the process opens besides event loops and listeners: the standard streams, those of
+    /// Dispatch (counted: 6), the store with its journal (8), logs, and files while they are read.
     private static let own = 24
-    /// Of each lane: what wakes it and what it watches with.
-    private static let ofLane = 2
+    /// Of each event loop: what wakes it and what it watches with.
+    private static let ofLoop = 2
     /// For one client with its origin, and for callers of the admin listener.
     private static let ofService = 8
 
@@ -16,33 +16,33 @@ enum DescriptorLimit {
     ///
     /// - Throws: when that is too low to serve anybody. Dispatch ends a process that has no
     ///   descriptor left for it, without a word.
-    static func raise(lanes: Int, listeners: Int) throws(GatewayError) {
+    static func raise(loops: Int, listeners: Int) throws(GatewayError) {
         var limit = rlimit()
         guard getrlimit(resource, &limit) == 0 else { return }
         limit.rlim_cur = limit.rlim_max
         _ = setrlimit(resource, &limit)
-        if let shortage = shortage(of: current, lanes: lanes, listeners: listeners) {
+        if let shortage = shortage(of: current, loops: loops, listeners: listeners) {
             throw shortage
         }
     }
 
-    /// What ``raise(lanes:listeners:)`` would throw; nothing is raised.
-    static func shortage(lanes: Int, listeners: Int) -> GatewayError? {
+    /// What ``raise(loops:listeners:)`` would throw; nothing is raised.
+    static func shortage(loops: Int, listeners: Int) -> GatewayError? {
         var limit = rlimit()
         guard getrlimit(resource, &limit) == 0 else { return nil }
-        return shortage(of: UInt64(limit.rlim_max), lanes: lanes, listeners: listeners)
+        return shortage(of: UInt64(limit.rlim_max), loops: loops, listeners: listeners)
     }
 
-    private static func shortage(of all: UInt64, lanes: Int, listeners: Int) -> GatewayError? {
-        // The admin listener has a lane of its own.
-        let needed = own + ofService + (lanes + 1) * ofLane + lanes * listeners + 1
+    private static func shortage(of all: UInt64, loops: Int, listeners: Int) -> GatewayError? {
+        // The admin listener has an event loop of its own.
+        let needed = own + ofService + (loops + 1) * ofLoop + loops * listeners + 1
         guard all < UInt64(needed) else { return nil }
         return GatewayError(
             """
-            only \(all) descriptors may be open; lanes: \(lanes), listeners: \(listeners) need \
+            only \(all) descriptors may be open; lanes: \(loops), listeners: \(listeners) need \
             \(needed), and two more for each request under way
             """,
-            hint: "Raise the limit (ulimit -n 1024, LimitNOFILE= in a unit), or lower lanes."
+            hint: "Raise the limit (ulimit -n 1024, LimitNOFILE= in a unit), or lower `lanes`."
         )
     }
 

@@ -5,8 +5,8 @@ import Challenges
 import ConfigurationReading
 import Cryptography
 import Dispatch
+import EventLoops
 import KeyStore
-import Lanes
 import Logging
 import Proxy
 import Rules

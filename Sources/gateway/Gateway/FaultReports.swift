@@ -1,9 +1,9 @@
 import ConfigurationReading
 import Dispatch
+import EventLoops
 import Glibc
 import HTTPWire
 import KeyStore
-import Lanes
 import Logging
 import Proxy
 import SQLiteKeyStore

@@ -3,8 +3,8 @@ import ConfigurationReading
 // The process around the parts: start, reload, drain.
 //
 //   GatewayServer            holds everything together; made from a valid configuration
-//   LaneUnit                 one lane with its proxy and listeners
-//   ListenerSet              bound sockets; several lanes share an address
+//   LoopUnit                 one event loop with its proxy and listeners
+//   ListenerSet              bound sockets; several event loops share an address
 //   ProxySettings+Loading    the configuration as the proxy takes it, names resolved
 //   LoadedConfiguration      what a reload replaces, made beside the control queue
 //   Resolver                 names to addresses, within a bounded time
@@ -33,8 +33,8 @@ import ConfigurationReading
 // answered there.
 //
 // A reload reads the files again. If anything is wrong the running configuration stays, the problem
-// is logged and shown by the admin listener. Listeners, lanes, store and admin address are taken at
-// the start only; a reload that would change them is refused.
+// is logged and shown by the admin listener. Listeners, event loops, store and admin address are
+// taken at the start only; a reload that would change them is refused.
 
 /// Why the gateway did not start or reload: what, and what to do next.
 package struct GatewayError: Error, CustomStringConvertible {

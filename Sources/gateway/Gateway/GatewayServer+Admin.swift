@@ -2,8 +2,8 @@ import Challenges
 import ConfigurationReading
 import Cryptography
 import Dispatch
+import EventLoops
 import KeyStore
-import Lanes
 import Proxy
 import Rules
 package import Services
@@ -11,11 +11,11 @@ import Sessions
 import Telemetry
 
 extension GatewayServer: AdminSource {
-    /// Asks every lane for a copy of what it has counted, then puts the facts together.
+    /// Asks every event loop for a copy of what it has counted, then puts the facts together.
     package func gather(_ completion: @escaping @Sendable (AdminSnapshot) -> Void) {
         plane.perform { [self] in
-            plane.gather(LaneUnit.gather) { [self] lanes in
-                completion(snapshot(lanes.sorted { $0.number < $1.number }))
+            plane.gather(LoopUnit.gather) { [self] loops in
+                completion(snapshot(loops.sorted { $0.number < $1.number }))
             }
         }
     }
@@ -52,15 +52,15 @@ extension GatewayServer: AdminSource {
         return calls
     }
 
-    private func snapshot(_ gathered: [LaneFacts]) -> AdminSnapshot {
-        // Issuer and sessions count for all lanes, so one of them carries their numbers.
-        var lanes = gathered
+    private func snapshot(_ gathered: [LoopFacts]) -> AdminSnapshot {
+        // Issuer and sessions count for all event loops, so one of them carries their numbers.
+        var loops = gathered
         let (issuer, sessions, keys) = (judging.issuer, judging.sessions, judging.keys)
         let configuration = plane.configuration
         let issued = issuer.issued(.assertion) &+ issuer.issued(.enrolment)
-        if !lanes.isEmpty {
-            lanes[0].tally.add(.challengesIssued, issued)
-            lanes[0].tally.add(.sessionsEvicted, sessions.evicted)
+        if !loops.isEmpty {
+            loops[0].tally.add(.challengesIssued, issued)
+            loops[0].tally.add(.sessionsEvicted, sessions.evicted)
         }
         let statistics = keys.committer.statistics
         let readFault = keys.readFault
@@ -71,7 +71,7 @@ extension GatewayServer: AdminSource {
                 Int64(clamping: MonotonicClock.nanoseconds &- plane.startedAtTick)
             ),
             configuration: reloads.facts,
-            lanes: lanes,
+            loops: loops,
             rules: ruleFacts,
             verdictLabels: { VerdictSlot.labels($0) },
             store: StoreFacts(

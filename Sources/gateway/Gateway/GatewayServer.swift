@@ -4,9 +4,9 @@ import Challenges
 package import ConfigurationReading
 import Cryptography
 import Dispatch
+package import EventLoops
 import Glibc
 package import KeyStore
-package import Lanes
 import Logging
 import Proxy
 import Rules
@@ -29,8 +29,8 @@ package final class GatewayServer: @unchecked Sendable {
         package var exit: @Sendable (Int32) -> Void = { Glibc.exit($0) }
         /// Whether signals are heeded.
         package var watchesSignals = true
-        /// The wall clock of the lanes: milliseconds since 1970.
-        package var wallClock: @Sendable () -> Int64 = Lane.systemWallClock
+        /// The wall clock of the event loops: milliseconds since 1970.
+        package var wallClock: @Sendable () -> Int64 = EventLoop.systemWallClock
         /// Opens the keys of a database file.
         package var openJournal: @Sendable (String) -> Result<any KeyJournal, StoreProblem> = {
             path in
@@ -62,8 +62,8 @@ package final class GatewayServer: @unchecked Sendable {
     /// What is listened on.
     struct Listening {
         let clients: [ListenerSet]
-        /// What operators connect to, and its lane; `nil` when there is none.
-        let operators: (socket: ListenerSet, lane: Lane)?
+        /// What operators connect to, and its event loop; `nil` when there is none.
+        let operators: (socket: ListenerSet, loop: EventLoop)?
 
         var all: [ListenerSet] { clients + [operators?.socket].compactMap(\.self) }
     }
@@ -81,12 +81,12 @@ package final class GatewayServer: @unchecked Sendable {
     let outputs: LogOutputs
     /// Whether this start has made the database, since there was none.
     let madeStore: Bool
-    /// Content that is held, on all lanes.
+    /// Content that is held, on all event loops.
     let held: HeldLedger
     /// What operators show where the address does not say who may call.
     let operatorTokens = OperatorTokenBox()
     /// Neither drained nor reloaded: it ends with the process.
-    private(set) var operatorLane: LaneUnit?
+    private(set) var operatorLoop: LoopUnit?
     private var signals: SignalWatch?
 
     /// The addresses of the listeners, with real ports.
@@ -135,8 +135,8 @@ package final class GatewayServer: @unchecked Sendable {
         self.outputs = outputs
         let log = MessageStream(writer: outputs.messages).logger(configuration.log.level)
         let startedAt = Int64(time(nil))
-        let count = Self.count(configuration.lanes)
-        try DescriptorLimit.raise(lanes: count, listeners: configuration.listeners.count)
+        let count = Self.count(configuration.loops)
+        try DescriptorLimit.raise(loops: count, listeners: configuration.listeners.count)
         let watch = CertificateWatch(LoadedCertificates.stamps(of: configuration), startedAt)
         tickets = TicketKeys(now: ControlPlane.monotonicSeconds)
         let preparation = try Preparation.complete(
@@ -145,7 +145,7 @@ package final class GatewayServer: @unchecked Sendable {
             file: file
         )
         let resolver = Resolver(lookUp: surroundings.lookUp)
-        listening = try Listening(configuration, preparation, lanes: count, surroundings, log)
+        listening = try Listening(configuration, preparation, loops: count, surroundings, log)
         if surroundings.ownsProcess {
             try Self.giveUpPrivileges(configuration.process, listening.all, file, log)
         }
@@ -168,7 +168,7 @@ package final class GatewayServer: @unchecked Sendable {
         let accessLog = try outputs.accessLog(configuration.log.access)
         let admission = EnrolmentAdmission(configuration.enrolment)
         held = HeldLedger()
-        let lanes = try Self.lanes(
+        let loops = try Self.loops(
             count,
             configuration,
             settings,
@@ -178,7 +178,7 @@ package final class GatewayServer: @unchecked Sendable {
             accessLog,
             surroundings
         )
-        plane = ControlPlane(configuration, file, surroundings, lanes, startedAt, log)
+        plane = ControlPlane(configuration, file, surroundings, loops, startedAt, log)
         parts = Reloads.Parts(
             plane,
             certificates: Certificates(plane, preparation.certificates, watch, tickets),
@@ -202,7 +202,7 @@ package final class GatewayServer: @unchecked Sendable {
         if surroundings.ownsProcess { forbidNewPrivileges() }
     }
 
-    private static func lanes(
+    private static func loops(
         _ count: Int,
         _ configuration: GatewayConfiguration,
         _ settings: ProxySettings,
@@ -211,17 +211,17 @@ package final class GatewayServer: @unchecked Sendable {
         _ held: HeldLedger,
         _ accessLog: LogWriter?,
         _ surroundings: Surroundings
-    ) throws(GatewayError) -> [LaneUnit] {
+    ) throws(GatewayError) -> [LoopUnit] {
         let services = judging.services(configuration, admission)
         let addresses = AddressTable(
             capacity: configuration.limits.addressesMax,
             key: (RandomOctets.word(), RandomOctets.word())
         )
-        var lanes: [LaneUnit] = []
+        var loops: [LoopUnit] = []
         for number in 0..<count {
-            let lane = try lane(number, surroundings.wallClock)
-            let proxy = ProxyLane(
-                lane: lane,
+            let loop = try loop(number, surroundings.wallClock)
+            let proxy = ProxyLoop(
+                loop: loop,
                 settings: settings,
                 judge: judging.judge(configuration),
                 services: services,
@@ -231,27 +231,27 @@ package final class GatewayServer: @unchecked Sendable {
                 held: held,
                 writeLog: { accessLog?.write($0, dropped: $1) }
             )
-            lanes.append(LaneUnit(lane, proxy))
+            loops.append(LoopUnit(loop, proxy))
         }
-        return lanes
+        return loops
     }
 
-    fileprivate static func lane(
+    fileprivate static func loop(
         _ number: Int,
         _ clock: @escaping @Sendable () -> Int64
-    ) throws(GatewayError) -> Lane {
+    ) throws(GatewayError) -> EventLoop {
         do throws(SocketError) {
-            return try Lane(number: number, wallClock: clock)
+            return try EventLoop(number: number, wallClock: clock)
         } catch {
             throw GatewayError(
-                "lane \(number): \(error)",
+                "event loop \(number): \(error)",
                 hint: "Raise the limit of descriptors."
             )
         }
     }
 
-    static func count(_ lanes: LaneCount) -> Int {
-        switch lanes {
+    static func count(_ loops: EventLoopCount) -> Int {
+        switch loops {
         case .perCore: max(Int(sysconf(Int32(_SC_NPROCESSORS_ONLN))), 1)
         case .fixed(let count): count
         }
@@ -261,7 +261,7 @@ package final class GatewayServer: @unchecked Sendable {
         if plane.surroundings.watchesSignals { SignalWatch.noteStops() }
         watchFaults()
         plane.queue.sync { connectParts() }
-        startLanes()
+        startLoops()
         let collector = SnapshotCollector(self)
         judging.probes.ask(collector)
         startOperators(collector)
@@ -317,11 +317,11 @@ package final class GatewayServer: @unchecked Sendable {
         keys.watchReading { error in plane.perform { faults.storeReadChanged(error) } }
     }
 
-    private func startLanes() {
+    private func startLoops() {
         let (plane, faults, directory) = (plane, faults, parts.directory)
-        for (index, unit) in plane.lanes.enumerated() {
+        for (index, unit) in plane.loops.enumerated() {
             judging.keys.committer.register(unit)
-            unit.start(listening.clients.map { $0.socket(ofLane: index) }) { error in
+            unit.start(listening.clients.map { $0.socket(ofLoop: index) }) { error in
                 plane.perform { faults.acceptChanged(error) }
             } certificateRefused: { reason, address, count in
                 plane.perform { faults.certificateRefused(reason, address, count) }
@@ -331,22 +331,22 @@ package final class GatewayServer: @unchecked Sendable {
                 plane.perform { faults.proxiedFailed(fault) }
             }
         }
-        plane.lanes.first?.watchOrigins { notice in plane.perform { directory.changed(notice) } }
+        plane.loops.first?.watchOrigins { notice in plane.perform { directory.changed(notice) } }
     }
 
     private func startOperators(_ collector: SnapshotCollector) {
-        guard let (socket, lane) = listening.operators else { return }
-        let proxy = ProxyLane.operators(
-            lane,
+        guard let (socket, loop) = listening.operators else { return }
+        let proxy = ProxyLoop.operators(
+            loop,
             collector,
             keys: judging.keys,
             issuer: judging.issuer,
             calls: plane.queue.sync { operatorCalls }
         )
-        let unit = LaneUnit(lane, proxy)
-        operatorLane = unit
+        let unit = LoopUnit(loop, proxy)
+        operatorLoop = unit
         // Operators come in also when clients have taken all descriptors that are theirs.
-        unit.start([socket.socket(ofLane: 0)], descriptorsMax: .max) { _ in }
+        unit.start([socket.socket(ofLoop: 0)], descriptorsMax: .max) { _ in }
     }
 
     private func announce() {
@@ -357,8 +357,8 @@ package final class GatewayServer: @unchecked Sendable {
             )
         }
         if let adminAddress { plane.log.notice("admin on \(adminAddress)") }
-        let (lanes, rules) = (plane.lanes.count, plane.configuration.rules.rules.count)
-        plane.log.notice("\(lanes) lanes, \(rules) rules, \(judging.keys.count) keys")
+        let (loops, rules) = (plane.loops.count, plane.configuration.rules.rules.count)
+        plane.log.notice("\(loops) event loops, \(rules) rules, \(judging.keys.count) keys")
         if let text = plane.configuration.spillText { plane.log.notice("\(text)") }
         lifecycle.began()
     }
@@ -391,16 +391,16 @@ extension GatewayServer.Listening {
     init(
         _ configuration: GatewayConfiguration,
         _ preparation: Preparation,
-        lanes count: Int,
+        loops count: Int,
         _ surroundings: GatewayServer.Surroundings,
         _ log: Logger
     ) throws(GatewayError) {
         var inherited = surroundings.inherited
         let certificates = preparation.certificates.listeners
-        clients = try ListenerSet.clients(configuration, certificates, lanes: count, &inherited)
+        clients = try ListenerSet.clients(configuration, certificates, loops: count, &inherited)
         let socket = try ListenerSet.operators(configuration, &inherited)
         operators = try socket.map { socket throws(GatewayError) in
-            (socket, try GatewayServer.lane(count, surroundings.wallClock))
+            (socket, try GatewayServer.loop(count, surroundings.wallClock))
         }
         for what in inherited.discardRest() {
             log.warning(

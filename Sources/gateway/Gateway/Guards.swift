@@ -7,10 +7,11 @@ import Rules
 import Services
 import Verification
 
-/// Guards: rules that fall back to `observe` by themselves. Each second the lanes hand over what
-/// they have counted. A fall is an order like an operator's, so it is saved, audited, and stays.
+/// Guards: rules that fall back to `observe` by themselves. Each second the event loops hand over
+/// what they have counted. A fall is an order like an operator's, so it is saved, audited, and
+/// stays.
 final class Guards: Sendable {
-    /// How often the lanes are asked: each second.
+    /// How often the event loops are asked: each second.
     private static let pace = DispatchTimeInterval.seconds(1)
     /// Hooks that run or wait for one that does; more are not run.
     private static let hooksMax = 8
@@ -22,7 +23,7 @@ final class Guards: Sendable {
         var falls: [String: UInt64] = [:]
         /// Counts the starts; the rounds of an older one end.
         var number = 0
-        /// Lanes that have not answered yet. They are asked again when all have.
+        /// Event loops that have not answered yet. They are asked again when all have.
         var unanswered = 0
         var hooks = 0
     }
@@ -78,9 +79,9 @@ final class Guards: Sendable {
             return
         }
         if state.value.unanswered == 0 {
-            state.value.unanswered = plane.lanes.count
-            for lane in plane.lanes {
-                lane.takeGuardCounts { [self] counts in
+            state.value.unanswered = plane.loops.count
+            for loop in plane.loops {
+                loop.takeGuardCounts { [self] counts in
                     plane.perform { [self] in take(counts, number) }
                 }
             }

@@ -9,7 +9,7 @@ enum HandoverMessage: Equatable {
         let address: String
         /// Whether it is the service manager's.
         let isLent: Bool
-        /// One for each lane.
+        /// One for each event loop.
         let count: Int
     }
 
@@ -43,7 +43,7 @@ enum HandoverMessage: Equatable {
     static let pieceMax = 64 << 10
     private static let textMax = 16 << 10
     private static let socketsMax = 1_024
-    static let lanesMax = 1_024
+    static let loopsMax = 1_024
 
     /// What a message begins with.
     private enum Kind: UInt8 {
@@ -123,9 +123,9 @@ enum HandoverMessage: Equatable {
         for _ in 0..<count {
             let address = try bytes.text(max: textMax)
             let isLent = try bytes.flag()
-            let lanes = try bytes.word()
-            guard lanes >= 1, lanes <= UInt64(lanesMax) else { throw ByteReader.Fault() }
-            sockets.append(Socket(address: address, isLent: isLent, count: Int(lanes)))
+            let loops = try bytes.word()
+            guard loops >= 1, loops <= UInt64(loopsMax) else { throw ByteReader.Fault() }
+            sockets.append(Socket(address: address, isLent: isLent, count: Int(loops)))
         }
         return .plan(store: store, sockets: sockets)
     }

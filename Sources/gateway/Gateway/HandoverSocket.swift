@@ -1,6 +1,6 @@
 import CLinux
+import EventLoops
 import Glibc
-import Lanes
 
 /// The socket between two processes of a gateway. Messages keep their ends; each goes out whole.
 ///

@@ -55,7 +55,7 @@ extension HandoverState {
 }
 
 extension GatewayServer {
-    /// What goes over to the next process. The lanes stand still, and no orders are taken.
+    /// What goes over to the next process. The event loops stand still, and no orders are taken.
     func handoverState(_ orders: RolloutOrders) -> HandoverState {
         HandoverState(
             challenges: judging.issuer.state,

@@ -1,5 +1,5 @@
+import EventLoops
 import Glibc
-import Lanes
 
 /// Listening sockets that the process was started with: by systemd (sd_listen_fds(3)), which holds
 /// them, so that clients can connect while the gateway restarts; or by the process before, which
@@ -12,7 +12,7 @@ package struct InheritedSockets: Sendable {
         let name: String
         /// What it is bound to.
         let address: SocketAddress
-        /// The same address for the other lanes, where the process before had one for each.
+        /// The same address for the other event loops, where the process before had one for each.
         var siblings: [Int32] = []
         /// Whose they are.
         var ownership = Listener.Ownership.lent

@@ -8,7 +8,7 @@ import Services
 import Sessions
 import Verification
 
-/// What all lanes judge requests with, whatever the configuration says.
+/// What all event loops judge requests with, whatever the configuration says.
 struct Judging: Sendable {
     let keys: KeyTable
     let issuer: ChallengeIssuer

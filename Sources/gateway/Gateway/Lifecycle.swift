@@ -1,8 +1,8 @@
 import ConfigurationReading
 import Dispatch
+import EventLoops
 import Glibc
 import KeyStore
-import Lanes
 import Logging
 import Proxy
 import Rules
@@ -15,7 +15,7 @@ final class Lifecycle: Sendable {
     private static let answerTime = DispatchTimeInterval.milliseconds(500)
 
     private struct State {
-        var lanesWithClients = 0
+        var loopsWithClients = 0
         var makeUpgrade: (@Sendable () -> Upgrade)?
     }
 
@@ -79,8 +79,8 @@ final class Lifecycle: Sendable {
 
     /// Begins to say that the gateway is alive, three times in the manager's interval.
     ///
-    /// Each time all lanes and the control queue have answered before. A lane that stands still
-    /// keeps the round open, no other begins, and the manager starts the gateway anew.
+    /// Each time all event loops and the control queue have answered before. An event loop that
+    /// stands still keeps the round open, no other begins, and the manager starts the gateway anew.
     private func startWatchdog() {
         guard let time = plane.surroundings.supervisor?.watchdogMicroseconds else { return }
         feedWatchdog(every: .microseconds(Int(clamping: max(time / 3, 1))))
@@ -89,7 +89,7 @@ final class Lifecycle: Sendable {
     private func feedWatchdog(every interval: DispatchTimeInterval) {
         let next = DispatchTime.now() + interval
         plane.gather { unit in
-            { answered in unit.lane.perform { answered(()) } }
+            { answered in unit.loop.perform { answered(()) } }
         } _: { [self] (_: [Void]) in
             tell(.alive)
             plane.queue.asyncAfter(deadline: next) { self.feedWatchdog(every: interval) }
@@ -123,18 +123,19 @@ final class Lifecycle: Sendable {
     private func drain() {
         plane.ending = .draining(since: MonotonicClock.nanoseconds)
         plane.log.notice("draining")
-        state.value.lanesWithClients = plane.lanes.count
-        // Whoever has asked for an upgrade gets the answer on a connection of the operators' lane.
+        state.value.loopsWithClients = plane.loops.count
+        // Whoever has asked for an upgrade gets the answer on a connection of the operators' event
+        // loop.
         if case .handedOver = plane.upgrading {
-            state.value.lanesWithClients += 1
-            plane.perform(after: Self.answerTime) { [self] in laneEmptied() }
+            state.value.loopsWithClients += 1
+            plane.perform(after: Self.answerTime) { [self] in loopEmptied() }
         }
-        for lane in plane.lanes { lane.drain { [self] in plane.perform { self.laneEmptied() } } }
+        for loop in plane.loops { loop.drain { [self] in plane.perform { self.loopEmptied() } } }
         let time = DispatchTimeInterval(.milliseconds(plane.configuration.timeouts.drain))
         plane.perform(after: time) { [self] in
-            guard state.value.lanesWithClients > 0 else { return }
+            guard state.value.loopsWithClients > 0 else { return }
             plane.log.warning("timeouts.drain is over: open connections are closed now")
-            for lane in plane.lanes { lane.abort() }
+            for loop in plane.loops { loop.abort() }
         }
     }
 
@@ -155,9 +156,9 @@ final class Lifecycle: Sendable {
         }
     }
 
-    private func laneEmptied() {
-        state.value.lanesWithClients -= 1
-        guard state.value.lanesWithClients == 0 else { return }
+    private func loopEmptied() {
+        state.value.loopsWithClients -= 1
+        guard state.value.loopsWithClients == 0 else { return }
         apple.endRenewing()
         apple.devices.finish(within: min(drainLeft, DeviceCheckClient.finishTime)) { [self] left in
             plane.perform { self.endCalls(changesLeft: left) }

@@ -1,10 +1,10 @@
 import ConfigurationReading
+import EventLoops
 import Glibc
 import HTTPWire
-import Lanes
 import TLSSession
 
-/// One address, bound once for each lane.
+/// One address, bound once for each event loop.
 ///
 /// Binding may need root and comes first. Clients are turned away until ``listen()``, which is
 /// called when nothing can stop the start any more.
@@ -15,7 +15,7 @@ struct ListenerSet {
     let http2: ListenSettings.HTTP2
     let decides: DecisionForm?
     let ownership: Listener.Ownership
-    /// One descriptor a lane, in the lanes' order.
+    /// One descriptor an event loop, in the event loops' order.
     let descriptors: [Int32]
     /// What is listened on; port 0 has become a port.
     let bound: SocketAddress
@@ -29,7 +29,7 @@ struct ListenerSet {
         preface: ListenSettings.Preface = .none,
         http2: ListenSettings.HTTP2 = .off,
         decides: DecisionForm? = nil,
-        lanes: Int,
+        loops: Int,
         _ inherited: inout InheritedSockets
     ) throws(GatewayError) {
         self.address = server
@@ -43,10 +43,10 @@ struct ListenerSet {
         let given = inherited.take(address, of: server.text)
         ownership = given?.ownership ?? .own
         let count = 1 + (given?.siblings.count ?? 0)
-        guard count <= max(lanes, 1) else {
-            // A socket that no lane accepts from would keep clients waiting for ever.
+        guard count <= max(loops, 1) else {
+            // A socket that no event loop accepts from would keep clients waiting for ever.
             throw GatewayError(
-                "\(server.text) has \(count) sockets for \(lanes) lanes",
+                "\(server.text) has \(count) sockets for \(loops) event loops",
                 hint: "An upgrade can't lower `lanes`: leave it as it is, or restart."
             )
         }
@@ -56,11 +56,11 @@ struct ListenerSet {
                 if let given { given.descriptor } else { try Listener.bound(to: address) }
             if given != nil, !address.isUnix { Listener.settleAccepted(first) }
             bound = Listener.boundAddress(first)
-            // A socket that is given is one: the lanes share it, as they share a Unix socket. The
-            // process before may give one for each lane.
+            // A socket that is given is one: the event loops share it, as they share a Unix socket.
+            // The process before may give one for each event loop.
             let isOne = address.isUnix || given != nil
             var descriptors = [first] + (given?.siblings ?? [])
-            while descriptors.count < max(lanes, 1) {
+            while descriptors.count < max(loops, 1) {
                 descriptors.append(
                     isOne ? try Listener.duplicate(first) : try Listener.sibling(of: bound)
                 )
@@ -75,7 +75,7 @@ struct ListenerSet {
     static func clients(
         _ configuration: GatewayConfiguration,
         _ certificates: [TLSContext?],
-        lanes: Int,
+        loops: Int,
         _ inherited: inout InheritedSockets
     ) throws(GatewayError) -> [ListenerSet] {
         var sets: [ListenerSet] = []
@@ -86,7 +86,7 @@ struct ListenerSet {
                 preface: listener.preface,
                 http2: listener.http2,
                 decides: listener.decides,
-                lanes: lanes,
+                loops: loops,
                 &inherited
             )
             sets.append(set)
@@ -100,7 +100,7 @@ struct ListenerSet {
         _ inherited: inout InheritedSockets
     ) throws(GatewayError) -> ListenerSet? {
         guard let address = configuration.admin else { return nil }
-        return try ListenerSet(address, tls: nil, lanes: 1, &inherited)
+        return try ListenerSet(address, tls: nil, loops: 1, &inherited)
     }
 
     /// Lets clients connect.
@@ -113,8 +113,8 @@ struct ListenerSet {
         }
     }
 
-    func socket(ofLane index: Int) -> LaneUnit.Socket {
-        LaneUnit.Socket(
+    func socket(ofLoop index: Int) -> LoopUnit.Socket {
+        LoopUnit.Socket(
             descriptor: descriptors[index],
             ownership: ownership,
             tls: tls,

@@ -68,7 +68,7 @@ extension GatewayConfiguration {
         if admin != next.admin || adminCalls != next.adminCalls { return "admin" }
         if adminHosts != next.adminHosts { return "admin" }
         if (operatorToken == nil) != (next.operatorToken == nil) { return "admin" }
-        if lanes != next.lanes { return "lanes" }
+        if loops != next.loops { return "lanes" }
         if store != next.store { return "store" }
         if challenges != next.challenges { return "challenges" }
         if sessions != next.sessions { return "sessions" }
@@ -82,8 +82,8 @@ extension GatewayConfiguration {
         switch key {
         case "store", "process": return false
         case "lanes":
-            // Each lane has sockets, from which none would accept.
-            return GatewayServer.count(next.lanes) >= GatewayServer.count(lanes)
+            // Each event loop has sockets, from which none would accept.
+            return GatewayServer.count(next.loops) >= GatewayServer.count(loops)
         default: return true
         }
     }

@@ -1,7 +1,7 @@
 import ConfigurationReading
 import Dispatch
+import EventLoops
 import Glibc
-import Lanes
 import Logging
 import Synchronization
 

@@ -1,7 +1,7 @@
 import ConfigurationReading
 import Dispatch
+import EventLoops
 import HTTPWire
-import Lanes
 import Logging
 import Proxy
 import Services
@@ -59,7 +59,7 @@ final class OriginDirectory: Sendable {
 
     var servers: ServerRegistry { state.value.servers }
 
-    /// The settings of the lanes, by what is known now.
+    /// The settings of the event loops, by what is known now.
     var settings: ProxySettings {
         ProxySettings(
             plane.configuration,
@@ -130,7 +130,7 @@ final class OriginDirectory: Sendable {
         let settings = settings
         state.value.origins = settings.origins
         registry.keep(settings.origins)
-        for lane in plane.lanes { lane.replaceServers(settings, of: Set(places)) }
+        for loop in plane.loops { loop.replaceServers(settings, of: Set(places)) }
     }
 
     private func tell(_ change: ServerRegistry.Change) {

@@ -73,12 +73,12 @@ extension Preparation {
     /// Too few descriptors: a warning, since another limit may hold where the gateway is started.
     static func descriptorProblems(_ configuration: GatewayConfiguration) -> [Problem] {
         let shortage = DescriptorLimit.shortage(
-            lanes: GatewayServer.count(configuration.lanes),
+            loops: GatewayServer.count(configuration.loops),
             listeners: configuration.listeners.count
         )
         guard let shortage else { return [] }
         let place = configuration.place(of: "lanes")
-        let use = "a higher limit (ulimit -n 1024, LimitNOFILE= in a unit), or fewer lanes"
+        let use = "a higher limit (ulimit -n 1024, LimitNOFILE= in a unit), or fewer event loops"
         return [Problem(.warning, place, "lanes", found: shortage.what, use: use)]
     }
 

@@ -1,6 +1,6 @@
 import ConfigurationReading
+import EventLoops
 import HTTPWire
-import Lanes
 import Proxy
 import Rules
 import TLSSession

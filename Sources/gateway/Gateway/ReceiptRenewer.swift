@@ -11,8 +11,8 @@ import Synchronization
 /// Renews stored receipts: does what ``RenewalSchedule`` says, on a queue of its own.
 ///
 /// One receipt at a time is read from the store, sent through the client for Apple, verified, and
-/// handed to the writer. Nothing of it is on a lane. The state changes on the queue alone, but for
-/// the end; its lock is for those who read.
+/// handed to the writer. Nothing of it is on an event loop. The state changes on the queue alone,
+/// but for the end; its lock is for those who read.
 final class ReceiptRenewer: Sendable {
     /// What is asked of it. A reload replaces it.
     struct Settings: Sendable {

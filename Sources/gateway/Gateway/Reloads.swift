@@ -1,19 +1,19 @@
 import ConfigurationReading
 import Dispatch
+import EventLoops
 import Glibc
-import Lanes
 import Logging
 import Proxy
 import Rules
 import Services
 import Verification
 
-/// Reloads, and what the lanes are given after one.
+/// Reloads, and what the event loops are given after one.
 ///
 /// A reload reads files and looks names up, which may take seconds. That happens on a queue of its
 /// own, so that the control queue goes on answering operators and signals.
 final class Reloads: Sendable {
-    /// What a reload changes beside the lanes.
+    /// What a reload changes beside the event loops.
     struct Parts: Sendable {
         let certificates: Certificates
         let directory: OriginDirectory
@@ -166,7 +166,7 @@ final class Reloads: Sendable {
             state.value.admission = EnrolmentAdmission(read.enrolment)
         }
         let services = judging.services(read, state.value.admission)
-        for lane in plane.lanes { lane.reload(next, services) { judging.judge(read) } }
+        for loop in plane.loops { loop.reload(next, services) { judging.judge(read) } }
         ControlPlane.warn(next.warnings, plane.log)
         operatorTokens.replace(by: read.operatorToken)
         plane.configuration = read
@@ -213,14 +213,14 @@ final class Reloads: Sendable {
         }
     }
 
-    /// Has every lane obey the orders in force. `told` is called on the control queue for each
-    /// lane that does.
+    /// Has every event loop obey the orders in force. `told` is called on the control queue for
+    /// each event loop that does.
     func serveOrderedRules(_ told: @escaping @Sendable () -> Void = {}) {
         plane.configuration = plane.configuration.ordered(by: parts.rollouts.orders)
         let (read, judging, settings) = (plane.configuration, judging, parts.directory.settings)
         let services = judging.services(read, state.value.admission)
-        for lane in plane.lanes {
-            lane.replaceRules(settings, services) {
+        for loop in plane.loops {
+            loop.replaceRules(settings, services) {
                 judging.judge(read)
             } taken: { [plane] in
                 plane.perform(told)

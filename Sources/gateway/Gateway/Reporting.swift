@@ -1,21 +1,21 @@
 import ConfigurationReading
 import Dispatch
-import Lanes
+import EventLoops
 import Proxy
 import Rules
 import Services
 
-/// What the lanes count for reports, collected so that it is kept once and not on each lane; and
-/// what they remember of refusals.
+/// What the event loops count for reports, collected so that it is kept once and not on each event
+/// loop; and what they remember of refusals.
 final class Reporting: Sendable {
-    /// How often the lanes are asked: the length of a chart's shortest slot.
+    /// How often the event loops are asked: the length of a chart's shortest slot.
     private static let pace = DispatchTimeInterval.seconds(10)
-    /// How long an answer waits for lanes that are busy.
+    /// How long an answer waits for event loops that are busy.
     private static let patience = DispatchTimeInterval.seconds(2)
 
     private struct State {
         var ledger: ReportLedger
-        /// A lane that is stuck is not asked again by the clock before it has answered.
+        /// An event loop that is stuck is not asked again by the clock before it has answered.
         var isCollecting = false
         /// For charts, the oldest first.
         var marks: [Report.Mark] = []
@@ -54,10 +54,10 @@ final class Reporting: Sendable {
         }
     }
 
-    /// Takes over what the lanes have counted. `done` is called on the control queue after the last
-    /// of them; what the others have counted is in the ledger before.
+    /// Takes over what the event loops have counted. `done` is called on the control queue after
+    /// the last of them; what the others have counted is in the ledger before.
     private func collect(_ done: @escaping @Sendable () -> Void) {
-        plane.gather(LaneUnit.takeReport) { [self] entries in
+        plane.gather(LoopUnit.takeReport) { [self] entries in
             state.value.ledger.add(entries, at: tick)
         } _: { [self] _ in
             let ids = Set(plane.configuration.rules.rules.map(\.id))
@@ -101,9 +101,9 @@ extension Reporting: RefusalSource {
     ) {
         let answer = FirstAnswer(completion)
         plane.perform(after: Self.patience) { answer.give(nil) }
-        // Looked through here: a lane hands over a copy, and serves its clients.
+        // Looked through here: an event loop hands over a copy, and serves its clients.
         plane.perform { [self] in
-            plane.gather(LaneUnit.refusals) { memories in
+            plane.gather(LoopUnit.refusals) { memories in
                 answer.give(memories.flatMap { $0.notes(named: name) })
             }
         }

@@ -1,7 +1,7 @@
 import ConfigurationReading
 import Dispatch
+import EventLoops
 import HTTPWire
-import Lanes
 import Synchronization
 
 /// Addresses of what a configuration names.
@@ -44,7 +44,7 @@ struct Resolver: Sendable {
     var lookUp: LookUp = { SocketAddress.resolve($0, port: $1) }
     var patience = Resolver.patience
 
-    /// What is found of each server. Waits: not on a lane, and not on the control queue.
+    /// What is found of each server. Waits: not on an event loop, and not on the control queue.
     func addresses(of servers: [ServerAddress]) -> [ServerAddress: Finding] {
         let findings = Findings()
         let group = DispatchGroup()

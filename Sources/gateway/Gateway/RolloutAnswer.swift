@@ -5,12 +5,12 @@ package struct RolloutAnswer {
     package let rule: String
     package let from: String
     package let to: String
-    package let areAllLanesTold: Bool
+    package let areAllLoopsTold: Bool
 
     package init(_ text: Span<UInt8>) throws(JSONError) {
         var reader = JSONReader()
         var texts: [String: String] = [:]
-        var areAllLanesTold = false
+        var areAllLoopsTold = false
         try reader.beginObject(text)
         while let name = try reader.nextName(text) {
             switch try reader.scalar(text) {
@@ -19,7 +19,7 @@ package struct RolloutAnswer {
                     decoding: value,
                     as: UTF8.self
                 )
-            case .boolean(let value): areAllLanesTold = value
+            case .boolean(let value): areAllLoopsTold = value
             case .number, .null: throw reader.error("a member of another kind")
             }
         }
@@ -28,7 +28,7 @@ package struct RolloutAnswer {
             throw reader.error("a member is missing")
         }
         self.rule = rule == "*" ? "all rules" : rule
-        (self.from, self.to, self.areAllLanesTold) = (from, to, areAllLanesTold)
+        (self.from, self.to, self.areAllLoopsTold) = (from, to, areAllLoopsTold)
     }
 }
 

@@ -1,7 +1,7 @@
 import ConfigurationReading
 import Cryptography
 import Dispatch
-import Lanes
+import EventLoops
 import Logging
 import Proxy
 import Rules
@@ -15,7 +15,7 @@ final class Rollouts: Sendable {
     private static let waitingMax = 32
     /// Changes that `/audit` tells: the last 50.
     private static let shownMax = 50
-    /// How long an answer waits for lanes that are busy: 2 s.
+    /// How long an answer waits for event loops that are busy: 2 s.
     private static let patience = DispatchTimeInterval.seconds(2)
 
     struct Waiting {
@@ -25,19 +25,19 @@ final class Rollouts: Sendable {
     }
 
     private struct Untold {
-        /// How many lanes still have to take it.
+        /// How many event loops still have to take it.
         var left: Int
         let answer: @Sendable (_ areAllTold: Bool) -> Void
     }
 
     /// What other parts do with an order.
     struct Consumers {
-        /// Has every lane obey the orders in force; `told` is called on the control queue for each
-        /// lane that does.
+        /// Has every event loop obey the orders in force; `told` is called on the control queue for
+        /// each event loop that does.
         var serve: @Sendable (_ told: @escaping @Sendable () -> Void) -> Void = { _ in }
         /// An order takes effect.
         var tookEffect: @Sendable (RolloutOrders.Change) -> Void = { _ in }
-        /// What was counted of a rule in the last hour; `nil` where lanes are too busy.
+        /// What was counted of a rule in the last hour; `nil` where event loops are too busy.
         var lastHour: @Sendable (String, @escaping @Sendable (Report?) -> Void) -> Void = { _, _ in
         }
     }
@@ -50,7 +50,7 @@ final class Rollouts: Sendable {
         var isClosed = false
         /// Called once nothing waits to be saved.
         var whenSaved: (@Sendable () -> Void)?
-        /// Changes that are in force, and of which not all lanes know, by their number.
+        /// Changes that are in force, and of which not all event loops know, by their number.
         var untold: [Int: Untold] = [:]
         var lastNumber = 0
         var consumers = Consumers()
@@ -140,16 +140,16 @@ final class Rollouts: Sendable {
         consumers.tookEffect(change)
         state.value.lastNumber += 1
         let number = state.value.lastNumber
-        state.value.untold[number] = Untold(left: plane.lanes.count) {
-            done(.changed(change, areAllLanesTold: $0))
+        state.value.untold[number] = Untold(left: plane.loops.count) {
+            done(.changed(change, areAllLoopsTold: $0))
         }
         plane.perform(after: Self.patience) { [self] in
             state.value.untold.removeValue(forKey: number)?.answer(false)
         }
-        consumers.serve { [self] in laneTold(of: number) }
+        consumers.serve { [self] in loopTold(of: number) }
     }
 
-    private func laneTold(of number: Int) {
+    private func loopTold(of number: Int) {
         state.value.untold[number]?.left -= 1
         guard state.value.untold[number]?.left == 0 else { return }
         state.value.untold.removeValue(forKey: number)?.answer(true)

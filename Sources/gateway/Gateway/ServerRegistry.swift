@@ -1,5 +1,5 @@
 import ConfigurationReading
-import Lanes
+import EventLoops
 
 /// The addresses of the origins' servers, as far as they are known.
 ///
@@ -27,8 +27,8 @@ struct ServerRegistry: Sendable {
     /// Names whose loss was told.
     private var lost: Set<ServerAddress> = []
 
-    /// Looks up all servers of a configuration. Waits for the resolver: not on a lane, and not on
-    /// the control queue. What is not found is taken from what was known before.
+    /// Looks up all servers of a configuration. Waits for the resolver: not on an event loop, and
+    /// not on the control queue. What is not found is taken from what was known before.
     init(
         _ configuration: GatewayConfiguration,
         _ resolver: Resolver,

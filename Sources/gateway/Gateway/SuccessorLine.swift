@@ -5,9 +5,10 @@ import Synchronization
 /// The old process's way to the one that decides now.
 ///
 /// A successor that does not answer in time is not asked again before it has answered something:
-/// it costs each lane one wait, not one for each question. This process decides nothing meanwhile.
+/// it costs each event loop one wait, not one for each question. This process decides nothing
+/// meanwhile.
 final class SuccessorLine: Successor {
-    /// How long a lane waits for an answer; as a rule it takes some microseconds.
+    /// How long an event loop waits for an answer; as a rule it takes some microseconds.
     private static let answerTime = DispatchTimeInterval.seconds(2)
 
     private struct State {

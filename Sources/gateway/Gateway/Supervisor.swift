@@ -1,6 +1,6 @@
 import Dispatch
+import EventLoops
 import Glibc
-import Lanes
 import Synchronization
 
 /// What started the process and watches over it, systemd or another program with its protocol: it
@@ -16,7 +16,7 @@ package struct Supervisor: Sendable {
         case reloading(at: UInt64)
         /// The end begins.
         case stopping
-        /// All lanes have answered.
+        /// All event loops have answered.
         case alive
         /// Which process is the service from now on.
         case mainProcess(Int32)

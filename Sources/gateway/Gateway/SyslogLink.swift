@@ -1,8 +1,8 @@
 import ConfigurationReading
 import Cryptography
+import EventLoops
 import Glibc
 import HTTPWire
-import Lanes
 
 /// Hands the lines of a log to a syslog daemon, each as a datagram.
 ///

@@ -2,9 +2,9 @@ import ByteCoding
 import Challenges
 import ConfigurationReading
 import Dispatch
+import EventLoops
 import Glibc
 import KeyStore
-import Lanes
 import Rules
 import Sessions
 
@@ -16,20 +16,20 @@ import Sessions
 //                                                  ALIVE, each second
 //                                                  READY
 //     takes no orders of operators
-//     all lanes stand still
+//     all event loops stand still
 //     what waits for the disk is committed
 //     STATE: challenges, sessions, what else is    opens the store, reads what is new in it
 //     used up; orders and drained servers; the
 //     store's descriptors
 //                                                  TAKEN
 //     GO: decides nothing any more                 accepts
-//     lanes go on, and drain                       answers what the old one asks
+//     event loops go on, and drain                       answers what the old one asks
 //
 // One process decides at any moment which counter, which challenge and which number of a session is
 // used. Until it has sent
-// GO that is the old one, and behind GO the new one. While the lanes stand still, neither does. The
-// old one still has requests that were not decided: uploads that are held, and what clients send on
-// connections that they have. It asks the new one about each.
+// GO that is the old one, and behind GO the new one. While the event loops stand still, neither
+// does. The old one still has requests that were not decided: uploads that are held, and what
+// clients send on connections that they have. It asks the new one about each.
 //
 // If the new one fails, hangs or is late before GO, the old one kills it, waits for its end, and
 // goes on: a process that may still decide is never left alive. If the old one dies, the new one
@@ -49,13 +49,14 @@ struct Upgrade {
         var ready = Duration.seconds(60)
         /// The longest silence at any time: it says each second that it lives.
         var silence = Duration.seconds(5)
-        /// For the rest, while clients wait, from the first lane that stops. It has read the keys
-        /// before, but of a store whose tables it must bring up to date it reads them in this time.
+        /// For the rest, while clients wait, from the first event loop that stops. It has read the
+        /// keys before, but of a store whose tables it must bring up to date it reads them in this
+        /// time.
         var handover = Duration.seconds(10)
     }
 
-    /// How long lanes may take to end their turns. A turn is some milliseconds.
-    private static let laneTime = DispatchTimeInterval.seconds(2)
+    /// How long event loops may take to end their turns. A turn is some milliseconds.
+    private static let loopTime = DispatchTimeInterval.seconds(2)
     /// How long the disk may take for what waits for it.
     private static let diskTime = DispatchTimeInterval.seconds(3)
     /// How long the service manager may take to hear which process is the service.
@@ -104,11 +105,11 @@ struct Upgrade {
         let pulse = watchdogPulse()
         defer { pulse?.end() }
         // The operators' too: their calls use tokens of devices.
-        let park = LanePark(server.plane.lanes + [server.operatorLane].compactMap(\.self))
+        let park = LoopBarrier(server.plane.loops + [server.operatorLoop].compactMap(\.self))
         defer { park.open() }
-        guard park.wait(Self.laneTime) else {
+        guard park.wait(Self.loopTime) else {
             successor.kill()
-            throw UpgradeRefusal("a lane did not end its turn in time")
+            throw UpgradeRefusal("an event loop did not end its turn in time")
         }
         let line = try handOver(orders, to: successor, since: began)
         let pause = MonotonicClock.nanoseconds &- began
@@ -117,13 +118,13 @@ struct Upgrade {
         server.judging.sessions.handOver(to: line)
         server.parts.apple.devices.handOver(to: line)
         line.start { [server] in server.lifecycle.successorChanged(isHung: $0) }
-        for unit in server.plane.lanes { unit.leaveSockets(closes: false) }
-        server.operatorLane?.leaveSockets(closes: true)
+        for unit in server.plane.loops { unit.leaveSockets(closes: false) }
+        server.operatorLoop?.leaveSockets(closes: true)
         return Done(process: successor.identifier, pause: pause)
     }
 
-    /// Says that the gateway is alive while its lanes stand still on purpose, which they do for a
-    /// bounded time. `nil` where no manager wants to hear it.
+    /// Says that the gateway is alive while its event loops stand still on purpose, which they do
+    /// for a bounded time. `nil` where no manager wants to hear it.
     private func watchdogPulse() -> Pulse? {
         guard let supervisor = server.plane.surroundings.supervisor,
             let time = supervisor.watchdogMicroseconds
@@ -185,7 +186,7 @@ struct Upgrade {
         }
     }
 
-    /// Hands the state over, and then the decisions. The lanes stand still.
+    /// Hands the state over, and then the decisions. The event loops stand still.
     private func handOver(
         _ orders: RolloutOrders,
         to successor: SuccessorProcess,

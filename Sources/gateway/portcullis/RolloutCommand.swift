@@ -11,7 +11,7 @@ struct RolloutCommand: ParsableCommand {
         commandName: "rollout",
         abstract: "Show how the rules of a running gateway stand, or change one at once.",
         discussion: """
-            Without a rule it lists them all. What is ordered takes effect in all lanes, holds \
+            Without a rule it lists them all. What is ordered takes effect in all event loops, holds \
             over reloads and restarts, and stands in the audit log beside the store. Before a rule \
             refuses more clients than it does, it prints whom the last hour's requests would have \
             cost; where these are more than the rule's guard allows (2 % without a guard), the \
@@ -110,7 +110,7 @@ struct RolloutCommand: ParsableCommand {
         guard let change = try? RolloutAnswer(content.span) else {
             return "the gateway took it, and answered what can't be read\n"
         }
-        let late = change.areAllLanesTold ? "" : " (some lanes are busy and follow)"
+        let late = change.areAllLoopsTold ? "" : " (some event loops are busy and follow)"
         return "\(change.rule): \(change.from) → \(change.to)\(late)\n"
     }
 }

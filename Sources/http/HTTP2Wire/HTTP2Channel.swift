@@ -72,9 +72,9 @@ package protocol HTTP2ChannelOwner: AnyObject {
     func channelChanged()
 }
 
-/// Memory in which heads are built, lent to one connection of a lane after the other: most are
-/// idle, and are to keep none. A connection that finds it lent, as while another is in the middle
-/// of a head, has its own.
+/// Memory in which heads are built, lent to one connection of an event loop after the other: most
+/// are idle, and are to keep none. A connection that finds it lent, as while another is in the
+/// middle of a head, has its own.
 package final class HeadMemory {
     /// Where the memory is.
     private enum Place {

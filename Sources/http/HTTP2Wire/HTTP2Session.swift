@@ -3,7 +3,7 @@ import HTTPWire
 
 /// The server's end of an HTTP/2 connection.
 ///
-/// It belongs to one lane and is used from there only.
+/// It belongs to one event loop and is used from there only.
 package final class HTTP2Session {
     /// Why a connection can't go on.
     package enum Fault: Error, Equatable {
@@ -56,7 +56,7 @@ package final class HTTP2Session {
     /// A session that has SETTINGS to send.
     ///
     /// - nonce: random, and another one for each connection.
-    /// - memory: the lane's.
+    /// - memory: the event loop's.
     package init(
         _ limits: HTTP2Limits,
         nonce: UInt64,

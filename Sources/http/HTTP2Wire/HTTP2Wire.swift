@@ -57,8 +57,8 @@ package struct HTTP2Limits: Hashable, Sendable {
     /// Bytes of responses that wait on a connection for their streams' windows. From a half of it,
     /// each stream adds little; beyond it, the streams with the most are reset.
     package var unsentBytesMax = 4 << 20
-    /// The same for all connections of all lanes together. Each lane has an equal share; beyond it,
-    /// its connection with the most loses the streams that wait.
+    /// The same for all connections of all event loops together. Each event loop has an equal
+    /// share; beyond it, its connection with the most loses the streams that wait.
     package var unsentTotalMax = 256 << 20
     /// CONTINUATION frames of one head.
     package var continuationsMax = 8

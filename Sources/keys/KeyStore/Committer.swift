@@ -161,7 +161,7 @@ package final class Committer: Sendable {
     // MARK: Starting
 
     /// Starts the writer when there is something to write and it does not run. Cheap: for the end
-    /// of every turn of a lane.
+    /// of every turn of an event loop.
     package func kick() {
         pending.withLock { pending in
             switch pending.phase {
@@ -215,7 +215,8 @@ package final class Committer: Sendable {
     // MARK: Writing
 
     /// Commits until nothing is left that should not wait. Between batches it pauses, so that
-    /// changes gather. The phase stays `running` then, so that no lane starts the writer again.
+    /// changes gather. The phase stays `running` then, so that no event loop starts the writer
+    /// again.
     private func drain() {
         dispatchPrecondition(condition: .onQueue(queue))
         while true {
@@ -355,7 +356,7 @@ package final class Committer: Sendable {
 
     /// Writes everything that waits, retained values included, and returns when it is durable.
     ///
-    /// Blocks. Called at a clean stop and by tests, never on a lane or the writer's queue.
+    /// Blocks. Called at a clean stop and by tests, never on an event loop or the writer's queue.
     ///
     /// - Throws: why a batch failed; what it held stays retained.
     package func flush() throws(JournalError) {
@@ -385,8 +386,8 @@ extension Result {
 /// often.
 ///
 /// A transaction costs as much CPU time for one change as for forty. While changes are few, no
-/// change waits for others. Above 7,000 changes a second, when the lanes are likely to be busy, the
-/// next batch begins once about 40 changes wait, or after 4 ms.
+/// change waits for others. Above 7,000 changes a second, when the event loops are likely to be
+/// busy, the next batch begins once about 40 changes wait, or after 4 ms.
 struct CommitPace {
     /// Changes a second below which the writer never waits.
     static let rateMin: UInt64 = 7_000
@@ -464,7 +465,7 @@ extension Committer {
     }
 }
 
-/// The place of a change in the order in which changes are written. Tickets of one lane rise.
+/// The place of a change in the order in which changes are written. Tickets of one event loop rise.
 package struct CommitTicket: Comparable, Hashable, Sendable {
     let number: UInt64
 
@@ -479,7 +480,7 @@ package enum Durability: Hashable, Sendable {
     case behind
 }
 
-/// Learns how commits went; one for each lane.
+/// Learns how commits went; one for each event loop.
 package protocol CommitListener: AnyObject, Sendable {
     /// A batch for which a caller waits has ended.
     ///

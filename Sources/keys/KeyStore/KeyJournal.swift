@@ -43,7 +43,7 @@ package protocol KeyJournal: KeySource {
     /// the newest is old the next one is drawn, which is used a little later, so that every gateway
     /// has read it by then. They are in no export, and they are never logged.
     ///
-    /// Called behind `load` and then every few seconds, never on a lane.
+    /// Called behind `load` and then every few seconds, never on an event loop.
     ///
     /// - `now`: second of Unix time.
     /// - `lifetime`: of the challenge that is good for the longest time, in seconds.

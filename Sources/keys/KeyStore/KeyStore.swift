@@ -2,7 +2,7 @@ internal import Synchronization
 
 // The enrolled keys and their counters: the contract, the table in memory, and the writer.
 //
-//     lanes ──find, consume, enrol──▶ KeyTable ──changes──▶ Committer ──batches──▶ KeyJournal
+//     event loops ──find, consume, enrol──▶ KeyTable ──changes──▶ Committer ──batches──▶ KeyJournal
 //       ▲                                                      │                     (SQLite,
 //       └──────────── CommitListener: commitEnded(_:) ─────────┘                      memory)
 //
@@ -17,7 +17,7 @@ internal import Synchronization
 // Either way a commit is reported ticket by ticket: `admitted`, `refused` with a reason, or
 // `unassured` when the journal has failed.
 //
-// `KeyTable` holds every key, so that a lookup costs no I/O and no lane waits for the disk to
+// `KeyTable` holds every key, so that a lookup costs no I/O and no event loop waits for the disk to
 // verify. It is cut into shards, each under a mutex. `consume` is the one step that everything
 // rests on: under the shard's lock it looks whether the key is revoked and whether the counter is
 // free, under the writer's lock it makes sure that there is room for the change, spends the

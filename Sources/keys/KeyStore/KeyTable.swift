@@ -3,7 +3,7 @@ package import Challenges
 package import DeviceKey
 internal import Synchronization
 
-/// All keys in memory. Shared by all lanes.
+/// All keys in memory. Shared by all event loops.
 package final class KeyTable: Sendable {
     /// What a lookup finds.
     package enum Finding: Sendable {
@@ -18,7 +18,7 @@ package final class KeyTable: Sendable {
         case outdated(StoredKey)
     }
 
-    /// A power of two; with two cores a lane seldom meets another in one of 64.
+    /// A power of two; with two cores an event loop seldom meets another in one of 64.
     private static let shardCount = 64
 
     /// A mutex in a class of its own, so that an array can hold it.
@@ -162,7 +162,7 @@ package final class KeyTable: Sendable {
         }
     }
 
-    /// Uses a counter and a challenge: both or neither, once over all lanes.
+    /// Uses a counter and a challenge: both or neither, once over all event loops.
     ///
     /// Call it after the signature was verified: it changes what strangers must not change.
     ///
@@ -331,7 +331,7 @@ package final class KeyTable: Sendable {
         try journal.sharedSecrets(now: now, lifetime: lifetime)
     }
 
-    /// Starts the writer when something waits; for the end of every turn of a lane.
+    /// Starts the writer when something waits; for the end of every turn of an event loop.
     package func kick() { committer.kick() }
 
     /// Writes what waits, and ends the use of the journal. Blocks; for a clean stop.

@@ -11,10 +11,10 @@
 // notifications; and one for the renewal of receipts. Each is made again when it was lost, with
 // growing pauses. Nothing waits without a deadline.
 //
-// Who decides: the database. A lane looks a key up in memory and verifies; then the use waits for
-// the writer's next transaction, whose one statement compares counters, spends challenges, honours
-// revocations and answers each use (`UseStatement`). So it does not matter which gateway a client
-// comes to, what that gateway knows, or how late it is.
+// Who decides: the database. An event loop looks a key up in memory and verifies; then the use
+// waits for the writer's next transaction, whose one statement compares counters, spends
+// challenges, honours revocations and answers each use (`UseStatement`). So it does not matter
+// which gateway a client comes to, what that gateway knows, or how late it is.
 //
 // What is promised, and by what:
 //

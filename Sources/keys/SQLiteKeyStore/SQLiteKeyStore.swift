@@ -17,8 +17,9 @@
 //
 // No file is mapped by us. A mapped word was tried for the changes: on a full disk a write to a
 // page that has no block is a SIGBUS, and so is every access after the file was cut. The gateway's
-// lanes read a word of its own memory; a command that changes keys waits for an answer instead.
-// SQLite maps the index of its log (-shm); see StoreFiles for what is done when that is cut.
+// event loops read a word of its own memory; a command that changes keys waits for an answer
+// instead. SQLite maps the index of its log (-shm); see StoreFiles for what is done when that is
+// cut.
 //
 // Counters are not written into the rows of their keys at once. A commit adds one blob to the table
 // `counter_log`; when that has grown to 7 MiB, its entries are merged into the rows, sorted, in

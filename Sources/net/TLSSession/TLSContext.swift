@@ -395,8 +395,8 @@ extension TLSContext {
 
 /// What a TLS session holds in memory at most, whatever its peer does.
 package enum TLSLimits {
-    /// The most bytes of ciphertext that were fed and not read yet. 1 MiB: many times what a lane
-    /// reads at once, so it is reached only by a driver that feeds and never reads.
+    /// The most bytes of ciphertext that were fed and not read yet. 1 MiB: many times what an event
+    /// loop reads at once, so it is reached only by a driver that feeds and never reads.
     package static let unreadCiphertextMax = 1 << 20
 
     /// The most bytes of ciphertext that were made and not taken yet. 4 MiB: a write beyond it is

@@ -3,8 +3,8 @@ import Synchronization
 
 /// The last TLS session with a server. The next connection to it resumes it (RFC 8446 §2.2).
 ///
-/// Shared by the lanes. It holds one session, however many the server gives: each is good for any
-/// later connection to the server, and the newest the longest. A session is good for the
+/// Shared by the event loops. It holds one session, however many the server gives: each is good for
+/// any later connection to the server, and the newest the longest. A session is good for the
 /// authorities and the name that it was verified with, so another context needs another of these.
 package final class TLSResumption: Sendable {
     /// The `SSL_SESSION` as a number, of which this owns one reference; 0 for none. OpenSSL counts

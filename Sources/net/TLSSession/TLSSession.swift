@@ -23,7 +23,7 @@ internal import COpenSSL
 
 /// One end of a TLS connection.
 ///
-/// It belongs to one lane and is used from there only.
+/// It belongs to one event loop and is used from there only.
 package final class TLSSession {
     /// What a read brought.
     package enum ReadOutcome: Equatable {

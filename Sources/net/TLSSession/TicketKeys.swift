@@ -3,8 +3,8 @@ import Synchronization
 
 /// The keys under which clients keep their sessions (tickets, RFC 8446 §4.6.1 and RFC 5077).
 ///
-/// Listeners and lanes share them, and a reload keeps them: without that, every client would do a
-/// full handshake afterwards, all at once. They go from this process's memory to that of its
+/// Listeners and event loops share them, and a reload keeps them: without that, every client would
+/// do a full handshake afterwards, all at once. They go from this process's memory to that of its
 /// successor alone, so a restart ends them. A key makes tickets for ``rotationSeconds``, and opens
 /// them as long as one of them may be good.
 package final class TicketKeys: Sendable {

@@ -2,7 +2,7 @@ package import ByteCoding
 internal import Cryptography
 internal import Synchronization
 
-/// Issues challenges, recognises its own, and spends each once. All lanes share one.
+/// Issues challenges, recognises its own, and spends each once. All event loops share one.
 package final class ChallengeIssuer: Sendable {
     /// How long challenges are good, in seconds: 1…2³².
     package struct Lifetimes: Sendable {

@@ -20,7 +20,7 @@
 //
 // What is promised, and by what:
 //
-// * A challenge is spent once. The lock of its shard decides, whichever lanes race.
+// * A challenge is spent once. The lock of its shard decides, whichever event loops race.
 // * A spent challenge is never fresh again while it could be admitted, whatever the clock does. A
 //   period that was forgotten is closed: its numbers are refused for ever.
 // * After a start no assertion challenge from before is good: epoch and secret are others.

@@ -9,9 +9,9 @@ internal import Synchronization
 /// for each start and period, in blocks of neighbours. A table is forgotten as a whole, when the
 /// last of its challenges has expired.
 ///
-/// Shared by all lanes. A call takes the lock of one of 64 shards, for some ten nanoseconds or,
-/// where a table grows, for a copy of a 64th of the set. To forget takes each lock in turn, for a
-/// time that depends on the number of tables and not on that of challenges.
+/// Shared by all event loops. A call takes the lock of one of 64 shards, for some ten nanoseconds
+/// or, where a table grows, for a copy of a 64th of the set. To forget takes each lock in turn, for
+/// a time that depends on the number of tables and not on that of challenges.
 final class RememberedChallenges: Sendable {
     struct Table: Sendable {
         let epoch: UInt64

@@ -8,8 +8,8 @@ internal import Synchronization
 /// closed: from then on every number of it is refused, for ever. So the clock decides when a period
 /// is closed, never whether a spent number is believed to be fresh.
 ///
-/// Shared by all lanes. Spending takes the lock of one of 64 shards, for some ten nanoseconds or,
-/// where a table grows, for a copy of a 64th of the set.
+/// Shared by all event loops. Spending takes the lock of one of 64 shards, for some ten nanoseconds
+/// or, where a table grows, for a copy of a 64th of the set.
 final class SpentChallenges: Sendable {
     /// Bits of a serial number that count within its period.
     private static let countBits: UInt64 = 40
@@ -82,8 +82,8 @@ final class SpentChallenges: Sendable {
         return next.wrappingAdd(1, ordering: .relaxed).oldValue
     }
 
-    /// Lanes read the clock once a turn, so that one may be a little behind another: the period is
-    /// left for a time before its start only when that is earlier by a whole period.
+    /// Event loops read the clock once a turn, so that one may be a little behind another: the
+    /// period is left for a time before its start only when that is earlier by a whole period.
     private func isInPeriod(_ now: Int64) -> Bool {
         let start = periodStart.load(ordering: .acquiring)
         return now - start < periodLength && start - now <= periodLength
@@ -92,7 +92,7 @@ final class SpentChallenges: Sendable {
 
     private func beginPeriod(_ now: Int64) {
         calendar.withLock { calendar in
-            // Another lane may have begun it meanwhile.
+            // Another event loop may have begun it meanwhile.
             guard !isInPeriod(now) else { return }
             let current = next.load(ordering: .relaxed) >> Self.countBits
             let number = calendar.oldest == nil ? 0 : current &+ 1

@@ -5,7 +5,8 @@ import ByteCoding
 ///
 /// A caller gives every part in turn, signed or not: ``begin(_:method:)``, ``target(_:)``,
 /// ``digest(_:)``, ``challenge(_:)``, then the signed fields. A call out of turn is a bug of the
-/// caller and traps. The buffer is kept, so that a gateway can use one for all requests of a lane.
+/// caller and traps. The buffer is kept, so that a gateway can use one for all requests of an event
+/// loop.
 public struct RequestLines: Sendable {
     /// The lines so far.
     public private(set) var octets: [UInt8] = []

@@ -150,7 +150,7 @@ package struct PathPattern: Hashable, Sendable {
 
     /// Whether a path's segments are some of this pattern's, in a reading.
     ///
-    /// Slow and obvious, for explanations and tests. Lanes ask ``RouteIndex``.
+    /// Slow and obvious, for explanations and tests. Event loops ask ``RouteIndex``.
     package func matches(_ path: [[UInt8]], _ reading: PathReading = .asWritten) -> Bool {
         spellings.contains { spelling in
             let segments = spelling.segments

@@ -23,7 +23,7 @@ package struct RouteMatch: Hashable, Sendable {
 
     /// Why this request is not one of them, its path read as written; `nil` when it is.
     ///
-    /// Slow and obvious, for explanations. Lanes ask ``RuleSet/route(method:host:view:)``.
+    /// Slow and obvious, for explanations. Event loops ask ``RuleSet/route(method:host:view:)``.
     package func mismatch(
         method: Span<UInt8>,
         host: Span<UInt8>,

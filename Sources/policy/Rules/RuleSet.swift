@@ -4,7 +4,8 @@ package import Signatures
 
 /// All rules of a configuration, in the order of the files, and the default after them.
 ///
-/// Immutable and shared by all lanes. A reload makes a new one; requests under way keep theirs.
+/// Immutable and shared by all event loops. A reload makes a new one; requests under way keep
+/// theirs.
 package final class RuleSet: Sendable {
     /// What a request's host, method and path lead to.
     package enum Route: Sendable {

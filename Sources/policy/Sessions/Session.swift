@@ -7,7 +7,7 @@ package import RequestBinding
 package import Signatures
 internal import Synchronization
 
-/// One open session. Shared by the lanes; only its window changes.
+/// One open session. Shared by the event loops; only its window changes.
 package final class Session: Sendable {
     /// The key whose assertion opened it.
     package let keyID: KeyID

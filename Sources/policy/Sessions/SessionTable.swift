@@ -5,7 +5,7 @@ internal import Cryptography
 package import DeviceKey
 internal import Synchronization
 
-/// The open sessions. Shared by all lanes.
+/// The open sessions. Shared by all event loops.
 package final class SessionTable: Sendable {
     /// How long sessions live, and how many there are: `sessions`.
     package struct Limits: Hashable, Sendable {
@@ -198,7 +198,7 @@ package final class SessionTable: Sendable {
     /// Ends the session that was opened first: serial numbers rise over all shards. Looks at the
     /// first of each shard, which takes a microsecond or two; the assertion took eighty.
     ///
-    /// Another lane may end the same session meanwhile; then none ends here.
+    /// Another event loop may end the same session meanwhile; then none ends here.
     func endOldest(now: Int64) {
         var found: (shard: Shard, serial: UInt64)?
         for shard in shards {

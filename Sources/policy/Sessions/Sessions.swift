@@ -1,6 +1,6 @@
 // Sessions: what a client opens with one assertion and then signs many requests with.
 //
-//   SessionTable       opens sessions and finds them; shared by the lanes
+//   SessionTable       opens sessions and finds them; shared by the event loops
 //   Session            one session: its key, its secret, which of its numbers were used
 //   SessionID          the id as its text says it
 //   SequenceWindow     the numbers of one session that were used
@@ -21,7 +21,7 @@
 //
 // What is promised, and by what:
 //
-// * A sequence number is used once. The lock of its session decides, whichever lanes race.
+// * A sequence number is used once. The lock of its session decides, whichever event loops race.
 // * Only the secret moves the window: the code of a request is compared before its number is used.
 // * After a restart no session from before is known: the key is another. After an upgrade all are,
 //   with the numbers that were used; the old process asks the new one about each.

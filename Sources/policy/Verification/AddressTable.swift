@@ -2,11 +2,12 @@ package import AppAttest
 package import HTTPWire
 import Synchronization
 
-/// What each client address has used of its limits: a table of fixed size for all lanes at once.
+/// What each client address has used of its limits: a table of fixed size for all event loops at
+/// once.
 ///
-/// Shared, since the kernel spreads the connections of one address over the lanes; without a lock,
-/// since every request uses it. An address is looked up once, when its connection is
-/// accepted (or a trusted proxy names it); from then on its holder has the place.
+/// Shared, since the kernel spreads the connections of one address over the event loops; without a
+/// lock, since every request uses it. An address is looked up once, when its connection is accepted
+/// (or a trusted proxy names it); from then on its holder has the place.
 ///
 /// An IPv6 address counts as its /64, which is what one subscriber is given.
 ///
@@ -17,8 +18,8 @@ import Synchronization
 ///
 /// A slot's `holder` is the address's tag, 40 bits of its hash, above the number of its holders, 24
 /// bits. So to hold and to evict are each one compare-and-exchange on one word, and what is held is
-/// never evicted. Two lanes that bring the same new address in the same moment may give it two
-/// places, each with limits of its own, until one of them is evicted.
+/// never evicted. Two event loops that bring the same new address in the same moment may give it
+/// two places, each with limits of its own, until one of them is evicted.
 package final class AddressTable: Sendable {
     /// What came of holding an address.
     package enum Holding: Sendable {

@@ -4,7 +4,8 @@ import RequestBinding
 import Rules
 import Sessions
 
-/// What a head says, and what of it was signed. One for each lane, since it keeps scratch memory.
+/// What a head says, and what of it was signed. One for each event loop, since it keeps scratch
+/// memory.
 struct ClientDataWriter {
     private var lines = RequestLines()
 

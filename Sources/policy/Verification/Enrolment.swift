@@ -36,7 +36,7 @@ package final class Enrolment: Sendable {
     /// The bounds of what strangers may cause.
     package struct Limits: Sendable {
         /// Attestations that are examined a second, beyond the first try of each challenge, over
-        /// all lanes: each costs three signatures.
+        /// all event loops: each costs three signatures.
         package var examinationsPerSecond = 500
         package var examinationsBurst = 1_000
 

@@ -8,7 +8,7 @@ package import Rules
 package import Sessions
 package import Signatures
 
-/// Judges requests; one on each lane, since it keeps scratch memory.
+/// Judges requests; one on each event loop, since it keeps scratch memory.
 package struct Judge {
     package let keyCheck: KeyCheck
     let challenges: ChallengeIssuer

@@ -87,7 +87,7 @@ package enum ProofKind: String, CaseIterable, Sendable {
     case session
 }
 
-/// A token bucket without a lock, for all lanes at once.
+/// A token bucket without a lock, for all event loops at once.
 package final class Throttle: Sendable {
     private let rate: TokenRate
     private let fullAt = Atomic<UInt64>(0)

@@ -1,16 +1,16 @@
 // What a request proves, what follows from it, and how keys come to be known.
 //
-//   Judge       head (and, where the rule says so, the content's digest) → ruling
-//   Ruling      the verdict, whose key it was, and what must still hold: a digest, a commit
-//   Decision    mode × rollout × verdict → forward or refuse
-//   Refusal     why a request is turned away; Services' LocalRow says what is answered
-//   Enrolment   the gateway's endpoints: challenges, keys
-//   EnrolmentRefusal   why a call of these endpoints is turned away
-//   AddressTable   what each client address has used of its limits
+//   Judge             head (and, where the rule says so, the content's digest) → ruling
+//   Ruling            the verdict, whose key it was, and what must still hold: a digest, a commit
+//   Decision          mode × rollout × verdict → forward or refuse
+//   Refusal           why a request is turned away; Services' LocalRow says what is answered
+//   Enrolment         the gateway's endpoints: challenges, keys
+//   EnrolmentRefusal  why a call of these endpoints is turned away
+//   AddressTable      what each client address has used of its limits
 //
 // Nothing here touches a socket, a file or a clock, and nothing holds a body: time comes in as a
-// value, content as a digest. The key table and the challenge issuer are memory that the lanes
-// share.
+// value, content as a digest. The key table and the challenge issuer are memory that the event
+// loops share.
 //
 // Order. What costs least comes first: presence and syntax, then the key, then whether the address
 // has verifications left, then the signature, then what Apple's steps check after it: App ID,

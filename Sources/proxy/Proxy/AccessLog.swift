@@ -220,7 +220,7 @@ struct CombinedLine {
     }
 }
 
-/// How many lines about refused requests each address has left, on one lane.
+/// How many lines about refused requests each address has left, on one event loop.
 ///
 /// Addresses share 4,096 places by hash, 16 bytes each: two that share one share its rate. The hash
 /// has a key of its own, so that nobody can aim at another address's place.
@@ -246,7 +246,7 @@ struct RefusalLines {
     ///   - now: monotonic nanoseconds.
     /// - Returns: how many lines were left out before this one; `nil` when it is left out, too.
     mutating func next(_ hash: UInt64, _ rate: TokenRate, now: UInt64) -> UInt64? {
-        // Made on first use: the operators' lane refuses no one.
+        // Made on first use: the operators' event loop refuses no one.
         if places.isEmpty { places = Array(repeating: Place(), count: Self.count) }
         let index = Int(truncatingIfNeeded: hash >> 32) & (Self.count - 1)
         guard rate.take(from: &places[index].bucket, now: now) == nil else {
@@ -265,16 +265,16 @@ struct RefusalLines {
     }
 }
 
-/// The access log of one lane: its lines, which requests have one, and where they go.
+/// The access log of one event loop: its lines, which requests have one, and where they go.
 struct LogLines {
     var log = AccessLog()
     var sampler = LogSampler()
     var refusals = RefusalLines()
-    var write: ProxyLane.LogSink
+    var write: ProxyLoop.LogSink
     /// Called with how many refusals have left no line.
     var refusalsLeftOut: ((UInt64) -> Void)?
 
-    init(write: @escaping ProxyLane.LogSink) { self.write = write }
+    init(write: @escaping ProxyLoop.LogSink) { self.write = write }
 
     /// Hands over the lines that were gathered.
     mutating func pass() {

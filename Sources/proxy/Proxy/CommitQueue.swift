@@ -1,13 +1,13 @@
 import DequeModule
+import EventLoops
 import KeyStore
-import Lanes
 import Telemetry
 
-/// Requests of one lane that wait for a commit, for ``Timeouts/commit`` at most: those that wait
-/// for a ticket, and those of services that store something.
+/// Requests of one event loop that wait for a commit, for ``Timeouts/commit`` at most: those that
+/// wait for a ticket, and those of services that store something.
 ///
-/// Tickets are taken in order on a lane, so the first queue is sorted by ticket and by time, the
-/// second one by time.
+/// Tickets are taken in order on an event loop, so the first queue is sorted by ticket and by time,
+/// the second one by time.
 final class CommitQueue {
     private struct Waiting {
         let exchange: Exchange
@@ -32,13 +32,13 @@ final class CommitQueue {
         case on(Alarm)
     }
 
-    /// The lane holds the queue.
-    private unowned let proxy: ProxyLane
+    /// The event loop holds the queue.
+    private unowned let proxy: ProxyLoop
     private var watch = Watch.none
     private var waiting: Deque<Waiting> = []
     private var storing: Deque<Storing> = []
 
-    init(_ proxy: ProxyLane) { self.proxy = proxy }
+    init(_ proxy: ProxyLoop) { self.proxy = proxy }
 
     // MARK: Requests
 
@@ -97,7 +97,7 @@ final class CommitQueue {
         case .off(let alarm): set(alarm, since: now)
         case .none:
             // Where there is no descriptor for it, the next request that waits tries again.
-            guard let alarm = try? Alarm(on: proxy.lane) else { return }
+            guard let alarm = try? Alarm(on: proxy.loop) else { return }
             alarm.rang = { [self] in rang(alarm) }
             set(alarm, since: now)
         }

@@ -1,9 +1,9 @@
+import EventLoops
 import HTTPWire
-import Lanes
 import TLSSession
 
-/// The connections of a lane's clients, what counts as such, and how often those that are refused
-/// are reported.
+/// The connections of an event loop's clients, what counts as such, and how often those that are
+/// refused are reported.
 struct OpenConnections {
     var clients: [ObjectIdentifier: any ClientConnection] = [:]
     /// Those whose PROXY header is still to come.
@@ -26,7 +26,7 @@ struct OpenConnections {
 
     /// Counts bytes that wait for HTTP/2 clients.
     ///
-    /// - now: milliseconds of the lane's clock.
+    /// - now: milliseconds of the event loop's clock.
     /// - Returns: the connection that is to drop what waits, where more than `max` bytes do: once a
     ///   millisecond at most, since all connections are compared.
     mutating func countUnsent(_ change: Int, max: Int, now: UInt64) -> (any ClientConnection)? {

@@ -1,12 +1,12 @@
+package import EventLoops
 package import HTTPWire
-package import Lanes
 
 /// A connection that was closed since it did not begin with a PROXY header that counts.
 package struct ProxiedFault: Sendable {
     /// What the log says of it.
     package let what: String
     package let peer: SocketAddress
-    /// How many there were on the lane since the last one that was told.
+    /// How many there were on the event loop since the last one that was told.
     package let count: Int
 
     init(_ reason: Reason, _ peer: SocketAddress, count: Int) {
@@ -31,7 +31,7 @@ package struct ProxiedFault: Sendable {
 }
 
 extension ProxiedFault {
-    /// How often a lane tells of failures that strangers can cause.
+    /// How often an event loop tells of failures that strangers can cause.
     struct Pace {
         /// How long nothing more is said: ten seconds.
         private static let quietNanoseconds: UInt64 = 10_000_000_000

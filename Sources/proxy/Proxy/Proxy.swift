@@ -1,11 +1,11 @@
-// Requests on their way through a lane.
+// Requests on their way through an event loop.
 //
-//   ProxyLane           what the proxy owns on one lane: pools, judge, counters, scratch memory
+//   ProxyLoop           what the proxy owns on one event loop: pools, judge, counters, scratch memory
 //   Exchange            one request: performs what its machine, Flow, says
 //   OriginSide          its connection to a server, and OriginHead what the server gets first
 //   ServiceCall         what it asks of a service of the gateway's own
 //   CommitQueue         requests that wait for the store
-//   HeldBody            content that waits to be judged, counted in a HeldLedger of all lanes
+//   HeldBody            content that waits to be judged, counted in a HeldLedger of all event loops
 //   Tunnel              two streams after a 101
 //   SnapshotCollector   gives operators' pages what they show, by one gathering at a time
 //   ProbeResponder      tells strangers whether it is ready, at the price of one a second
@@ -22,11 +22,11 @@
 //
 // Origins, the origin's side of requests:
 //
-//   OriginPool          the servers of an origin on one lane; gets connections to them
+//   OriginPool          the servers of an origin on one event loop; gets connections to them
 //   Balancer            chooses among them: in turn, by load, or by a hash
 //   OriginDial          a connect to one server after another until one takes it
-//   OriginServer        one server on one lane, and its idle connections
-//   ServerState         what all lanes know of a server, and how much it has to do
+//   OriginServer        one server on one event loop, and its idle connections
+//   ServerState         what all event loops know of a server, and how much it has to do
 //   ServerHealth        whether a server is passed over after a connect or a response that failed
 //   OriginRegistry      the states of origins and servers, which outlive reloads
 //   OriginWatch         checks servers, and says when none of an origin is left
@@ -34,10 +34,11 @@
 //   HTTPClient          requests of the gateway's own
 //
 // What is answered without an origin is a service (see Services). The operators' listener is a
-// ProxyLane of its own on which every path is a service.
+// ProxyLoop of its own on which every path is a service.
 //
-// Everything on a lane is confined to the lane's queue. What is shared between lanes is immutable
-// (`ProxySettings`) or made for it (the key table, the challenge issuer, `ServerState`).
+// Everything on an event loop is confined to the event loop's queue. What is shared between event
+// loops is immutable (`ProxySettings`) or made for it (the key table, the challenge issuer,
+// `ServerState`).
 //
 // Memory. A connection owns bytes only while it holds a partial head or what a peer was too slow
 // to take. Reading stops on one side while bytes wait on the other, so what waits is at most one

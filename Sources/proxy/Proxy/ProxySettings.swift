@@ -3,8 +3,8 @@ package import HTTPWire
 package import Rules
 import Verification
 
-/// Everything that a lane is told and never changes: a reload makes a new value, and requests under
-/// way keep theirs.
+/// Everything that an event loop is told and never changes: a reload makes a new value, and
+/// requests under way keep theirs.
 package final class ProxySettings: Sendable {
     package let rules: RuleSet
     package let origins: [OriginSettings]
@@ -79,7 +79,7 @@ package final class ProxySettings: Sendable {
 }
 
 /// The bounds of what is read and held: `limits`. Sizes are in bytes; what is of all requests or
-/// all lanes says so, other counts are of one lane.
+/// all event loops says so, other counts are of one event loop.
 package struct ProxyLimits: Hashable, Sendable {
     /// `head`, `target`, `trailers`, `fields`: the bounds of request heads, and of bodies' framing.
     /// More is answered 431; a longer target 414.
@@ -118,11 +118,12 @@ package struct ProxyLimits: Hashable, Sendable {
     package var drainBytesMax = 256 << 10
     /// `endpoint_body`: bytes of content for the gateway's own endpoints. Default 16KiB, 4KiB…1MiB.
     package var endpointBodyMax = 16 << 10
-    /// `addresses`: client addresses that are distinguished, on all lanes, 64 bytes each. Default
-    /// 65536, 1024…16777216.
+    /// `addresses`: client addresses that are distinguished, on all event loops, 64 bytes each.
+    /// Default 65536, 1024…16777216.
     package var addressesMax = 65_536
-    /// `address_connections`: connections of one address, on all lanes. Default 16384, 1…1000000 or
-    /// `off`. High, since a mobile carrier puts thousands of phones behind one address.
+    /// `address_connections`: connections of one address, on all event loops. Default 16384,
+    /// 1…1000000 or `off`. High, since a mobile carrier puts thousands of phones behind one
+    /// address.
     package var addressConnectionsMax: Int? = 16_384
     /// `address_requests`: requests a second of one address; more are answered 429. Default `off`,
     /// 1/s…1000000/s: no number is right for one phone and for a carrier's gateway.

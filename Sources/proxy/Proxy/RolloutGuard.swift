@@ -39,7 +39,7 @@ package struct RolloutGuard: Sendable {
         return overflow ? .max : ticks / max(rule.window.components.seconds, 1)
     }
 
-    /// Takes what a lane has counted.
+    /// Takes what an event loop has counted.
     package mutating func add(_ counts: GuardCounts.Entry, now: Int64) {
         let number = number(now)
         let place = Int(number % Int64(Self.slotCount))
@@ -89,7 +89,7 @@ extension GuardCounts.Entry {
     }
 }
 
-/// What one lane has seen of installs at rules with a guard since it was asked last.
+/// What one event loop has seen of installs at rules with a guard since it was asked last.
 package struct GuardCounts: Sendable {
     /// The installs of one rule.
     package struct Entry: Sendable {

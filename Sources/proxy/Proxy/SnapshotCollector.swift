@@ -1,12 +1,12 @@
 import Dispatch
-import Lanes
+import EventLoops
 package import Services
 import Synchronization
 
 /// Gives snapshots to all who ask, by one gathering at a time, and within a bounded time.
 ///
-/// Operators must see that lanes are busy. So no page waits for them without end, and requests that
-/// come meanwhile give the lanes no more to do.
+/// Operators must see that event loops are busy. So no page waits for them without end, and
+/// requests that come meanwhile give the event loops no more to do.
 package final class SnapshotCollector: SnapshotSource {
     /// Calls the closure when a request has waited long enough.
     package typealias Timer = @Sendable (@escaping @Sendable () -> Void) -> Void

@@ -8,8 +8,8 @@
 //   Service         answers a request, at once or later
 //   OperatorGate    who may ask for what on the operators' listener
 //   DashboardPage   what that listener shows in a browser; its files are in Page
-//   ReportCounts    what a lane has counted for the report; ReportLedger has the sums of all
-//                   lanes, and Report is what an operator reads of them
+//   ReportCounts    what an event loop has counted for the report; ReportLedger has the sums of all
+//                   event loops, and Report is what an operator reads of them
 //   RefusalMemory   the refusals that were last, in bounded memory, for `portcullis why`
 //
 // The services of the public listeners are ChallengeService and KeyService, under the path that the

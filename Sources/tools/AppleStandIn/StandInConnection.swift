@@ -1,5 +1,5 @@
 import AppleServices
-import Lanes
+import EventLoops
 import TLSSession
 
 /// A connection to the stand-in: one request after the other.
@@ -19,7 +19,7 @@ final class StandInConnection: Connection {
         _ session: TLSSession,
         of standIn: StandInServer,
         _ host: AppleHost,
-        on lane: Lane
+        on loop: EventLoop
     ) {
         self.standIn = standIn
         self.host = host
@@ -28,7 +28,7 @@ final class StandInConnection: Connection {
             peer: peer,
             isConnecting: false,
             tls: session,
-            on: lane
+            on: loop
         )
     }
 
@@ -80,7 +80,7 @@ final class StandInConnection: Connection {
     }
 
     private func answer(_ request: StandInRequest) {
-        let (play, answer) = standIn.answer(request, at: host, tick: lane.now)
+        let (play, answer) = standIn.answer(request, at: host, tick: loop.now)
         switch play {
         case .hang: break
         case .garbage: send(Array("\u{1}\u{2} this is no HTTP\r\n\r\n".utf8))

@@ -1,6 +1,6 @@
 import AppleServices
 import Cryptography
-import Lanes
+import EventLoops
 
 extension StandInServer {
     /// Decides about a request, and notes it.

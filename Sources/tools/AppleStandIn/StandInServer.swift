@@ -1,8 +1,8 @@
 import AppAttest
 package import AppleServices
 internal import Cryptography
+import EventLoops
 import Foundation
-import Lanes
 package import Signatures
 package import SoftwareAuthenticator
 import Synchronization
@@ -31,8 +31,8 @@ package final class StandInServer: Sendable {
     let now: @Sendable () -> UnixTime
     private let state = Mutex(State())
     private let changed = NSCondition()
-    private let lane: Lane
-    private let bound: LaneBound<Listeners>
+    private let loop: EventLoop
+    private let bound: LoopBound<Listeners>
 
     private final class Listeners {
         var all: [Listener] = []
@@ -53,9 +53,9 @@ package final class StandInServer: Sendable {
         let files = try StandInCertificates(folder: folder)
         rootFile = files.root
         let tls = try TLSContext(serverCertificateChain: files.chain, key: files.key)
-        lane = try Lane(number: 0)
+        loop = try EventLoop(number: 0)
         let listeners = Listeners()
-        bound = LaneBound(listeners, on: lane)
+        bound = LoopBound(listeners, on: loop)
         var ports: [AppleHost: UInt16] = [:]
         var sockets: [(host: AppleHost, descriptor: Int32)] = []
         for host in AppleHost.all {
@@ -67,21 +67,21 @@ package final class StandInServer: Sendable {
             sockets.append((host, descriptor))
         }
         self.ports = ports
-        lane.start()
-        lane.perform { [self, sockets] in
+        loop.start()
+        loop.perform { [self, sockets] in
             for socket in sockets { listen(socket.descriptor, socket.host, tls) }
         }
     }
 
     private func listen(_ descriptor: Int32, _ host: AppleHost, _ tls: TLSContext) {
         let listeners = bound.value
-        let listener = Listener(descriptor: descriptor, on: lane)
+        let listener = Listener(descriptor: descriptor, on: loop)
         listener.accepted = { [unowned self, unowned listeners] descriptor, peer in
             guard let session = try? TLSSession(accepting: tls) else {
                 return Connection.discard(descriptor)
             }
-            let connection = StandInConnection(descriptor, peer, session, of: self, host, on: lane)
-            guard (try? lane.register(connection)) != nil else { return connection.close() }
+            let connection = StandInConnection(descriptor, peer, session, of: self, host, on: loop)
+            guard (try? loop.register(connection)) != nil else { return connection.close() }
             let name = ObjectIdentifier(connection)
             listeners.connections[name] = connection
             connection.ended = { [unowned listeners] in
@@ -94,13 +94,13 @@ package final class StandInServer: Sendable {
 
     /// Ends it: connections are cut, and no more are taken.
     package func stop() {
-        lane.perform { [self] in
+        loop.perform { [self] in
             let listeners = bound.value
             for listener in listeners.all { listener.close() }
             for connection in listeners.connections.values { connection.reset() }
             listeners.all = []
             listeners.connections = [:]
-            lane.stop()
+            loop.stop()
         }
     }
 

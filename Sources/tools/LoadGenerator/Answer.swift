@@ -76,7 +76,7 @@ extension Answer {
     }
 }
 
-/// What all connections of a lane read heads into.
+/// What all connections of an event loop read heads into.
 final class ResponseScratch {
     var head = ResponseHead()
     let limits = HeadLimits()

@@ -1,11 +1,11 @@
 import Dispatch
+import EventLoops
 import Glibc
-import Lanes
 
 /// A run from its first connection to its summary.
 package struct Campaign {
     private enum Event: Sendable {
-        case news(LaneNews)
+        case news(LoopNews)
         case beat
         case interrupted
 
@@ -14,21 +14,21 @@ package struct Campaign {
 
     private let plan: LoadPlan
     private let progress: Progress
-    private let units: [LaneUnit]
+    private let units: [LoopUnit]
     private var events: AsyncStream<Event>.Iterator
     private let stream: AsyncStream<Event>.Continuation
 
-    /// Starts the lanes; nothing is sent yet.
+    /// Starts the event loops; nothing is sent yet.
     private init(_ plan: LoadPlan, _ progress: Progress) throws(LoadError) {
         self.plan = plan
         self.progress = progress
         let (events, stream) = AsyncStream<Event>.makeStream()
         self.events = events.makeAsyncIterator()
         self.stream = stream
-        var units: [LaneUnit] = []
-        for number in 0..<plan.options.lanes {
+        var units: [LoopUnit] = []
+        for number in 0..<plan.options.loops {
             units.append(
-                try LaneUnit(plan, number: number) { news in stream.yield(.news(news)) }
+                try LoopUnit(plan, number: number) { news in stream.yield(.news(news)) }
             )
         }
         self.units = units
@@ -90,7 +90,7 @@ package struct Campaign {
         )
     }
 
-    /// Nanoseconds in which all lanes hear of the start.
+    /// Nanoseconds in which all event loops hear of the start.
     private static let lead: UInt64 = 50_000_000
 
     private mutating func allReady() async throws(LoadError) {
@@ -104,7 +104,7 @@ package struct Campaign {
         }
     }
 
-    /// Beats and news until all lanes have finished.
+    /// Beats and news until all event loops have finished.
     private mutating func follow(
         since moment: UInt64
     ) async -> (seconds: [Summary.Second], wasInterrupted: Bool) {
@@ -154,7 +154,7 @@ extension Campaign {
         "the challenges would expire before they are sent; do without --sign-before"
     )
 
-    /// Signs for all lanes, one after the other, each on all cores.
+    /// Signs for all event loops, one after the other, each on all cores.
     private mutating func signBeforehand() async throws(LoadError) -> ([Stock], Summary.Preparation)
     {
         var preparation = Summary.Preparation()
@@ -171,9 +171,9 @@ extension Campaign {
         }
         let mix = plan.options.mix
         let share = Double(mix.share(of: .good) + mix.share(of: .tampered)) / 1e6
-        let lanes = Double(plan.options.lanes)
-        let needed = Int((Double(count) * share / lanes * Self.spare).rounded(.up))
-        let orders = units.indices.map { order(lane: $0, needed, []) }
+        let loops = Double(plan.options.loops)
+        let needed = Int((Double(count) * share / loops * Self.spare).rounded(.up))
+        let orders = units.indices.map { order(loop: $0, needed, []) }
         preparation.octets = orders.reduce(0) { $0 + $1.octetCount }
         preparation.count = orders.reduce(0) { $0 + $1.devices.count * $1.perDevice }
         let size = Figures.octets(preparation.octets)
@@ -189,7 +189,7 @@ extension Campaign {
                 order.devices.count * order.perDevice,
                 number
             )
-            let signed = await PreSigned.make(self.order(lane: number, needed, challenges))
+            let signed = await PreSigned.make(self.order(loop: number, needed, challenges))
             stock.append((signed, until))
         }
         preparation.nanoseconds = MonotonicClock.nanoseconds - start
@@ -198,14 +198,14 @@ extension Campaign {
         return (stock, preparation)
     }
 
-    private func order(lane: Int, _ needed: Int, _ challenges: [[UInt8]]) -> PreSigned.Order {
-        let free = plan.deviceCount(lane: lane) - plan.staleDeviceCount(lane: lane)
+    private func order(loop: Int, _ needed: Int, _ challenges: [[UInt8]]) -> PreSigned.Order {
+        let free = plan.deviceCount(loop: loop) - plan.staleDeviceCount(loop: loop)
         let devices = min(free, max(needed, 1))
         return PreSigned.Order(
             fleet: plan.fleet,
             device: plan.device,
             template: plan.template,
-            devices: (0..<devices).map { plan.fleetIndex($0, lane: lane) },
+            devices: (0..<devices).map { plan.fleetIndex($0, loop: loop) },
             firstCounter: plan.fleet.nextCounter + DeviceSet.counterGap,
             perDevice: (needed + devices - 1) / devices,
             challenges: challenges
@@ -230,14 +230,14 @@ extension Campaign {
     }
 }
 
-/// What a lane has in the end.
-struct LaneResults: Sendable {
+/// What an event loop has in the end.
+struct LoopResults: Sendable {
     let measurements: Measurements
     let endCounter: UInt32
 }
 
-/// What a lane tells the campaign.
-enum LaneNews: Sendable {
+/// What an event loop tells the campaign.
+enum LoopNews: Sendable {
     /// Connections and challenges are there.
     case ready
     /// Everything was sent and answered.
@@ -246,37 +246,37 @@ enum LaneNews: Sendable {
     case failed(String)
 }
 
-/// A lane with what runs on it, for those on other queues.
-final class LaneUnit: Sendable {
-    private let lane: Lane
-    private let carried: LaneBound<LoadLane>
+/// An event loop with what runs on it, for those on other queues.
+final class LoopUnit: Sendable {
+    private let loop: EventLoop
+    private let carried: LoopBound<LoadLoop>
 
-    /// Starts a lane.
+    /// Starts an event loop.
     ///
-    /// - `tell`: called on the lane's queue.
+    /// - `tell`: called on the event loop's queue.
     init(
         _ plan: LoadPlan,
         number: Int,
-        tell: @escaping @Sendable (LaneNews) -> Void
+        tell: @escaping @Sendable (LoopNews) -> Void
     ) throws(LoadError) {
         do throws(SocketError) {
-            lane = try Lane(number: number)
+            loop = try EventLoop(number: number)
         } catch {
             throw LoadError("\(error)")
         }
-        carried = LaneBound(LoadLane(plan, number: number, on: lane, tell: tell), on: lane)
-        lane.start()
+        carried = LoopBound(LoadLoop(plan, number: number, on: loop, tell: tell), on: loop)
+        loop.start()
     }
 
-    deinit { lane.stop() }
+    deinit { loop.stop() }
 
-    /// Has something done on the lane.
-    func tell(_ body: @escaping @Sendable (LoadLane) -> Void) {
-        lane.perform { [carried] in body(carried.value) }
+    /// Has something done on the event loop.
+    func tell(_ body: @escaping @Sendable (LoadLoop) -> Void) {
+        loop.perform { [carried] in body(carried.value) }
     }
 
-    /// Asks for something that is known on the lane.
-    func ask<Value: Sendable>(_ body: @escaping @Sendable (LoadLane) -> Value) async -> Value {
+    /// Asks for something that is known on the event loop.
+    func ask<Value: Sendable>(_ body: @escaping @Sendable (LoadLoop) -> Value) async -> Value {
         await withCheckedContinuation { continuation in
             tell { continuation.resume(returning: body($0)) }
         }

@@ -3,8 +3,8 @@ import ByteCoding
 import Challenges
 package import ConfigurationReading
 import Dispatch
+import EventLoops
 import JSONText
-import Lanes
 import Rules
 package import Signatures
 import SoftwareAuthenticator
@@ -82,17 +82,17 @@ package struct EnrolmentRun: Sendable {
     package func run(
         progress: @escaping @Sendable (EnrolmentCounts) -> Void
     ) async throws(LoadError) -> EnrolmentCounts {
-        let lane: Lane
+        let loop: EventLoop
         do throws(SocketError) {
-            lane = try Lane(number: 0)
+            loop = try EventLoop(number: 0)
         } catch {
             throw LoadError("\(error)")
         }
         let (events, stream) = AsyncStream<EnrolmentNews?>.makeStream()
-        let carried = LaneBound(EnrolmentLane(self, on: lane) { stream.yield($0) }, on: lane)
-        lane.start()
-        defer { lane.stop() }
-        lane.perform { carried.value.start() }
+        let carried = LoopBound(EnrolmentLoop(self, on: loop) { stream.yield($0) }, on: loop)
+        loop.start()
+        defer { loop.stop() }
+        loop.perform { carried.value.start() }
         let queue = DispatchQueue(label: "portcullis-load.enrolment")
         let beat = DispatchSource.makeTimerSource(queue: queue)
         beat.setEventHandler { stream.yield(nil) }
@@ -101,7 +101,7 @@ package struct EnrolmentRun: Sendable {
         defer { beat.cancel() }
         for await event in events {
             let counts = await withCheckedContinuation { continuation in
-                lane.perform {
+                loop.perform {
                     continuation.resume(returning: carried.value.counts)
                 }
             }
@@ -126,7 +126,7 @@ package struct EnrolmentCounts: Sendable {
     package var attested = 0
 }
 
-/// What the lane tells.
+/// What the event loop tells.
 enum EnrolmentNews: Sendable {
     /// All are in, or a fault ended it.
     case finished(String?)

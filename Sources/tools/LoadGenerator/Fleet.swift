@@ -116,7 +116,7 @@ extension GatewayConfiguration {
     }
 }
 
-/// The devices of a lane: whose turn it is, and which counter comes next.
+/// The devices of an event loop: whose turn it is, and which counter comes next.
 struct DeviceSet {
     let count: Int
     /// The first of these numbers never signs a fresh request, so that it is below all of them, and

@@ -1,5 +1,5 @@
+import EventLoops
 import HTTPWire
-import Lanes
 import TLSSession
 
 /// A client's connection to the gateway: one request, then its answer.
@@ -35,7 +35,7 @@ final class LoadConnection: Connection {
         _ server: ServerPlace,
         for owner: any ConnectionOwner,
         timeout milliseconds: UInt64,
-        on lane: Lane
+        on loop: EventLoop
     ) -> LoadConnection? {
         guard let (descriptor, isConnecting) = try? Connection.open(to: server.address),
             let session = try? server.session()
@@ -46,14 +46,14 @@ final class LoadConnection: Connection {
             server,
             session.tls,
             for: owner,
-            on: lane
+            on: loop
         )
-        guard (try? lane.register(connection)) != nil else {
+        guard (try? loop.register(connection)) != nil else {
             connection.close()
             return nil
         }
         connection.setDeadline(milliseconds: milliseconds)
-        if !isConnecting { lane.resume(connection) }
+        if !isConnecting { loop.resume(connection) }
         return connection
     }
 
@@ -63,7 +63,7 @@ final class LoadConnection: Connection {
         _ server: ServerPlace,
         _ tls: TLSSession?,
         for owner: any ConnectionOwner,
-        on lane: Lane
+        on loop: EventLoop
     ) {
         self.owner = owner
         state = .connecting
@@ -72,7 +72,7 @@ final class LoadConnection: Connection {
             peer: server.address,
             isConnecting: isConnecting,
             tls: tls,
-            on: lane
+            on: loop
         )
     }
 
@@ -88,7 +88,7 @@ final class LoadConnection: Connection {
 
     private func expectAnswerOfBroken() {
         expectInput()
-        lane.resume(self)
+        loop.resume(self)
     }
 
     private func take() {
@@ -266,7 +266,7 @@ extension ExchangeFailure: Comparable {
 /// What a connection's request is, so that its answer can be judged.
 struct LoadRequest {
     var sending = Sending.good
-    /// The number of the request on its lane.
+    /// The number of the request on its event loop.
     var number: UInt64 = 0
     /// The device that is busy with it.
     var device: Int?

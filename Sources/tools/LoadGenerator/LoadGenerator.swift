@@ -5,12 +5,12 @@
 //   RequestDemand      what the gateway's own configuration asks of the request that is sent
 //   RequestTemplate    the bytes of a request but for its proof, and what is hashed
 //   Mix, Sending       which kind the n-th request is, what it is made of, what has to come of it
-//   SessionStock       the sessions of a lane's devices, and what is signed with them
+//   SessionStock       the sessions of an event loop's devices, and what is signed with them
 //   Pacing             when the n-th request is due
-//   LoadLane           one lane: connections, devices, challenges; sends and judges the answers
+//   LoadLoop           one event loop: connections, devices, challenges; sends and judges the answers
 //   LoadConnection     a client's connection: one request at a time
-//   Measurements       counts and histograms of a lane, added up at the end
-//   Campaign           prepares, starts the lanes, reports progress, ends
+//   Measurements       counts and histograms of an event loop, added up at the end
+//   Campaign           prepares, starts the event loops, reports progress, ends
 //   Summary            the result as text, as JSON, and as a percentile distribution
 //   EnrolmentRun       brings the devices into a gateway through its endpoints
 //

@@ -1,12 +1,12 @@
 package import ConfigurationReading
-package import Lanes
+package import EventLoops
 import Rules
 package import Signatures
 import SoftwareAuthenticator
 package import TLSSession
 package import Verification
 
-/// What the lanes get at the start; nothing of it changes in a run.
+/// What the event loops get at the start; nothing of it changes in a run.
 package struct LoadPlan: Sendable {
     let server: ServerPlace
     let host: String
@@ -27,7 +27,7 @@ package struct LoadPlan: Sendable {
         package var pacing: Pacing
         package var mix = Mix.allGood
         package var connections = 64
-        package var lanes = 1
+        package var loops = 1
         package var isSignedBefore = false
         /// By what good requests prove themselves.
         package var proof = ProofKind.assertion
@@ -105,9 +105,9 @@ package struct LoadPlan: Sendable {
         self.fleet = fleet
         device = fleet.device(at: now)
         var options = options
-        options.lanes = min(options.lanes, options.connections, fleet.count)
+        options.loops = min(options.loops, options.connections, fleet.count)
         self.options = options
-        let least = needsStaleDevices ? 2 * options.lanes : options.lanes
+        let least = needsStaleDevices ? 2 * options.loops : options.loops
         guard fleet.count >= least else {
             throw LoadError("\(least) devices at least are needed for this; prepare more")
         }
@@ -138,22 +138,22 @@ package struct LoadPlan: Sendable {
         demand.challenge != nil && options.mix.share(of: .stale) > 0
     }
 
-    /// How many devices of the fleet a lane has.
-    func deviceCount(lane: Int) -> Int {
-        (fleet.count - lane + options.lanes - 1) / options.lanes
+    /// How many devices of the fleet an event loop has.
+    func deviceCount(loop: Int) -> Int {
+        (fleet.count - loop + options.loops - 1) / options.loops
     }
 
     /// How many of them, the last ones, sign stale challenges and nothing else.
-    func staleDeviceCount(lane: Int) -> Int {
-        needsStaleDevices ? min(16, deviceCount(lane: lane) / 2) : 0
+    func staleDeviceCount(loop: Int) -> Int {
+        needsStaleDevices ? min(16, deviceCount(loop: loop) / 2) : 0
     }
 
-    /// The number in the fleet of a lane's device.
-    func fleetIndex(_ device: Int, lane: Int) -> Int { device * options.lanes + lane }
+    /// The number in the fleet of an event loop's device.
+    func fleetIndex(_ device: Int, loop: Int) -> Int { device * options.loops + loop }
 
-    /// How many connections a lane has.
-    func connectionCount(lane: Int) -> Int {
-        (options.connections - lane + options.lanes - 1) / options.lanes
+    /// How many connections an event loop has.
+    func connectionCount(loop: Int) -> Int {
+        (options.connections - loop + options.loops - 1) / options.loops
     }
 
     /// What is to be said before the run, for people.
@@ -171,7 +171,7 @@ package struct LoadPlan: Sendable {
 }
 
 extension LoadPlan {
-    /// `open loop, 5,000 requests/s for 60 s after 5 s of warm-up; 64 connections, 1 lane`.
+    /// `open loop, 5,000 requests/s for 60 s after 5 s of warm-up; 64 connections, 1 loop`.
     var loadText: String {
         let pacing = options.pacing
         var text: String
@@ -187,17 +187,17 @@ extension LoadPlan {
         if pacing.warmUp > 0 {
             text += " after \(Figures.fixed(Double(pacing.warmUp) / 1e9, 0)) s of warm-up"
         }
-        let lanes = options.lanes == 1 ? "1 lane" : "\(options.lanes) lanes"
-        text += "; \(options.connections) connections, \(lanes)"
+        let loops = options.loops == 1 ? "1 event loop" : "\(options.loops) event loops"
+        text += "; \(options.connections) connections, \(loops)"
         return options.proof == .session ? text + "; signed with sessions" : text
     }
 }
 
 /// When requests are sent.
 package struct Pacing: Equatable, Sendable {
-    /// Requests a second over all lanes; `nil` in a closed loop.
+    /// Requests a second over all event loops; `nil` in a closed loop.
     package let rate: Double?
-    /// At most this number of requests over all lanes.
+    /// At most this number of requests over all event loops.
     package let countLimit: UInt64?
     /// No request is due later, counted from the end of the warm-up; nanoseconds.
     package let duration: UInt64?
@@ -211,20 +211,21 @@ package struct Pacing: Equatable, Sendable {
         self.warmUp = warmUp
     }
 
-    /// Nanoseconds from the start until a lane's n-th request is due; `nil` in a closed loop.
+    /// Nanoseconds from the start until an event loop's n-th request is due; `nil` in a closed
+    /// loop.
     ///
-    /// The lanes take turns, so that all of them together keep one even beat.
-    package func due(_ number: UInt64, lane: Int, of lanes: Int) -> UInt64? {
+    /// The event loops take turns, so that all of them together keep one even beat.
+    package func due(_ number: UInt64, loop: Int, of loops: Int) -> UInt64? {
         guard let rate else { return nil }
-        let place = Double(number) * Double(lanes) + Double(lane)
+        let place = Double(number) * Double(loops) + Double(loop)
         return UInt64(clamping: Int64(place / rate * 1e9))
     }
 
-    /// How many requests a lane sends at most, by their count.
-    package func countLimit(lane: Int, of lanes: Int) -> UInt64 {
+    /// How many requests an event loop sends at most, by their count.
+    package func countLimit(loop: Int, of loops: Int) -> UInt64 {
         guard let countLimit else { return .max }
-        let (share, rest) = countLimit.quotientAndRemainder(dividingBy: UInt64(max(lanes, 1)))
-        return share + (UInt64(lane) < rest ? 1 : 0)
+        let (share, rest) = countLimit.quotientAndRemainder(dividingBy: UInt64(max(loops, 1)))
+        return share + (UInt64(loop) < rest ? 1 : 0)
     }
 
     /// Nanoseconds from the start after which nothing is due.

@@ -1,6 +1,6 @@
 import Histogram
 
-/// Counts and latencies of one lane, or of all together.
+/// Counts and latencies of one event loop, or of all together.
 struct Measurements: Sendable {
     typealias Latencies = Histogram<UInt64>
 

@@ -4,16 +4,16 @@ import SoftwareAuthenticator
 
 /// Assertions that were made before the clock started.
 ///
-/// Each device of a lane has the same number of them, for its counters in a row. They are kept in a
-/// few large blocks, each made by one task from the keys of some devices, so that a million keys
-/// are made once and none is kept.
+/// Each device of an event loop has the same number of them, for its counters in a row. They are
+/// kept in a few large blocks, each made by one task from the keys of some devices, so that a
+/// million keys are made once and none is kept.
 struct PreSigned: Sendable {
     /// What is made.
     struct Order: Sendable {
         let fleet: Fleet
         let device: SoftwareDevice
         let template: RequestTemplate
-        /// The devices of the lane, by their number in the fleet.
+        /// The devices of the event loop, by their number in the fleet.
         let devices: [Int]
         let firstCounter: UInt32
         let perDevice: Int

@@ -4,7 +4,7 @@ import JSONText
 import RequestBinding
 import Rules
 
-/// The sessions of a lane's devices. Signs with them.
+/// The sessions of an event loop's devices. Signs with them.
 struct SessionStock {
     private struct Open {
         let id: [UInt8]

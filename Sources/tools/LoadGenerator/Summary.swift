@@ -1,6 +1,6 @@
+import EventLoops
 import Glibc
 import Histogram
-import Lanes
 
 /// What came of a run.
 package struct Summary: Sendable {
@@ -85,7 +85,7 @@ package struct Summary: Sendable {
 
     /// Later than this and the program says that it was too slow itself.
     private static let lagMax: UInt64 = 2_000_000
-    /// A lane that is so busy can't keep time.
+    /// An event loop that is so busy can't keep time.
     private static let busyMax = 0.9
 
     /// Why the figures may be those of this program and not of the gateway; `nil` when they are
@@ -95,9 +95,9 @@ package struct Summary: Sendable {
             return
                 "requests left \(Figures.latency(lag99)) late (p99), with nothing to hold them up"
         }
-        let share = cost.cores / Double(plan.options.lanes)
+        let share = cost.cores / Double(plan.options.loops)
         guard share > Self.busyMax else { return nil }
-        return "its lanes were busy for \(Figures.percent(share)) of the time"
+        return "its event loops were busy for \(Figures.percent(share)) of the time"
     }
 }
 

@@ -10,7 +10,7 @@ final class Ending: Sendable {
     }
 
     private let state = Mutex(State())
-    // The style has no semaphores. Here the story waits for the gateway, whose lanes go on.
+    // The style has no semaphores. Here the story waits for the gateway, whose event loops go on.
     private let ended = DispatchSemaphore(value: 0)
     private let folder: DemoFolder
 

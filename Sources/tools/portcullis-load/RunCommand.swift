@@ -35,7 +35,7 @@ struct RunCommand: AsyncParsableCommand {
     @Option(name: .shortAndLong, help: "Connections, kept alive.")
     var connections = 64
 
-    @Option(help: "Lanes, each a core's work.")
+    @Option(help: "Event loops, each a core's work.")
     var lanes = 1
 
     @Option(help: "Shares that are not good: missing, replayed, tampered, stale, unknown.")
@@ -159,7 +159,7 @@ struct RunCommand: AsyncParsableCommand {
             )
         )
         options.connections = connections
-        options.lanes = lanes
+        options.loops = lanes
         options.isSignedBefore = signBefore
         options.proof = sessions ? .session : .assertion
         options.underWayMax = underWay

@@ -1,6 +1,6 @@
 import ArgumentParser
 import ConfigurationReading
-import Lanes
+import EventLoops
 import LoadGenerator
 import TLSSession
 

@@ -79,7 +79,7 @@ def micro(chosen):
 def sign(chosen, folder):
     """The requests and uploads that are sent later, signed."""
     say("signing requests")
-    # One lane verifies on one thread: it is never faster than the bare verification.
+    # One event loop verifies on one thread: it is never faster than the bare verification.
     slice_size = int(chosen.seconds * 1.2e6 / bare_verification_us(1))
     loads_a_round = 1
     if chosen.fleet:

@@ -44,7 +44,7 @@ final class ClientGateway: Sendable {
 
     private static func port(of gateway: ChildProcess) throws -> UInt16 {
         try gateway.wait(for: "listening gateway") { _, complained in
-            guard complained.contains(" lanes, "),
+            guard complained.contains(" event loops, "),
                 let start = complained.range(of: "listening on 127.0.0.1:")
             else { return nil }
             return UInt16(complained[start.upperBound...].prefix { $0.isNumber })

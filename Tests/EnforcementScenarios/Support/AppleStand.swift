@@ -27,7 +27,7 @@ final class AppleStand {
     private let clock: Clock
     private let hosted: HostedGateway
     private let concurrent: Int
-    private let lanes: Int
+    private let loops: Int
     private let trusts: Bool
     private let more: String
     private let origin: TestOrigin
@@ -39,7 +39,7 @@ final class AppleStand {
         trusts: Bool = true,
         knowsTeam: Bool = true,
         concurrent: Int = 8,
-        lanes: Int = 2,
+        loops: Int = 2,
         more: String = ""
     ) throws {
         let clock = Clock()
@@ -49,18 +49,18 @@ final class AppleStand {
         apple = try StandInServer(folder: scenario.folder.path) {
             UnixTime(seconds: clock.seconds)
         }
-        (self.trusts, self.concurrent, self.lanes) = (trusts, concurrent, lanes)
+        (self.trusts, self.concurrent, self.loops) = (trusts, concurrent, loops)
         self.more = more
         let team = StandInTeam()
         if knowsTeam { apple.add(team) }
-        try Self.configure(scenario, origin, apple, team, trusts, concurrent, lanes, more)
+        try Self.configure(scenario, origin, apple, team, trusts, concurrent, loops, more)
         hosted = try HostedGateway(file: scenario.path("portcullis.yaml")) { surroundings in
             surroundings.wallClock = { clock.milliseconds.load(ordering: .relaxed) }
         }
     }
 
     func configure(team: StandInTeam) throws {
-        try Self.configure(scenario, origin, apple, team, trusts, concurrent, lanes, more)
+        try Self.configure(scenario, origin, apple, team, trusts, concurrent, loops, more)
     }
 
     private static func configure(
@@ -70,7 +70,7 @@ final class AppleStand {
         _ team: StandInTeam,
         _ trusts: Bool,
         _ concurrent: Int,
-        _ lanes: Int,
+        _ loops: Int,
         _ more: String
     ) throws {
         try scenario.write("key.p8", team.p8)
@@ -90,7 +90,7 @@ final class AppleStand {
                   rate: 1000/s
                   \(more)
                 """,
-            lanes: lanes
+            loops: loops
         )
     }
 

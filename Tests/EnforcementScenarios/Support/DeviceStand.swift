@@ -74,7 +74,7 @@ final class DeviceStand {
     private let settings: Settings
 
     private struct Settings {
-        let lanes: Int
+        let loops: Int
         let admin: String
         let apple: String
     }
@@ -84,7 +84,7 @@ final class DeviceStand {
     /// - more: another line of the section `apple`.
     init(
         bits: String = "App-Attest-Device-Bits: 1,-\r\n",
-        lanes: Int = 2,
+        loops: Int = 2,
         admin: String = "{ address: 127.0.0.1:0 }",
         apple more: String = ""
     ) throws {
@@ -92,7 +92,7 @@ final class DeviceStand {
         apple = try StandInServer(folder: scenario.folder.path)
         shop = try scenario.origin()
         trials = try scenario.origin(fields: bits)
-        settings = Settings(lanes: lanes, admin: admin, apple: more)
+        settings = Settings(loops: loops, admin: admin, apple: more)
         key = Scenario.device.makeKey()
         apple.add(team)
         try Self.configure(scenario, [team], apple, (shop, trials), settings)
@@ -129,7 +129,7 @@ final class DeviceStand {
                   timeout: 5s
                   \(settings.apple)
                 """,
-            lanes: settings.lanes,
+            loops: settings.loops,
             origins: "  trials: { servers: [\"127.0.0.1:\(origins.trials.port)\"] }"
         )
         let text = try String(contentsOfFile: scenario.path("portcullis.yaml"), encoding: .utf8)

@@ -167,7 +167,7 @@ final class Scenario {
         more: String = "",
         store: String = "portcullis.db",
         database: String? = nil,
-        lanes: Int = 2,
+        loops: Int = 2,
         origins: String = "",
         listeners: String = ""
     ) throws {
@@ -183,7 +183,7 @@ final class Scenario {
             listen:
             \(try ClientSide.current.listeners(and: listeners))
             admin: { address: 127.0.0.1:0 }
-            lanes: \(lanes)
+            lanes: \(loops)
             origins:
               shop: { servers: ["\(origin)"]\(secured) }
             \(origins)
@@ -289,7 +289,7 @@ struct GatewayProcess: ServedGateway {
     init(_ child: ChildProcess) throws {
         self.child = child
         let ports = try child.wait(for: "listening gateway") { _, complained -> [UInt16]? in
-            guard complained.contains(" lanes, ") else { return nil }
+            guard complained.contains(" event loops, ") else { return nil }
             let ports = complained.components(separatedBy: "listening on 127.0.0.1:").dropFirst()
                 .compactMap { UInt16($0.prefix { $0.isNumber }) }
             return ports.isEmpty ? nil : ports

@@ -22,7 +22,7 @@ final class Stand {
     init(
         rules: String = "",
         more: String = "",
-        lanes: Int = 2,
+        loops: Int = 2,
         dead: DeadOrigins? = nil,
         serve: (Scenario) throws -> GatewayProcess = { try $0.serve() }
     ) throws {
@@ -34,7 +34,7 @@ final class Stand {
             origin: origin.address,
             rules: all.isEmpty ? "[]" : all,
             more: more,
-            lanes: lanes,
+            loops: loops,
             origins: dead?.origins ?? ""
         )
         gateway = try serve(scenario)

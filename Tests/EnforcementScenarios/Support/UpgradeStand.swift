@@ -93,7 +93,7 @@ final class UpgradeStand {
         count += 1
         kill(processes.last ?? gateway.child.identifier, SIGUSR2)
         try awaitLog("the new process") { [count] in
-            $0.components(separatedBy: "lanes, ").count > count + 1
+            $0.components(separatedBy: "event loops, ").count > count + 1
                 && $0.components(separatedBy: "accepting paused for ").count > count
         }
     }

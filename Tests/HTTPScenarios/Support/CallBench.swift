@@ -1,15 +1,15 @@
+import EventLoops
 import HTTPWire
-import Lanes
 import LoopbackKit
 import Proxy
 import Synchronization
 
-/// The gateway's HTTP client on a lane of its own, for tests that call from another thread.
+/// The gateway's HTTP client on an event loop of its own, for tests that call from another thread.
 final class CallBench: Sendable {
     typealias Outcome = Result<HTTPResponse, CallFault>
 
-    private let lane: Lane
-    private let client: LaneBound<HTTPClient>
+    private let loop: EventLoop
+    private let client: LoopBound<HTTPClient>
 
     /// A client of these servers, each `address:port` on this host.
     init(
@@ -32,9 +32,9 @@ final class CallBench: Sendable {
         origin.rules.connectTimeout = connect
         origin.rules.firstByteTimeout = firstByte
         origin.preface = preface
-        lane = try Lane(number: 90)
-        lane.start()
-        client = LaneBound(HTTPClient(origin, settings, on: lane), on: lane)
+        loop = try EventLoop(number: 90)
+        loop.start()
+        client = LoopBound(HTTPClient(origin, settings, on: loop), on: loop)
     }
 
     static func get(_ target: String = "/") -> HTTPRequest {
@@ -45,7 +45,7 @@ final class CallBench: Sendable {
     func call(_ request: HTTPRequest = CallBench.get()) throws -> Outcome {
         let ended = Gate()
         let box = OutcomeBox()
-        lane.perform { [client] in
+        loop.perform { [client] in
             client.value.send(request) {
                 box.outcome.withLock { [result = $0] in $0 = result }
                 ended.open()
@@ -61,16 +61,16 @@ final class CallBench: Sendable {
         let (begun, ended) = (Gate(), Gate())
         let box = OutcomeBox()
         let calls = CallBox()
-        lane.perform { [client, lane] in
+        loop.perform { [client, loop] in
             let made = client.value.send(CallBench.get()) {
                 box.outcome.withLock { [result = $0] in $0 = result }
             }
-            calls.call.withLock { $0 = LaneBound(made, on: lane) }
+            calls.call.withLock { $0 = LoopBound(made, on: loop) }
             begun.open()
         }
         try begun.pass()
         try reached.pass()
-        lane.perform {
+        loop.perform {
             calls.call.withLock { $0?.value.cancel() }
             ended.open()
         }
@@ -84,5 +84,5 @@ private final class OutcomeBox: Sendable {
 }
 
 private final class CallBox: Sendable {
-    let call = Mutex<LaneBound<HTTPCall>?>(nil)
+    let call = Mutex<LoopBound<HTTPCall>?>(nil)
 }

@@ -1,6 +1,6 @@
+import EventLoops
 import Foundation
 import Gateway
-import Lanes
 import LoopbackKit
 
 /// A gateway inside the test's process, in a folder of its own.
@@ -17,7 +17,7 @@ final class TestGateway: Sendable {
         _ origins: [(name: String, servers: [String])],
         listen: String = "address: 127.0.0.1:0",
         fallback: String? = nil,
-        lanes: Int = 1,
+        loops: Int = 1,
         watchesSignals: Bool = false,
         originOptions: String = "",
         log: String = "{ access: off, level: error }",
@@ -35,7 +35,7 @@ final class TestGateway: Sendable {
             origins,
             listen: listen,
             fallback: fallback,
-            lanes: lanes,
+            loops: loops,
             originOptions: originOptions,
             log: log,
             more: more
@@ -61,7 +61,7 @@ final class TestGateway: Sendable {
         _ origins: [(name: String, servers: [String])],
         listen: String,
         fallback: String? = nil,
-        lanes: Int = 1,
+        loops: Int = 1,
         originOptions: String = "",
         log: String = "{ access: off, level: error }",
         more: String = ""
@@ -72,7 +72,7 @@ final class TestGateway: Sendable {
         return """
             listen:
               - { \(listen) }
-            lanes: \(lanes)
+            lanes: \(loops)
             origins:
             \(lines.joined(separator: "\n"))
             log: \(log)

@@ -2,14 +2,15 @@ import Testing
 
 @testable import Proxy
 
-/// Servers are numbers from 1, lanes numbers from 0; clients have flow 7 unless it says otherwise.
+/// Servers are numbers from 1, event loops numbers from 0; clients have flow 7 unless it says
+/// otherwise.
 @Suite struct ConnectionSlotsTests {
     private var slots = ConnectionSlots()
 
     init() { slots.limit([1: 2], waitersMax: 3) }
 
-    private mutating func wait(lane: Int = 0, wanted: [Int] = [1]) -> ConnectionSlots.Entry {
-        slots.wait(wanted: wanted, refused: [], flow: 7, lane: lane)
+    private mutating func wait(loop: Int = 0, wanted: [Int] = [1]) -> ConnectionSlots.Entry {
+        slots.wait(wanted: wanted, refused: [], flow: 7, loop: loop)
     }
 
     private mutating func fill() {
@@ -35,7 +36,7 @@ import Testing
     @Test mutating func `a place that becomes free is the first waiter's, and nobody else's`() {
         fill()
         #expect(wait() == .waits(1, yielding: [], displaced: nil))
-        #expect(wait(lane: 1) == .waits(2, yielding: [], displaced: nil))
+        #expect(wait(loop: 1) == .waits(2, yielding: [], displaced: nil))
         #expect(slots.freed(1, isOffered: true)?.id == 1)
         #expect(slots.reserve(1) == false)
         #expect(slots.freed(1, isOffered: true)?.id == 2)
@@ -57,10 +58,10 @@ import Testing
         #expect(wait() == .waits(5, yielding: [], displaced: nil))
     }
 
-    @Test mutating func `a connection goes to a waiter of its lane, and is closed for another's`() {
+    @Test mutating func `a connection goes to a waiter of its loop, and is closed for another's`() {
         fill()
-        #expect(wait(lane: 0) == .waits(1, yielding: [], displaced: nil))
-        #expect(wait(lane: 1) == .waits(2, yielding: [], displaced: nil))
+        #expect(wait(loop: 0) == .waits(1, yielding: [], displaced: nil))
+        #expect(wait(loop: 1) == .waits(2, yielding: [], displaced: nil))
         #expect(slots.rests(1, on: 0, isShareable: true) == .given(1))
         #expect(slots.rests(1, on: 0, isShareable: true) == .closes)
         #expect(slots.freed(1, isOffered: true)?.id == 2)
@@ -69,17 +70,17 @@ import Testing
 
     @Test mutating func `a connection that is one client's alone is closed for any waiter`() {
         fill()
-        #expect(wait(lane: 0) == .waits(1, yielding: [], displaced: nil))
+        #expect(wait(loop: 0) == .waits(1, yielding: [], displaced: nil))
         #expect(slots.rests(1, on: 0, isShareable: false) == .closes)
     }
 
-    @Test mutating func `lanes that have idle connections are asked to close one for a waiter`() {
+    @Test mutating func `loops that have idle connections are asked to close one for a waiter`() {
         fill()
         #expect(slots.rests(1, on: 3, isShareable: true) == .kept)
         #expect(slots.rests(1, on: 3, isShareable: true) == .kept)
         #expect(slots.lendsIdle)
-        let idle = ConnectionSlots.Idle(server: 1, lane: 3)
-        #expect(wait(lane: 0) == .waits(1, yielding: [idle], displaced: nil))
+        let idle = ConnectionSlots.Idle(server: 1, loop: 3)
+        #expect(wait(loop: 0) == .waits(1, yielding: [idle], displaced: nil))
         // A newcomer must not take what was asked for.
         #expect(!slots.lendsIdle)
         slots.leftIdle(1, on: 3)
@@ -87,7 +88,7 @@ import Testing
         #expect(slots.lendsIdle)
         slots.leftIdle(1, on: 3)
         #expect(slots.reserve(1) == false)
-        #expect(wait(lane: 0) == .waits(2, yielding: [], displaced: nil))
+        #expect(wait(loop: 0) == .waits(2, yielding: [], displaced: nil))
     }
 
     @Test mutating func `a place at a server that is down is nobody's until it is offered`() {

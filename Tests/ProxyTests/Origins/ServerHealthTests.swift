@@ -18,7 +18,7 @@ import Testing
         #expect(health.standing(now: 8_999) == .paused)
         #expect(health.standing(now: 9_000) == .trialDue)
         #expect(health.beginTrial(now: 9_000) == .connectTimedOut)
-        // Another lane finds the trial taken.
+        // Another event loop finds the trial taken.
         #expect(health.standing(now: 9_001) == .paused)
         #expect(health.beginTrial(now: 9_001) == nil)
     }

@@ -1,4 +1,4 @@
-import Lanes
+import EventLoops
 import Testing
 
 @testable import Proxy

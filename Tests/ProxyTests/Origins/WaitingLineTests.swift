@@ -6,7 +6,7 @@ import Testing
     private var line = WaitingLine()
 
     private static func waiter(_ id: UInt64, flow: Int) -> WaitingLine.Waiter {
-        WaitingLine.Waiter(id: id, lane: 0, flow: flow)
+        WaitingLine.Waiter(id: id, loop: 0, flow: flow)
     }
 
     /// Lets waiters enter, each from a flow; their numbers count from 1.

@@ -1,12 +1,12 @@
 import Challenges
+import EventLoops
 import KeyStore
-import Lanes
 import Services
 import Testing
 
 @testable import Proxy
 
-/// The operators' listener and a client on one lane, over a port that the kernel picks.
+/// The operators' listener and a client on one event loop, over a port that the kernel picks.
 struct Loopback: Sendable {
     var source: any SnapshotSource = ReadySource(snapshot: .sample())
     var timeouts = Timeouts.operators
@@ -14,17 +14,17 @@ struct Loopback: Sendable {
 
     /// Sends the text on one connection and answers with all that came back until it was closed.
     ///
-    /// `prepare` is called on the lane, before the client connects.
+    /// `prepare` is called on the event loop, before the client connects.
     func exchange(
         _ text: String,
-        prepare: @escaping @Sendable (ProxyLane, RawClient) -> Void = { _, _ in }
+        prepare: @escaping @Sendable (ProxyLoop, RawClient) -> Void = { _, _ in }
     ) async throws -> Response {
-        let lane = try Lane(number: 0)
-        lane.start()
+        let loop = try EventLoop(number: 0)
+        loop.start()
         let octets: [UInt8] = try await withCheckedThrowingContinuation { continuation in
-            lane.perform {
+            loop.perform {
                 do {
-                    try connect(lane, text, prepare) { continuation.resume(returning: $0) }
+                    try connect(loop, text, prepare) { continuation.resume(returning: $0) }
                 } catch {
                     continuation.resume(throwing: error)
                 }
@@ -34,13 +34,13 @@ struct Loopback: Sendable {
     }
 
     private func connect(
-        _ lane: Lane,
+        _ loop: EventLoop,
         _ text: String,
-        _ prepare: (ProxyLane, RawClient) -> Void,
+        _ prepare: (ProxyLoop, RawClient) -> Void,
         _ done: @escaping ([UInt8]) -> Void
     ) throws {
-        let server = ProxyLane.operators(
-            lane,
+        let server = ProxyLoop.operators(
+            loop,
             source,
             keys: try KeyTable(journal: MemoryJournal()),
             issuer: ChallengeIssuer(),
@@ -48,9 +48,9 @@ struct Loopback: Sendable {
             limits: limits
         )
         let address = try #require(SocketAddress(ip: "127.0.0.1", port: 0))
-        let listener = Listener(descriptor: try Listener.open(address), on: lane)
+        let listener = Listener(descriptor: try Listener.open(address), on: loop)
         listener.accepted = {
-            server.accept($0, $1, ProxyLane.Entrance(tls: nil, takesHTTP2: false))
+            server.accept($0, $1, ProxyLoop.Entrance(tls: nil, takesHTTP2: false))
         }
         try listener.start()
         let bound = Listener.boundAddress(listener.descriptor)
@@ -59,7 +59,7 @@ struct Loopback: Sendable {
             descriptor: opened.descriptor,
             peer: bound,
             isConnecting: opened.isConnecting,
-            on: lane
+            on: loop
         )
         client.toSend = Array(text.utf8)
         client.finished = { octets in
@@ -69,7 +69,7 @@ struct Loopback: Sendable {
             done(octets)
         }
         prepare(server, client)
-        try lane.register(client)
+        try loop.register(client)
         if !opened.isConnecting { client.begin() }
     }
 }

@@ -1,4 +1,4 @@
-import Lanes
+import EventLoops
 
 /// Sends bytes and gathers what comes back until the server closes.
 final class RawClient: Connection {

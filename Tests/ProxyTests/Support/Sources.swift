@@ -23,7 +23,7 @@ final class HangingSource: AdminSource {
 }
 
 extension AdminSnapshot {
-    /// One of a gateway without lanes and rules.
+    /// One of a gateway without event loops and rules.
     static func sample(
         generation: UInt64 = 1,
         isDegraded: Bool = false,
@@ -38,7 +38,7 @@ extension AdminSnapshot {
                 generation: generation,
                 lastReloadError: lastReloadError
             ),
-            lanes: [],
+            loops: [],
             rules: [],
             verdictLabels: { _ in [] },
             store: StoreFacts(keys: 0, revokedKeys: 0, isDegraded: isDegraded),

@@ -65,7 +65,7 @@ import Verification
         )
     }
 
-    @Test func `lanes add up, also when one answers late`() {
+    @Test func `loops add up, also when one answers late`() {
         var ledger = ReportLedger(startedAt: 0)
         ledger.add([entry("orders", [.signed(1), .signed(2)])], at: 100)
         ledger.add([entry("orders", [.signed(2), .bare(1)])], at: 100)

@@ -3,7 +3,7 @@ import Telemetry
 @testable import Services
 
 extension AdminSnapshot {
-    /// Two lanes, two rules with three slots each, numbers that can be told apart.
+    /// Two event loops, two rules with three slots each, numbers that can be told apart.
     static func sample(
         store: StoreFacts = StoreFacts(keys: 41, revokedKeys: 2, pendingCommits: 3),
         drainState: DrainState = .serving,
@@ -31,8 +31,8 @@ extension AdminSnapshot {
                 lastReloadError: lastReloadError,
                 refusedReloads: 1
             ),
-            lanes: tallies.enumerated().map {
-                LaneFacts(number: $0, openConnections: $0 + 10, tally: $1)
+            loops: tallies.enumerated().map {
+                LoopFacts(number: $0, openConnections: $0 + 10, tally: $1)
             },
             rules: [
                 RuleFacts(id: "orders", mode: "enforce", rollout: "25%", origin: "shop"),

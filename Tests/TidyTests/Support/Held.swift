@@ -18,8 +18,8 @@ enum Held {
         "Sources/net/HTTPSCalls/HTTPSCalls.swift":
             "touched on its queue by the one loop, or under its lock",
         "Sources/net/TLSSession/TLSContext.swift": "an SSL_CTX that nobody changes any more",
-        "Sources/net/Lanes/Lane.swift":
-            "confined to its queue, which every entry checks; LaneBound's value likewise",
+        "Sources/net/EventLoops/EventLoop.swift":
+            "confined to its queue, which every entry checks; LoopBound's value likewise",
     ]
 
     /// Files that may say `@exclusivity(unchecked)`, and of which values
@@ -30,9 +30,9 @@ enum Held {
             "bytes, memory for them, and how far both directions are",
         "Sources/http/HTTP2Wire/HTTP2Session.swift":
             "bytes, counters, and lists; nghttp2 calls back outside of them",
-        "Sources/net/Lanes/Connection.swift": "bytes",
-        "Sources/net/Lanes/Endpoint.swift": "slots; an endpoint is let go of outside of them",
-        "Sources/net/Lanes/Lane.swift": "a queue of numbers",
+        "Sources/net/EventLoops/Connection.swift": "bytes",
+        "Sources/net/EventLoops/Endpoint.swift": "slots; an endpoint is let go of outside of them",
+        "Sources/net/EventLoops/EventLoop.swift": "a queue of numbers",
         "Sources/proxy/Proxy/Clients/HTTP1Connection.swift":
             "bytes, and HTTPWire's scanner",
         "Sources/proxy/Proxy/Clients/HTTP1Stream.swift": "HTTPWire's reader and writer of content",
@@ -44,7 +44,7 @@ enum Held {
             "the machine, content, bytes, the origin's side, and the record for the log",
         "Sources/proxy/Proxy/Requests/HeldBody.swift": "a digest",
         "Sources/proxy/Proxy/Requests/ServiceCall.swift": "bytes",
-        "Sources/proxy/Proxy/ProxyLane.swift":
+        "Sources/proxy/Proxy/ProxyLoop.swift":
             "counters of Telemetry and Services, HTTPWire's scratch, and lists of pools and bytes",
     ]
 

@@ -1,9 +1,9 @@
 import CLinux
 import ConfigurationReading
+import EventLoops
 import Foundation
 import Glibc
 import HTTPWire
-import Lanes
 
 // The machine: clock, descriptors, addresses.
 extension Doctor {

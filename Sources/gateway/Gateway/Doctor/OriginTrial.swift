@@ -1,6 +1,6 @@
 import ConfigurationReading
+import EventLoops
 import HTTPWire
-import Lanes
 import Proxy
 import Services
 import TLSSession
@@ -8,7 +8,7 @@ import TLSSession
 /// One request to each server of each origin, as the gateway would send it.
 ///
 /// `GET` of the path of its `check`; `HEAD /` where there is none, which asks an API for nothing.
-/// Lives on a lane of its own.
+/// Lives on an event loop of its own.
 final class OriginTrial {
     /// The most milliseconds for a server.
     private static let patience: UInt64 = 5_000
@@ -34,27 +34,27 @@ final class OriginTrial {
         let servers = ServerRegistry(configuration, Resolver())
         let contexts = LoadedCertificates(configuration, TLSSurroundings()).origins
         let registry = OriginRegistry()
-        let lane: Lane
+        let loop: EventLoop
         do throws(SocketError) {
-            lane = try Lane(number: 0)
+            loop = try EventLoop(number: 0)
         } catch {
             return ended([.error(.origins, "\(error)", next: "raise the limit of descriptors")])
         }
         let origins = zip(configuration.origins, contexts).map { origin, context in
             (origin, OriginSettings(origin, servers.addresses, context, registry))
         }
-        lane.start()
-        lane.perform {
+        loop.start()
+        loop.perform {
             let trial = OriginTrial {
-                lane.stop()
+                loop.stop()
                 ended($0)
             }
-            for (upstream, origin) in origins { trial.add(upstream, origin, on: lane) }
+            for (upstream, origin) in origins { trial.add(upstream, origin, on: loop) }
             trial.begin()
         }
     }
 
-    private func add(_ upstream: UpstreamSettings, _ origin: OriginSettings, on lane: Lane) {
+    private func add(_ upstream: UpstreamSettings, _ origin: OriginSettings, on loop: EventLoop) {
         for server in origin.servers {
             var alone = origin
             alone.servers = [server]
@@ -62,7 +62,7 @@ final class OriginTrial {
             alone.rules.firstByteTimeout = Self.patience
             var settings = HTTPClient.Settings()
             settings.totalTimeout = Self.patience
-            let client = HTTPClient(alone, settings, on: lane)
+            let client = HTTPClient(alone, settings, on: loop)
             rows.append(Row(origin: upstream, server: server, client: client))
         }
     }

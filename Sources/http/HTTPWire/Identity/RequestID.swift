@@ -52,7 +52,7 @@ package struct RequestID: Sendable {
 }
 
 /// Makes names that no outsider can predict: 64 bits that stay, and the standard library's
-/// SipHash of a number, under a key. Each lane has a source of its own.
+/// SipHash of a number, under a key. Each event loop has a source of its own.
 package struct RequestIDSource: Sendable {
     private let key: (UInt64, UInt64)
     /// The first half of all names: one hash a request is enough to tell them apart.

@@ -1,7 +1,7 @@
 /// All that operators have told the gateway about rollouts: what takes the place of the files.
 ///
 /// A value. The gateway keeps the one that is in force, saves each change before it takes effect,
-/// and makes the rules that lanes serve out of those of the files with ``rules(_:)``.
+/// and makes the rules that event loops serve out of those of the files with ``rules(_:)``.
 package struct RolloutOrders: Equatable, Sendable {
     /// Rules with an order, also such as the configuration no longer has. Beyond it, orders are
     /// refused.

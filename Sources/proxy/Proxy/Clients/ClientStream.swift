@@ -1,6 +1,6 @@
+import EventLoops
 import HTTP2Wire
 import HTTPWire
-import Lanes
 import Services
 
 /// The client's side of one request.
@@ -24,7 +24,7 @@ protocol ClientStream: AnyObject {
     var socketEnds: (peerPort: UInt16, own: SocketAddress) { get }
     /// What the client speaks.
     var spoken: ClientProtocol { get }
-    /// The turns of the lane that the client uses.
+    /// The turns of the event loop that the client uses.
     var flow: Int { get }
 
     // MARK: The request's content
@@ -156,7 +156,7 @@ enum ClientEnd: Equatable {
 protocol ClientStreamOwner: AnyObject {
     /// The head is complete. Called once, first.
     ///
-    /// - octets: the head in HTTP/1.1's form, from which the lane's `RequestHead` was read. A
+    /// - octets: the head in HTTP/1.1's form, from which the event loop's `RequestHead` was read. A
     ///   stream of another protocol writes its fields in this form, so that one parser reads all.
     /// - fault: why the head is malformed.
     func begin(_ octets: Span<UInt8>, fault: Malformed.Reason?)
@@ -175,7 +175,7 @@ protocol ClientStreamOwner: AnyObject {
 
 extension ClientStream {
     var peerUser: UInt32? { nil }
-    var readMax: Int { Lane.inputBytes }
+    var readMax: Int { EventLoop.inputBytes }
 }
 
 /// A client's connection, whatever its protocol: what its host asks of it.

@@ -1,6 +1,6 @@
+import EventLoops
 import HTTP2Wire
 import HTTPWire
-import Lanes
 import TLSSession
 import Verification
 
@@ -45,13 +45,13 @@ final class HTTP1Connection: Connection, ClientConnection {
         client: ClientPeer,
         takesHTTP2: Bool,
         host: any ClientHost,
-        on lane: Lane
+        on loop: EventLoop
     ) {
         self.host = host
         self.client = client
         phase = takesHTTP2 ? .first : .head
         scanner = HeadScanner(.request(isSecure: tls != nil))
-        super.init(descriptor: descriptor, peer: peer, isConnecting: false, tls: tls, on: lane)
+        super.init(descriptor: descriptor, peer: peer, isConnecting: false, tls: tls, on: loop)
     }
 
     /// Waits for the first head.
@@ -156,7 +156,7 @@ final class HTTP1Connection: Connection, ClientConnection {
         guard host.isDraining, !isEnding, !isSilent() else { return close() }
         setDeadline(milliseconds: host.settings.timeouts.drainIdle)
         expectInput()
-        lane.resume(self)
+        loop.resume(self)
     }
 
     /// The request is complete, and nothing waits for the client.
@@ -239,7 +239,7 @@ extension HTTP1Connection {
                 client: client,
                 session: session,
                 host: host,
-                on: lane
+                on: loop
             )
         }
         host.replaced(self, by: successor)
@@ -310,7 +310,7 @@ extension HTTP1Connection {
     private func awaitHead() {
         if isPaused { return setDeadline(milliseconds: Self.pauseMilliseconds) }
         setDeadline(milliseconds: whileServing(host.settings.timeouts.idle))
-        if !inbox.isEmpty { lane.resume(self) } else { resumeReading() }
+        if !inbox.isEmpty { loop.resume(self) } else { resumeReading() }
     }
 
     /// Lets the next request wait.
@@ -348,10 +348,10 @@ extension HTTP1Connection {
 extension HTTP1Connection {
     /// Answers what was no request, then ends the connection.
     private func answer(_ fault: HeadFault) {
-        var out = lane.takeOutput()
+        var out = loop.takeOutput()
         host.answer(fault, into: &out)
         let outcome = write(out.span, Span(), before: .end)
-        lane.giveBack(&out)
+        loop.giveBack(&out)
         if case .failed = outcome { return close() }
         linger()
     }

@@ -1,5 +1,5 @@
+import EventLoops
 import HTTPWire
-import Lanes
 import Services
 
 extension HTTP1Stream {
@@ -81,7 +81,7 @@ extension HTTP1Stream {
         guard isGathering else { return .sent }
         out.finish()
         if !out.bytes.isEmpty { send(Span()) }
-        connection.lane.giveBack(&out.bytes)
+        connection.loop.giveBack(&out.bytes)
         isGathering = false
         defer { output = .sent }
         switch output {
@@ -132,11 +132,11 @@ extension HTTP1Stream {
         return (connection, early)
     }
 
-    /// Takes the lane's memory to gather in.
+    /// Takes the event loop's memory to gather in.
     private func begin() {
         guard !isGathering else { return }
         isGathering = true
-        out.bytes = connection.lane.takeOutput()
+        out.bytes = connection.loop.takeOutput()
     }
 
     /// Sends what is gathered, and a piece behind it.

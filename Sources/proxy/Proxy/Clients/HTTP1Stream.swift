@@ -1,5 +1,5 @@
+import EventLoops
 import HTTPWire
-import Lanes
 import Verification
 
 /// One request on an HTTP/1 connection, and its response.
@@ -31,7 +31,7 @@ final class HTTP1Stream {
 
     // The response.
     @exclusivity(unchecked) var out = OutgoingContent()
-    /// Whether `out` has the lane's memory.
+    /// Whether `out` has the event loop's memory.
     var isGathering = false
     /// The response is complete: nothing is added to it.
     var isAnswered = false

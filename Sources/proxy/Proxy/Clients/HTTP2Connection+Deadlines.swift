@@ -1,11 +1,11 @@
+import EventLoops
 import HTTP2Wire
-import Lanes
 
 // Deadlines of the connection itself.
 extension HTTP2Connection {
     func allow(_ what: Awaited, milliseconds: UInt64) {
         awaited = what
-        let at = lane.now &+ milliseconds
+        let at = loop.now &+ milliseconds
         deadline = at
         arm(at)
     }
@@ -14,7 +14,7 @@ extension HTTP2Connection {
     func arm(_ at: UInt64) {
         if let armedAt, armedAt <= at { return }
         armedAt = at
-        setDeadline(milliseconds: at - min(at, lane.now))
+        setDeadline(milliseconds: at - min(at, loop.now))
     }
 
     func ownDeadlinePassed() {

@@ -1,5 +1,5 @@
+import EventLoops
 import HTTP2Wire
-import Lanes
 
 // Endings.
 extension HTTP2Connection {

@@ -1,6 +1,6 @@
+import EventLoops
 import HTTP2Wire
 import HTTPWire
-import Lanes
 import TLSSession
 import Verification
 
@@ -74,12 +74,12 @@ final class HTTP2Connection: Connection, ClientConnection {
         client: ClientPeer,
         session: HTTP2Session,
         host: any ClientHost,
-        on lane: Lane
+        on loop: EventLoop
     ) {
         self.host = host
         self.client = client
         self.session = session
-        super.init(descriptor: descriptor, peer: peer, isConnecting: false, tls: tls, on: lane)
+        super.init(descriptor: descriptor, peer: peer, isConnecting: false, tls: tls, on: loop)
     }
 
     /// Begins with the bytes that showed that the client speaks HTTP/2.
@@ -153,7 +153,7 @@ final class HTTP2Connection: Connection, ClientConnection {
     /// What was awaited, by the connection or a stream, may not have come in time.
     override public func deadlinePassed() {
         armedAt = nil
-        let now = lane.now
+        let now = loop.now
         if let deadline, deadline <= now {
             self.deadline = nil
             ownDeadlinePassed()
@@ -186,7 +186,7 @@ final class HTTP2Connection: Connection, ClientConnection {
 
     private func feed(_ bytes: Span<UInt8>) {
         do throws(HTTP2Session.Fault) {
-            try session.receive(bytes, now: lane.now)
+            try session.receive(bytes, now: loop.now)
         } catch {
             return failed(error)
         }
@@ -258,7 +258,7 @@ final class HTTP2Connection: Connection, ClientConnection {
     // MARK: Going on
 
     /// Asks for a turn behind the sockets that are ready: then what is to be sent goes out.
-    func schedule() { lane.resume(self) }
+    func schedule() { loop.resume(self) }
 
     /// A stream has something to send.
     func flushed(_ stream: HTTP2Stream) {
@@ -279,7 +279,7 @@ final class HTTP2Connection: Connection, ClientConnection {
         let isDone = session.openCount == 0 && !session.hasNews
         if isDone, session.hasSaidGoAway { return end() }
         if input == .over, !session.hasNews, unsentBytes == 0, !hasRequests { return end() }
-        if session.hasNews || mayRead && isReadable { lane.resume(self) }
+        if session.hasNews || mayRead && isReadable { loop.resume(self) }
         awaitNext(isIdle: isDone)
     }
 
@@ -310,11 +310,11 @@ final class HTTP2Connection: Connection, ClientConnection {
     func send() {
         defer { settle() }
         guard unsentBytes == 0 else { return }
-        var out = lane.takeOutput()
-        defer { lane.giveBack(&out) }
+        var out = loop.takeOutput()
+        defer { loop.giveBack(&out) }
         do throws(HTTP2Session.Fault) {
             sending: while true {
-                try session.send(into: &out, atMost: Self.writeMax, now: lane.now)
+                try session.send(into: &out, atMost: Self.writeMax, now: loop.now)
                 guard !out.isEmpty else { break }
                 let outcome = write(out.span)
                 out.removeAll(keepingCapacity: true)

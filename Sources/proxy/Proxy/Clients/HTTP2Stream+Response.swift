@@ -1,6 +1,6 @@
+import EventLoops
 import HTTP2Wire
 import HTTPWire
-import Lanes
 import Services
 
 extension HTTP2Stream {
@@ -48,8 +48,8 @@ extension HTTP2Stream {
     func sendInterim(_ head: borrowing ResponseHead, _ octets: Span<UInt8>) {
         guard owner != nil, head.status != 100 || awaitsContinue else { return }
         awaitsContinue = false
-        var out = connection.lane.takeOutput()
-        defer { connection.lane.giveBack(&out) }
+        var out = connection.loop.takeOutput()
+        defer { connection.loop.giveBack(&out) }
         HeadWriter.beginResponse(head, octets, HeadWriter.ResponseOptions(), into: &out)
         HeadWriter.endHead(into: &out)
         session.inform(channel, out.span)
@@ -76,8 +76,8 @@ extension HTTP2Stream {
             hasContent = true
         }
         options.date = connection.host.date
-        var out = connection.lane.takeOutput()
-        defer { connection.lane.giveBack(&out) }
+        var out = connection.loop.takeOutput()
+        defer { connection.loop.giveBack(&out) }
         HeadWriter.beginResponse(head, octets, options, into: &out)
         for field in fields { HeadWriter.field(field.name, text: field.value, into: &out) }
         HeadWriter.endHead(into: &out)
@@ -117,10 +117,10 @@ extension HTTP2Stream {
         return flush()
     }
 
-    /// Lends the lane's memory to write a head in.
+    /// Lends the event loop's memory to write a head in.
     private func withHead(_ body: (inout [UInt8]) -> Void) {
-        var out = connection.lane.takeOutput()
-        defer { connection.lane.giveBack(&out) }
+        var out = connection.loop.takeOutput()
+        defer { connection.loop.giveBack(&out) }
         body(&out)
         connection.schedule()
     }

@@ -1,6 +1,6 @@
+import EventLoops
 import HTTP2Wire
 import HTTPWire
-import Lanes
 
 // WebSocket by extended CONNECT (RFC 8441), to an origin that speaks HTTP/1.1.
 extension HTTP2Stream {
@@ -15,8 +15,8 @@ extension HTTP2Stream {
             close()
             return nil
         }
-        var out = connection.lane.takeOutput()
-        defer { connection.lane.giveBack(&out) }
+        var out = connection.loop.takeOutput()
+        defer { connection.loop.giveBack(&out) }
         HeadWriter.beginResponse(head, octets, HeadWriter.ResponseOptions(), into: &out)
         HeadWriter.endHead(into: &out)
         isUnsendable = !session.acceptTunnel(channel, out.span)
@@ -52,10 +52,10 @@ extension HTTP2Stream {
 extension HTTP2Stream: ByteStream {
     func read() -> Connection.ReadOutcome {
         guard channel.inboxCount > 0 else { return channel.isInputEnded ? .ended : .wouldBlock }
-        let bytes = session.takeContent(of: channel, atMost: Lane.inputBytes)
+        let bytes = session.takeContent(of: channel, atMost: EventLoop.inputBytes)
         // The windows have opened.
         connection.schedule()
-        return .octets(connection.lane.asRead(bytes.span))
+        return .octets(connection.loop.asRead(bytes.span))
     }
 
     func write(_ bytes: Span<UInt8>) -> Connection.WriteOutcome {

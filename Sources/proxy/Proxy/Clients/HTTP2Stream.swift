@@ -1,6 +1,6 @@
+import EventLoops
 import HTTP2Wire
 import HTTPWire
-import Lanes
 import Verification
 
 /// One request on an HTTP/2 connection, and its response.
@@ -32,7 +32,7 @@ final class HTTP2Stream {
     var isUnsendable = false
     /// It counts among the requests that the connection has under way.
     var isCounted = false
-    /// When what is awaited of the client must be there, in milliseconds of the lane's clock.
+    /// When what is awaited of the client must be there, in milliseconds of the event loop's clock.
     private(set) var deadline: UInt64?
     /// What had come or was taken when the deadline was set.
     private var countAtDeadline: UInt64 = 0
@@ -74,7 +74,7 @@ final class HTTP2Stream {
 
     func allow(milliseconds: UInt64, from count: UInt64) {
         countAtDeadline = count
-        let at = connection.lane.now &+ milliseconds
+        let at = connection.loop.now &+ milliseconds
         deadline = at
         connection.arm(at)
     }

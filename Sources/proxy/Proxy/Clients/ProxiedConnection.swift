@@ -1,5 +1,5 @@
+import EventLoops
 import HTTPWire
-import Lanes
 
 /// A proxy's connection until its PROXY header has been read. What comes behind the header is the
 /// client's, TLS included, so the bytes stay in the kernel until the header is whole; then the
@@ -30,11 +30,11 @@ final class ProxiedConnection: Connection {
     init(
         _ descriptor: Int32,
         _ peer: SocketAddress,
-        on lane: Lane,
+        on loop: EventLoop,
         ended: @escaping (ProxiedConnection, Outcome) -> Void
     ) {
         self.ended = ended
-        super.init(descriptor: descriptor, peer: peer, isConnecting: false, on: lane)
+        super.init(descriptor: descriptor, peer: peer, isConnecting: false, on: loop)
     }
 
     /// There may be something to read.

@@ -8,7 +8,7 @@ struct Balancer {
         let weight: Int
         /// Requests that it has under way.
         let load: Int
-        /// Tells servers apart, the same on all lanes and gateways.
+        /// Tells servers apart, the same on all event loops and gateways.
         let seed: UInt64
     }
 

@@ -1,5 +1,5 @@
 /// Which connections the servers of an origin have, where their number is limited, and who waits
-/// for one. Pure: ``OriginState`` shares it between lanes.
+/// for one. Pure: ``OriginState`` shares it between event loops.
 ///
 /// Every connection holds a place, from before its connect until it is closed: while it carries a
 /// request or a tunnel, while it is idle in a pool, and while a request is retried. A place that
@@ -9,7 +9,7 @@ struct ConnectionSlots: Sendable {
     private struct Row {
         var max: Int
         var taken = 0
-        /// Idle connections by lane.
+        /// Idle connections by event loop.
         var idle: [Int: Int] = [:]
         /// Whether the server is the origin's now.
         var isListed = true
@@ -19,7 +19,7 @@ struct ConnectionSlots: Sendable {
     enum Entry: Equatable {
         /// Waits under this number.
         ///
-        /// - yielding: which lanes should close an idle connection, to which server.
+        /// - yielding: which event loops should close an idle connection, to which server.
         /// - displaced: who had to leave for it.
         case waits(UInt64, yielding: [Idle], displaced: WaitingLine.Waiter?)
         /// A place has become free meanwhile.
@@ -29,16 +29,16 @@ struct ConnectionSlots: Sendable {
 
     struct Idle: Equatable, Sendable {
         let server: Int
-        let lane: Int
+        let loop: Int
     }
 
     /// What becomes of a connection whose request is over.
     enum Rest: Equatable {
         /// It may wait in its pool.
         case kept
-        /// It is for this waiter of the same lane.
+        /// It is for this waiter of the same event loop.
         case given(UInt64)
-        /// It is to be closed: its place is for a waiter of another lane.
+        /// It is to be closed: its place is for a waiter of another event loop.
         case closes
     }
 
@@ -105,15 +105,15 @@ struct ConnectionSlots: Sendable {
     /// A connection's request is over, and the connection could take another one.
     ///
     /// - isShareable: any request may use it.
-    mutating func rests(_ server: Int, on lane: Int, isShareable: Bool) -> Rest {
+    mutating func rests(_ server: Int, on loop: Int, isShareable: Bool) -> Rest {
         guard let row = rows[server] else { return .kept }
         guard row.isListed, row.taken <= row.max else { return .closes }
         if let waiter = line.first(for: server) {
-            guard isShareable, waiter.lane == lane else { return .closes }
+            guard isShareable, waiter.loop == loop else { return .closes }
             line.serve(waiter)
             return .given(waiter.id)
         }
-        rows[server]?.idle[lane, default: 0] += 1
+        rows[server]?.idle[loop, default: 0] += 1
         return .kept
     }
 
@@ -121,9 +121,9 @@ struct ConnectionSlots: Sendable {
     var lendsIdle: Bool { line.isEmpty }
 
     /// A connection is idle no more.
-    mutating func leftIdle(_ server: Int, on lane: Int) {
-        guard let count = rows[server]?.idle[lane] else { return }
-        rows[server]?.idle[lane] = count > 1 ? count - 1 : nil
+    mutating func leftIdle(_ server: Int, on loop: Int) {
+        guard let count = rows[server]?.idle[loop] else { return }
+        rows[server]?.idle[loop] = count > 1 ? count - 1 : nil
     }
 
     // MARK: Waiting
@@ -133,11 +133,11 @@ struct ConnectionSlots: Sendable {
         wanted: [Int],
         refused: [Int],
         flow: Int,
-        lane: Int
+        loop: Int
     ) -> Entry {
         if wanted.contains(where: hasRoom) { return .room }
         lastID += 1
-        let waiter = WaitingLine.Waiter(id: lastID, lane: lane, flow: flow, refused: refused)
+        let waiter = WaitingLine.Waiter(id: lastID, loop: loop, flow: flow, refused: refused)
         let displaced: WaitingLine.Waiter?
         switch line.enter(waiter, max: waitersMax) {
         case .entered: displaced = nil
@@ -145,7 +145,7 @@ struct ConnectionSlots: Sendable {
         case .full: return .full
         }
         let idle = wanted.flatMap { server in
-            (rows[server]?.idle ?? [:]).keys.sorted().map { Idle(server: server, lane: $0) }
+            (rows[server]?.idle ?? [:]).keys.sorted().map { Idle(server: server, loop: $0) }
         }
         return .waits(lastID, yielding: idle, displaced: displaced)
     }
@@ -158,8 +158,8 @@ struct ConnectionSlots: Sendable {
     mutating func wakeAll() -> [WaitingLine.Waiter] { line.removeAll() }
 }
 
-/// What a lane learns of places. Servers are named by ``ServerState/number``, waiters by their
-/// number in the ``ConnectionSlots``.
+/// What an event loop learns of places. Servers are named by ``ServerState/number``, waiters by
+/// their number in the ``ConnectionSlots``.
 enum PlaceCall: Sendable {
     /// The waiter has a place at the server.
     case granted(UInt64, server: Int)

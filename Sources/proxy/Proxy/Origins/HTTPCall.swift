@@ -1,5 +1,5 @@
+import EventLoops
 package import HTTPWire
-import Lanes
 package import Services
 package import TLSSession
 
@@ -29,7 +29,7 @@ package final class HTTPCall: OriginStreamOwner {
     init(_ client: HTTPClient, ended: @escaping (Result<HTTPResponse, CallFault>) -> Void) {
         self.client = client
         self.ended = ended
-        let (end, overflows) = client.lane.now.addingReportingOverflow(client.settings.totalTimeout)
+        let (end, overflows) = client.loop.now.addingReportingOverflow(client.settings.totalTimeout)
         self.end = overflows ? .max : end
         mayRepeat = client.settings.idleMax > 0
     }
@@ -46,7 +46,7 @@ package final class HTTPCall: OriginStreamOwner {
 
     /// Ends the call silently.
     package func cancel() {
-        client.lane.preconditionOnQueue()
+        client.loop.preconditionOnQueue()
         leave()
     }
 
@@ -167,10 +167,10 @@ package final class HTTPCall: OriginStreamOwner {
         connect(reusesIdle: false)
     }
 
-    private var isLate: Bool { client.lane.now >= end }
+    private var isLate: Bool { client.loop.now >= end }
 
     private func setDeadline(_ stream: OriginStream, _ milliseconds: UInt64) {
-        let now = client.lane.now
+        let now = client.loop.now
         stream.setDeadline(milliseconds: min(milliseconds, end > now ? end - now : 0))
     }
 

@@ -1,10 +1,10 @@
+package import EventLoops
 package import HTTPWire
-package import Lanes
 
 /// Sends requests of the gateway's own: to see whether a server is well, to ask a service.
 ///
-/// Lives on its lane's queue. Its servers are taken in turn as those of an origin are; one that
-/// answers no one is passed over while another does. A response is read whole, up to a limit.
+/// Lives on its event loop's queue. Its servers are taken in turn as those of an origin are; one
+/// that answers no one is passed over while another does. A response is read whole, up to a limit.
 package final class HTTPClient {
     /// What is asked of all calls.
     package struct Settings: Sendable {
@@ -26,7 +26,7 @@ package final class HTTPClient {
         package init() {}
     }
 
-    package let lane: Lane
+    package let loop: EventLoop
     let settings: Settings
     let limits: ResponseLimits
     private(set) var pool: OriginPool
@@ -34,12 +34,12 @@ package final class HTTPClient {
 
     /// A client of servers. The origin's settings say how long a connect and the head of a response
     /// may take.
-    package init(_ origin: OriginSettings, _ settings: Settings, on lane: Lane) {
-        self.lane = lane
+    package init(_ origin: OriginSettings, _ settings: Settings, on loop: EventLoop) {
+        self.loop = loop
         self.settings = settings
         limits = ResponseLimits(head: settings.head, interimMax: settings.interimMax)
         events = Events()
-        pool = OriginPool(origin, on: lane, host: events)
+        pool = OriginPool(origin, on: loop, host: events)
     }
 
     /// Its calls are no requests of clients, and not counted with them.
@@ -50,14 +50,14 @@ package final class HTTPClient {
 
     /// Sends a request.
     ///
-    /// - ended: called once, on the lane, maybe before this returns; never after
+    /// - ended: called once, on the event loop, maybe before this returns; never after
     ///   ``HTTPCall/cancel()``.
     @discardableResult
     package func send(
         _ request: HTTPRequest,
         ended: @escaping (Result<HTTPResponse, CallFault>) -> Void
     ) -> HTTPCall {
-        lane.preconditionOnQueue()
+        loop.preconditionOnQueue()
         let call = HTTPCall(self, ended: ended)
         call.begin(request)
         return call

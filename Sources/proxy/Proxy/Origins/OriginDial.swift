@@ -1,4 +1,4 @@
-import Lanes
+import EventLoops
 package import Services
 package import TLSSession
 
@@ -32,7 +32,7 @@ package final class OriginDial {
     private var waitBeganAt: UInt64 = 0
     /// Nanoseconds for which it has waited.
     package private(set) var waited: UInt64 = 0
-    /// When it stops waiting: milliseconds of ``Lane/now``.
+    /// When it stops waiting: milliseconds of ``EventLoop/now``.
     private(set) var waitsUntil = UInt64.max
 
     init(
@@ -88,7 +88,7 @@ package final class OriginDial {
 
     /// A connect ended well.
     func connected(_ stream: OriginStream) {
-        stream.server.health.connected(now: pool.lane.now)
+        stream.server.health.connected(now: pool.loop.now)
         running.removeAll { $0 === stream }
         guard let owner = finish() else { return stream.close() }
         stream.take(for: owner, flow: flow)
@@ -110,7 +110,7 @@ package final class OriginDial {
 
     /// A connect has not ended by its deadline: that of its head start, or that of the connect.
     func deadlinePassed(_ stream: OriginStream) {
-        let now = pool.lane.now
+        let now = pool.loop.now
         let last = min(end, stream.begunAt &+ pool.settings.rules.connectTimeout)
         guard now < last else { return failed(stream, .connectTimedOut) }
         stream.setDeadline(milliseconds: last - now)
@@ -132,7 +132,7 @@ package final class OriginDial {
     /// one to wait for.
     private func tryServers(_ first: OriginPool.Choice) -> Step {
         var next = first
-        trying: while pool.lane.now < end {
+        trying: while pool.loop.now < end {
             switch next {
             case .nobody:
                 if tried.isEmpty { failure = .originDown }
@@ -169,12 +169,12 @@ package final class OriginDial {
             stream.flow = flow
             if stream.isConnected { return .connected(stream) }
             running.append(stream)
-            let left = end > pool.lane.now ? end - pool.lane.now : 0
+            let left = end > pool.loop.now ? end - pool.loop.now : 0
             let time = min(pool.settings.rules.connectTimeout, left)
             stream.setDeadline(milliseconds: min(time, Self.headStartMilliseconds))
             return .waiting
         } catch {
-            note(error, server, begunAt: pool.lane.now)
+            note(error, server, begunAt: pool.loop.now)
             return .failed
         }
     }
@@ -204,7 +204,7 @@ package final class OriginDial {
             return
         }
         failure = error.isTimeout ? .originTimeout : .originUnreachable
-        server.connectFailed(error, begunAt: begunAt, on: pool.lane)
+        server.connectFailed(error, begunAt: begunAt, on: pool.loop)
     }
 
     private func finish() -> (any OriginStreamOwner)? {
@@ -216,7 +216,7 @@ package final class OriginDial {
     /// A connect that has taken suspiciously long goes on as a trial: its end says whether the
     /// server is to be passed over.
     private func abandonRunning() {
-        let now = pool.lane.now
+        let now = pool.loop.now
         for stream in running {
             let last = min(end, stream.begunAt &+ pool.settings.rules.connectTimeout)
             if now >= stream.begunAt &+ Self.headStartMilliseconds, now < last {
@@ -242,7 +242,7 @@ extension OriginDial {
         waitBeganAt = MonotonicClock.nanoseconds
         // Waiting once more does not restart the time.
         guard waitsUntil == .max else { return }
-        waitsUntil = min(pool.lane.now &+ pool.settings.rules.queue.timeout, end)
+        waitsUntil = min(pool.loop.now &+ pool.settings.rules.queue.timeout, end)
     }
 
     private func endWait() {
@@ -257,8 +257,8 @@ extension OriginDial {
     /// It has a place at a server.
     func granted(_ server: OriginServer) {
         endWait()
-        guard owner != nil, pool.lane.now < end else {
-            server.freed(on: pool.lane)
+        guard owner != nil, pool.loop.now < end else {
+            server.freed(on: pool.loop)
             return waitedTooLong()
         }
         let step = attempt(server)

@@ -1,13 +1,13 @@
-import Lanes
+import EventLoops
 
 // Requests that wait for a place at a server whose connections are limited.
 extension OriginPool {
-    /// The requests of this lane that wait.
+    /// The requests of this event loop that wait.
     struct Waits {
         var dials: [UInt64: OriginDial] = [:]
         /// Rings when the first of them has waited too long.
         var alarm: Alarm?
-        /// Milliseconds of ``Lane/now``; `.max` for none.
+        /// Milliseconds of ``EventLoop/now``; `.max` for none.
         var rings = UInt64.max
         /// No request comes any more.
         var isRetired = false
@@ -15,12 +15,12 @@ extension OriginPool {
         var successor: OriginPool?
     }
 
-    /// Lets other lanes call this one, where a server has a limit.
+    /// Lets other event loops call this one, where a server has a limit.
     func listen() {
         guard servers.contains(where: \.isLimited) else { return }
-        let bound = LaneBound(self, on: lane)
-        settings.state.call(lane.number) { [lane] call in
-            lane.perform { bound.value.heard(call) }
+        let bound = LoopBound(self, on: loop)
+        settings.state.call(loop.number) { [loop] call in
+            loop.perform { bound.value.heard(call) }
         }
     }
 
@@ -39,7 +39,7 @@ extension OriginPool {
         // The pool that follows listens already, where one of its servers has a limit.
         let goesOn = next?.servers.contains(where: \.isLimited) == true
         if !goesOn, servers.contains(where: \.isLimited) {
-            settings.state.call(lane.number, at: nil)
+            settings.state.call(loop.number, at: nil)
         }
         if goesOn { waits.successor = next }
         for (id, dial) in dials {
@@ -61,7 +61,7 @@ extension OriginPool {
             for: full.map(\.state),
             refusing: dial.tried.map(\.state),
             flow: dial.flow,
-            lane: lane.number
+            loop: loop.number
         )
         if case .waits(let id, _, _) = entry { admit(dial, as: id) }
         return entry
@@ -83,11 +83,11 @@ extension OriginPool {
         guard end < waits.rings else { return }
         if waits.alarm == nil {
             // Without a descriptor for it, the waits end when a place is free.
-            waits.alarm = try? Alarm(on: lane)
+            waits.alarm = try? Alarm(on: loop)
             waits.alarm?.rang = { [unowned self] in timePassed() }
         }
         waits.rings = end
-        let left = end > lane.now ? end - lane.now : 0
+        let left = end > loop.now ? end - loop.now : 0
         let nanoseconds = left.multipliedReportingOverflow(by: 1_000_000)
         guard !nanoseconds.overflow else { return }
         waits.alarm?.set(nanoseconds: MonotonicClock.nanoseconds &+ nanoseconds.partialValue)
@@ -95,7 +95,7 @@ extension OriginPool {
 
     private func timePassed() {
         waits.rings = .max
-        let now = lane.now
+        let now = loop.now
         for (id, dial) in waits.dials where dial.waitsUntil <= now &+ 1 {
             leave(id, flow: dial.flow)
             dial.waitedTooLong()
@@ -113,7 +113,7 @@ extension OriginPool {
             let server = server(number)
             guard let dial = waits.dials.removeValue(forKey: id) else {
                 // The request has gone. The place is for the next one.
-                if let server { return server.freed(on: lane) }
+                if let server { return server.freed(on: loop) }
                 return settings.state.giveBack(number)
             }
             guard let server, !server.state.isClosed else {

@@ -1,12 +1,12 @@
-package import Lanes
+package import EventLoops
 import Services
 import TLSSession
 
-/// One origin on one lane: its servers, the choice among them, and connections to them.
+/// One origin on one event loop: its servers, the choice among them, and connections to them.
 package final class OriginPool {
     package let settings: OriginSettings
     package let servers: [OriginServer]
-    let lane: Lane
+    let loop: EventLoop
     /// The host has the pool for as long as it lives.
     unowned let host: any OriginHost
     private var balancer: Balancer
@@ -19,12 +19,12 @@ package final class OriginPool {
     ///   that stay are kept, and those of the others are closed.
     package init(
         _ settings: OriginSettings,
-        on lane: Lane,
+        on loop: EventLoop,
         host: any OriginHost,
         replacing before: OriginPool? = nil
     ) {
         self.settings = settings
-        self.lane = lane
+        self.loop = loop
         self.host = host
         let known = before?.servers ?? []
         servers = settings.servers.map { server in
@@ -47,13 +47,13 @@ package final class OriginPool {
 
     /// Gets a connection for a request.
     ///
-    /// - flow: whose turns of the lane the connection uses.
+    /// - flow: whose turns of the event loop the connection uses.
     /// - affinity: what is the same for requests that go to the same server, where the origin's
     ///   balance uses a hash.
     /// - reusesIdle: an idle connection will do.
     /// - ends: of the client's connection, where the origin gets them (``OriginSettings/preface``).
     /// - avoided: a server that is asked only when no other is left.
-    /// - end: when connects are given up in any case, milliseconds of ``Lane/now``.
+    /// - end: when connects are given up in any case, milliseconds of ``EventLoop/now``.
     package func connect(
         for owner: any OriginStreamOwner,
         flow: Int,
@@ -79,7 +79,7 @@ package final class OriginPool {
             tryServers()
             return .failed(Unreached(failure: .originDown, server: servers.last))
         case .server(let server):
-            guard reusesIdle, let idle = server.takeIdle(preface, on: lane) else { break }
+            guard reusesIdle, let idle = server.takeIdle(preface, on: loop) else { break }
             host.note(.connectionReused)
             idle.take(for: owner, flow: flow)
             return .connected(idle)
@@ -114,7 +114,7 @@ package final class OriginPool {
             guard tried.isEmpty, !servers[0].state.isClosed else { return .nobody }
             return servers[0].hasRoom(orIdle: reusesIdle) ? .server(servers[0]) : .full(servers)
         }
-        let now = lane.now
+        let now = loop.now
         var full: [OriginServer] = []
         for role in roles {
             if !onlyFit, let due = serverOnTrial(role, tried, now) { return .server(due) }
@@ -182,7 +182,7 @@ package final class OriginPool {
     /// Tries the servers that don't answer connects, without a request, at most once a second each.
     package func tryServers() {
         for server in servers where !server.state.isClosed {
-            if server.health.beginEarlyTrial(now: lane.now) { probe(server) }
+            if server.health.beginEarlyTrial(now: loop.now) { probe(server) }
         }
     }
 
@@ -197,7 +197,7 @@ package final class OriginPool {
             }
         } catch {
             host.note(.connectFailed)
-            server.connectFailed(error, begunAt: lane.now, on: lane)
+            server.connectFailed(error, begunAt: loop.now, on: loop)
         }
     }
 
@@ -214,7 +214,7 @@ package final class OriginPool {
             tls = try session(for: server)
             opened = try Connection.open(to: server.settings.address)
         } catch {
-            if case .dial = use { server.freed(on: lane) }
+            if case .dial = use { server.freed(on: loop) }
             throw error
         }
         let stream = OriginStream(
@@ -225,10 +225,10 @@ package final class OriginPool {
             isConnecting: opened.isConnecting,
             tls: tls,
             host: host,
-            on: lane
+            on: loop
         )
         do throws(SocketError) {
-            try lane.register(stream)
+            try loop.register(stream)
         } catch {
             stream.close()
             throw error

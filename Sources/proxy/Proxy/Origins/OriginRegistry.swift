@@ -1,4 +1,4 @@
-package import Lanes
+package import EventLoops
 import Synchronization
 
 /// The states of origins and servers, which outlive reloads: the same address keeps its state.

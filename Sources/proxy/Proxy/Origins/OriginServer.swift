@@ -1,13 +1,13 @@
-import Lanes
+import EventLoops
 
-/// One server of an origin on one lane.
+/// One server of an origin on one event loop.
 package final class OriginServer {
     package let settings: OriginServerSettings
     /// Idle connections; the one used last is used next, so that the others can grow old.
     @exclusivity(unchecked) private var idle: [OriginStream] = []
-    /// Those that have become idle since the lane last asked for events.
+    /// Those that have become idle since the event loop last asked for events.
     @exclusivity(unchecked) private var fresh: [OriginStream] = []
-    /// The lane's round in which `fresh` became idle.
+    /// The event loop's round in which `fresh` became idle.
     private var freshRound: UInt64 = 0
     /// Connections that are for a request that waited, by its number.
     private var promised: [UInt64: OriginStream] = [:]
@@ -28,44 +28,44 @@ package final class OriginServer {
     package var health: ServerHealth { settings.state.health }
 
     /// A response began.
-    func responded(status: Int, on lane: Lane) {
-        state.health.responded(now: lane.now)
+    func responded(status: Int, on loop: EventLoop) {
+        state.health.responded(now: loop.now)
         if ejection.isFailure(status) {
-            failed(.status(status), on: lane)
+            failed(.status(status), on: loop)
         } else {
             state.succeeded()
         }
     }
 
-    func connectFailed(_ error: SocketError, begunAt: UInt64, on lane: Lane) {
+    func connectFailed(_ error: SocketError, begunAt: UInt64, on loop: EventLoop) {
         let fault: ServerHealth.Fault = error.isTimeout ? .connectTimedOut : .refused
-        health.failed(fault, begunAt: begunAt, now: lane.now)
+        health.failed(fault, begunAt: begunAt, now: loop.now)
         let failure: ServerFailure =
             if error == .handshakeFailed { .handshake } else {
                 error.isTimeout ? .connectTimeout : .refused
             }
-        state.note(failure, wall: lane.wallMilliseconds)
+        state.note(failure, wall: loop.wallMilliseconds)
     }
 
     /// A request failed. A connect that fails has the server passed over by itself.
-    func failed(_ failure: ServerFailure, on lane: Lane) {
-        state.note(failure, wall: lane.wallMilliseconds)
+    func failed(_ failure: ServerFailure, on loop: EventLoop) {
+        state.note(failure, wall: loop.wallMilliseconds)
         guard ejection.failures > 0, state.requestFailed() >= ejection.failures else { return }
-        origin.eject(state, ejection, now: lane.now)
+        origin.eject(state, ejection, now: loop.now)
     }
 
     /// Takes a connection that was begun with this preface and has shown no sign of its end.
     ///
     /// What the origin has sent since its last response would be taken for the response to the next
-    /// request (RFC 9112 §9.2). Of a connection that became idle before the lane's round that is
-    /// known. Where all became idle in it the lane looks once for all of them; of one that it could
-    /// not tell about, the kernel is asked.
-    func takeIdle(_ preface: [UInt8], on lane: Lane) -> OriginStream? {
+    /// request (RFC 9112 §9.2). Of a connection that became idle before the event loop's round that
+    /// is known. Where all became idle in it the event loop looks once for all of them; of one that
+    /// it could not tell about, the kernel is asked.
+    func takeIdle(_ preface: [UInt8], on loop: EventLoop) -> OriginStream? {
         if isLimited, !origin.lendsIdle { return nil }
-        settle(lane.round)
+        settle(loop.round)
         if idle.isEmpty, !fresh.isEmpty {
-            lane.look()
-            settle(lane.round)
+            loop.look()
+            settle(loop.round)
         }
         while let stream = Self.takeLast(preface, of: &idle) {
             countOut(stream)
@@ -90,11 +90,11 @@ package final class OriginServer {
     }
 
     func keep(_ stream: OriginStream, max: Int) {
-        settle(stream.lane.round)
+        settle(stream.loop.round)
         guard !isGone, max > 0 else { return stream.close() }
         if isLimited {
-            let lane = stream.lane.number
-            switch origin.rests(state, on: lane, isShareable: stream.preface.isEmpty) {
+            let loop = stream.loop.number
+            switch origin.rests(state, on: loop, isShareable: stream.preface.isEmpty) {
             case .kept: stream.isCountedIdle = true
             case .given(let waiter):
                 promised[waiter] = stream
@@ -163,9 +163,9 @@ package final class OriginServer {
     func reserve() -> Bool { !isLimited || origin.reserve(state) }
 
     /// A connection that held a place is closed, or was not made.
-    func freed(on lane: Lane) {
+    func freed(on loop: EventLoop) {
         guard isLimited else { return }
-        origin.freed(state, now: lane.now)
+        origin.freed(state, now: loop.now)
     }
 
     /// The connection that is for this waiter.
@@ -173,7 +173,7 @@ package final class OriginServer {
         promised.removeValue(forKey: waiter)
     }
 
-    /// Closes the oldest idle connection: a request of another lane waits for its place.
+    /// Closes the oldest idle connection: a request of another event loop waits for its place.
     func yield() {
         guard !origin.lendsIdle, let oldest = idle.first ?? fresh.first else { return }
         forget(oldest)
@@ -183,6 +183,6 @@ package final class OriginServer {
     private func countOut(_ stream: OriginStream) {
         guard stream.isCountedIdle else { return }
         stream.isCountedIdle = false
-        origin.leftIdle(state, on: stream.lane.number)
+        origin.leftIdle(state, on: stream.loop.number)
     }
 }

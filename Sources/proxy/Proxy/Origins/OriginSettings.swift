@@ -1,5 +1,5 @@
+package import EventLoops
 package import HTTPWire
-package import Lanes
 package import TLSSession
 
 /// One origin: its servers, and how they are used.
@@ -7,7 +7,7 @@ package struct OriginSettings: Sendable {
     package let name: String
     package var servers: [OriginServerSettings]
     package var rules: OriginRules
-    /// Shared by the lanes.
+    /// Shared by the event loops.
     package let state: OriginState
     /// What the origin gets as Host instead of what the client sent.
     package var host: [UInt8]?
@@ -42,7 +42,7 @@ package struct OriginSettings: Sendable {
     }
 }
 
-/// How a server is spoken to under TLS. Shared by the lanes.
+/// How a server is spoken to under TLS. Shared by the event loops.
 package struct OriginTLS: Sendable {
     /// The authorities that are trusted, and what is shown to the server.
     package let context: TLSContext
@@ -141,9 +141,9 @@ package final class ResponseLimits: Sendable {
 
 /// How the servers of an origin share its requests.
 package enum Balance: String, CaseIterable, Sendable {
-    /// In turn, by weight. Each lane has turns of its own.
+    /// In turn, by weight. Each event loop has turns of its own.
     case roundRobin = "round-robin"
-    /// The server with the fewest requests under way on all lanes, by weight.
+    /// The server with the fewest requests under way on all event loops, by weight.
     case leastRequests = "least-requests"
     /// The same server for the same key, as long as it is up; by the client's address where no key
     /// has proven the request.
@@ -175,7 +175,7 @@ package struct Ejection: Hashable, Sendable {
     func allows(ejected: Int, of count: Int) -> Bool { (ejected + 1) * 100 <= share * count }
 }
 
-/// Whose requests go to origins on a lane.
+/// Whose requests go to origins on an event loop.
 package protocol OriginHost: AnyObject {
     /// Where responses' heads are read.
     var heads: HeadScratch { get }
@@ -191,13 +191,14 @@ package struct OriginServerSettings: Sendable {
     /// Its share of the requests, beside those of the other servers; 1 or more.
     package var weight = 1
     package var role = Role.primary
-    /// The most connections of all lanes, with those that are idle; `nil` for no limit.
+    /// The most connections of all event loops, with those that are idle; `nil` for no limit.
     package var connectionsMax: Int?
     /// `nil` for a server that is spoken to in the clear.
     package var tls: OriginTLS?
-    /// Shared by the lanes.
+    /// Shared by the event loops.
     package let state: ServerState
-    /// Tells servers apart for hashing: the same on all lanes, in all gateways, after a restart.
+    /// Tells servers apart for hashing: the same on all event loops, in all gateways, after a
+    /// restart.
     let seed: UInt64
 
     /// When a server gets requests.

@@ -1,8 +1,8 @@
 import Synchronization
 
-/// What all lanes know of an origin, also after a reload.
+/// What all event loops know of an origin, also after a reload.
 package final class OriginState: Sendable {
-    /// Takes a call to a lane.
+    /// Takes a call to an event loop.
     typealias Port = @Sendable (PlaceCall) -> Void
 
     private let servers = Mutex<[ServerState]>([])
@@ -11,7 +11,7 @@ package final class OriginState: Sendable {
 
     private struct Places {
         var slots = ConnectionSlots()
-        /// By the number of the lane.
+        /// By the number of the event loop.
         var ports: [Int: Port] = [:]
     }
 
@@ -77,7 +77,7 @@ extension OriginState {
             guard let waiter = places.slots.freed(server.number, isOffered: isOffered) else {
                 return
             }
-            places.ports[waiter.lane]?(.granted(waiter.id, server: server.number))
+            places.ports[waiter.loop]?(.granted(waiter.id, server: server.number))
         }
     }
 
@@ -86,34 +86,34 @@ extension OriginState {
         places.withLock { _ = $0.slots.freed(server, isOffered: false) }
     }
 
-    func rests(_ server: ServerState, on lane: Int, isShareable: Bool) -> ConnectionSlots.Rest {
+    func rests(_ server: ServerState, on loop: Int, isShareable: Bool) -> ConnectionSlots.Rest {
         places.withLock { places in
-            let rest = places.slots.rests(server.number, on: lane, isShareable: isShareable)
-            if case .given(let id) = rest { places.ports[lane]?(.given(id, server: server.number)) }
+            let rest = places.slots.rests(server.number, on: loop, isShareable: isShareable)
+            if case .given(let id) = rest { places.ports[loop]?(.given(id, server: server.number)) }
             return rest
         }
     }
 
-    func leftIdle(_ server: ServerState, on lane: Int) {
-        places.withLock { $0.slots.leftIdle(server.number, on: lane) }
+    func leftIdle(_ server: ServerState, on loop: Int) {
+        places.withLock { $0.slots.leftIdle(server.number, on: loop) }
     }
 
     func wait(
         for wanted: [ServerState],
         refusing refused: [ServerState],
         flow: Int,
-        lane: Int
+        loop: Int
     ) -> ConnectionSlots.Entry {
         places.withLock { places in
             let entry = places.slots.wait(
                 wanted: wanted.map(\.number),
                 refused: refused.map(\.number),
                 flow: flow,
-                lane: lane
+                loop: loop
             )
             if case .waits(_, let idle, let displaced) = entry {
-                for one in idle { places.ports[one.lane]?(.yield(server: one.server)) }
-                if let displaced { places.ports[displaced.lane]?(.displaced(displaced.id)) }
+                for one in idle { places.ports[one.loop]?(.yield(server: one.server)) }
+                if let displaced { places.ports[displaced.loop]?(.displaced(displaced.id)) }
             }
             return entry
         }
@@ -121,8 +121,8 @@ extension OriginState {
 
     func leave(_ id: UInt64, flow: Int) { places.withLock { _ = $0.slots.leave(id, flow: flow) } }
 
-    /// Where a lane is called; `nil` for no more.
-    func call(_ lane: Int, at port: Port?) { places.withLock { $0.ports[lane] = port } }
+    /// Where an event loop is called; `nil` for no more.
+    func call(_ loop: Int, at port: Port?) { places.withLock { $0.ports[loop] = port } }
 
     /// Offers what was not announced: places at servers that came back, and servers without a
     /// limit. Where no server can be asked at all, the waiters are notified.
@@ -134,13 +134,13 @@ extension OriginState {
             let isOpen = offered.contains { places.slots.connections(of: $0.number) == nil }
             guard !isOpen, !offered.isEmpty else {
                 for waiter in places.slots.wakeAll() {
-                    places.ports[waiter.lane]?(.again(waiter.id))
+                    places.ports[waiter.loop]?(.again(waiter.id))
                 }
                 return
             }
             for server in offered {
                 while let waiter = places.slots.offer(server.number) {
-                    places.ports[waiter.lane]?(.granted(waiter.id, server: server.number))
+                    places.ports[waiter.loop]?(.granted(waiter.id, server: server.number))
                 }
             }
         }

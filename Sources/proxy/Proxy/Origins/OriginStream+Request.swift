@@ -1,5 +1,5 @@
+package import EventLoops
 package import HTTPWire
-package import Lanes
 
 // A request on its way to the server.
 extension OriginStream {
@@ -47,7 +47,7 @@ extension OriginStream {
         guard isGathering else { return .sent }
         out.finish()
         if !out.bytes.isEmpty { send(Span()) }
-        lane.giveBack(&out.bytes)
+        loop.giveBack(&out.bytes)
         isGathering = false
         defer { outcome = .sent }
         return outcome
@@ -60,10 +60,10 @@ extension OriginStream {
         out.bytes.removeAll(keepingCapacity: true)
     }
 
-    /// Takes the lane's memory to gather in.
+    /// Takes the event loop's memory to gather in.
     private func gather() {
         guard !isGathering else { return }
         isGathering = true
-        out.bytes = lane.takeOutput()
+        out.bytes = loop.takeOutput()
     }
 }

@@ -1,5 +1,5 @@
+import EventLoops
 package import HTTPWire
-import Lanes
 
 // A response on its way from the server.
 extension OriginStream {
@@ -17,8 +17,8 @@ extension OriginStream {
         switch found {
         case .some, .none, .complete, .stopped: break
         // An idle connection that ends in the moment it is taken is no failure of the server.
-        case .broke: if !isReused || !hasReceivedNothing { server.failed(.closed, on: lane) }
-        case .malformed, .tooManyInterim: server.failed(.malformed, on: lane)
+        case .broke: if !isReused || !hasReceivedNothing { server.failed(.closed, on: loop) }
+        case .malformed, .tooManyInterim: server.failed(.malformed, on: loop)
         }
         return found
     }
@@ -101,7 +101,7 @@ extension OriginStream {
         progress = .content
         body = BodyReader(head.framing, limits: limits.head)
         isPersistent = head.isPersistent
-        server.responded(status: head.status, on: lane)
+        server.responded(status: head.status, on: loop)
         guard owner.originResponded(head, octets, rest: rest) else { return .stopped }
         return takeContent(rest, from: 0, owner)
     }

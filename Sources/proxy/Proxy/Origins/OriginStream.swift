@@ -1,5 +1,5 @@
+package import EventLoops
 import HTTPWire
-package import Lanes
 package import TLSSession
 
 /// A connection to a server of an origin: sends one request after the other, reads the responses.
@@ -40,7 +40,7 @@ package final class OriginStream: Connection {
     let preface: [UInt8]
     let host: any OriginHost
     private var use: Use
-    /// When the connect, or the request, began: milliseconds of ``Lane/now``.
+    /// When the connect, or the request, began: milliseconds of ``EventLoop/now``.
     private(set) var begunAt: UInt64
     private var making: Making
     /// Why TLS has failed after the handshake; `nil` while it has not.
@@ -59,7 +59,7 @@ package final class OriginStream: Connection {
     var asksUpgrade = false
     var limits = ResponseLimits.none
     @exclusivity(unchecked) var out = OutgoingContent()
-    /// Whether `out` has the lane's memory.
+    /// Whether `out` has the event loop's memory.
     var isGathering = false
     /// What became of what was sent since the last ``flush()``.
     var outcome = WriteOutcome.sent
@@ -94,13 +94,13 @@ package final class OriginStream: Connection {
         isConnecting: Bool,
         tls: TLSSession?,
         host: any OriginHost,
-        on lane: Lane
+        on loop: EventLoop
     ) {
         self.server = server
         self.use = use
         self.preface = preface
         self.host = host
-        begunAt = lane.now
+        begunAt = loop.now
         making = !isConnecting && tls == nil ? .ended : .connecting
         // Trials are no connections for requests, as checks are none.
         holdsPlace = if case .dial = use { server.isLimited } else { false }
@@ -109,7 +109,7 @@ package final class OriginStream: Connection {
             peer: server.settings.address,
             isConnecting: isConnecting,
             tls: tls,
-            on: lane
+            on: loop
         )
         if case .dial = use { becameActive() }
         begin(with: preface)
@@ -139,7 +139,7 @@ package final class OriginStream: Connection {
     func take(for owner: any OriginStreamOwner, flow: Int) {
         use = .busy(owner)
         self.flow = flow
-        inputMax = Lane.inputBytes
+        inputMax = EventLoop.inputBytes
         becameActive()
     }
 
@@ -168,13 +168,13 @@ package final class OriginStream: Connection {
     /// The connection is a tunnel from now on.
     package func becomeTunnel(of owner: any ByteStreamOwner) -> any ByteStream {
         use = .tunnel(owner)
-        inputMax = Lane.inputBytes
+        inputMax = EventLoop.inputBytes
         return self
     }
 
     /// A request begins.
     func requestBegan() {
-        begunAt = lane.now
+        begunAt = loop.now
         load = .request
     }
 
@@ -184,7 +184,7 @@ package final class OriginStream: Connection {
         super.close()
         guard holdsPlace else { return }
         holdsPlace = false
-        server.freed(on: lane)
+        server.freed(on: loop)
     }
 
     private func becameActive() {
@@ -206,9 +206,9 @@ package final class OriginStream: Connection {
         if let error {
             if let handshakeFault { host.note(.handshakeFailed(handshakeFault)) }
             host.note(.connectFailed)
-            server.connectFailed(error, begunAt: begunAt, on: lane)
+            server.connectFailed(error, begunAt: begunAt, on: loop)
         } else {
-            server.health.connected(now: lane.now)
+            server.health.connected(now: loop.now)
         }
         close()
     }
@@ -290,8 +290,8 @@ package final class OriginStream: Connection {
         case .trial: trialEnded(.connectTimedOut)
         case .busy(let owner):
             if progress == .head {
-                server.health.wasSilent(since: begunAt, now: lane.now)
-                server.failed(.timeout, on: lane)
+                server.health.wasSilent(since: begunAt, now: loop.now)
+                server.failed(.timeout, on: loop)
             }
             owner.originTimedOut(self)
         case .idle: leavePool()

@@ -1,7 +1,8 @@
-package import Lanes
+package import EventLoops
 
-/// Looks after the servers of all origins on one lane, for all lanes: it makes the checks that are
-/// due, tries servers that took no connection, and says when an origin has no server left.
+/// Looks after the servers of all origins on one event loop, for all event loops: it makes the
+/// checks that are due, tries servers that took no connection, and says when an origin has no
+/// server left.
 package final class OriginWatch {
     /// What is worth a line of the log.
     package enum Notice: Sendable, Equatable {
@@ -25,7 +26,7 @@ package final class OriginWatch {
     /// The shortest time between two notices about one origin.
     private static let noticeMilliseconds: UInt64 = 10_000
 
-    private let lane: Lane
+    private let loop: EventLoop
     private let tell: @Sendable (Notice) -> Void
     private let tryServers: () -> Void
     private var alarm: Alarm?
@@ -37,11 +38,11 @@ package final class OriginWatch {
 
     /// - tryServers: tries the servers on which a connect is due.
     package init(
-        on lane: Lane,
+        on loop: EventLoop,
         tryServers: @escaping () -> Void,
         tell: @escaping @Sendable (Notice) -> Void
     ) {
-        self.lane = lane
+        self.loop = loop
         self.tryServers = tryServers
         self.tell = tell
     }
@@ -56,7 +57,7 @@ package final class OriginWatch {
                 if let check = origin.rules.check {
                     next[id] = row(server, check, origin, rows.removeValue(forKey: id))
                 } else {
-                    server.state.forgetChecks(now: lane.now)
+                    server.state.forgetChecks(now: loop.now)
                 }
             }
         }
@@ -81,12 +82,12 @@ package final class OriginWatch {
         var settings = HTTPClient.Settings()
         settings.totalTimeout = check.timeout
         // The first one comes soon, and not from all gateways at once.
-        let soon = lane.now &+ .random(in: 0...min(check.interval, 1_000) / 4)
+        let soon = loop.now &+ .random(in: 0...min(check.interval, 1_000) / 4)
         return Row(
             server: server,
             check: check,
-            client: HTTPClient(alone, settings, on: lane),
-            dueAt: before.map { min($0.dueAt, lane.now &+ check.interval) } ?? soon,
+            client: HTTPClient(alone, settings, on: loop),
+            dueAt: before.map { min($0.dueAt, loop.now &+ check.interval) } ?? soon,
             call: nil
         )
     }
@@ -104,7 +105,7 @@ package final class OriginWatch {
     // MARK: Looks
 
     private func look() {
-        let now = lane.now
+        let now = loop.now
         for (id, row) in rows where row.call == nil && row.dueAt <= now { begin(id, row, now) }
         tryServers()
         for origin in origins {
@@ -123,7 +124,7 @@ package final class OriginWatch {
     private func wake(after milliseconds: UInt64) {
         // Where there is no descriptor for it, the next reload tries again.
         if alarm == nil {
-            alarm = try? Alarm(on: lane)
+            alarm = try? Alarm(on: loop)
             alarm?.rang = { [unowned self] in look() }
         }
         alarm?.set(nanoseconds: MonotonicClock.nanoseconds &+ milliseconds &* 1_000_000)
@@ -140,7 +141,7 @@ package final class OriginWatch {
             isOver = true
             rows[id]?.call = nil
             let result = CheckResult(result, row.check)
-            let (now, wall) = (lane.now, lane.wallMilliseconds)
+            let (now, wall) = (loop.now, loop.wallMilliseconds)
             _ = row.server.state.checked(result, row.check, now: now, wall: wall)
             for origin in origins { tell(origin, now) }
             schedule(now)

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Whether a server is passed over because it failed lately; shared by all lanes.
+/// Whether a server is passed over because it failed lately; shared by all event loops.
 ///
 /// A server that refuses a connect, does not answer one in time, or does not begin a response in
 /// time while it answers no other request either, is paused: requests go to other servers while
@@ -39,11 +39,11 @@ package final class ServerHealth: Sendable {
     private static let pauseMillisecondsMax: UInt64 = 40_000
     /// How often a server that takes no connection is tried where no other is left.
     private static let trialMilliseconds: UInt64 = 1_000
-    /// The precision of the last response's time: if all lanes wrote it for each response, they
-    /// would contend for its cache line.
+    /// The precision of the last response's time: if all event loops wrote it for each response,
+    /// they would contend for its cache line.
     private static let responseMilliseconds: UInt64 = 100
 
-    /// When the pause is over; 0 for none. All times are milliseconds of ``Lane/now``.
+    /// When the pause is over; 0 for none. All times are milliseconds of ``EventLoop/now``.
     private let pausedUntil = Atomic<UInt64>(0)
     private let respondedAt = Atomic<UInt64>(0)
     /// When a trial was last made before its time.
@@ -60,7 +60,7 @@ package final class ServerHealth: Sendable {
         return until > now ? .paused : .trialDue
     }
 
-    /// Begins the trial that is due, unless another lane has. The pause goes on meanwhile.
+    /// Begins the trial that is due, unless another event loop has. The pause goes on meanwhile.
     ///
     /// - Returns: what is to be tried again.
     func beginTrial(now: UInt64) -> Fault? {
@@ -89,7 +89,7 @@ package final class ServerHealth: Sendable {
         }
         let last = triedAt.load(ordering: .relaxed)
         guard now >= last &+ Self.trialMilliseconds else { return false }
-        // One lane of those that come here at the same time.
+        // One event loop of those that come here at the same time.
         return triedAt.compareExchange(expected: last, desired: now, ordering: .relaxed).exchanged
     }
 

@@ -1,7 +1,7 @@
 import Synchronization
 
-/// What all lanes know of a server, also after a reload. All times are milliseconds of
-/// ``Lane/now``, but for those in notes, which are of the wall clock.
+/// What all event loops know of a server, also after a reload. All times are milliseconds of
+/// ``EventLoop/now``, but for those in notes, which are of the wall clock.
 package final class ServerState: Sendable {
     /// Tells states apart in this process.
     let number = ServerState.numbers.wrappingAdd(1, ordering: .relaxed).newValue
@@ -9,7 +9,7 @@ package final class ServerState: Sendable {
 
     package let health = ServerHealth()
     /// Requests under way in the lower bits, and above them those that have ended: both change
-    /// together when a request ends, for one write to memory that lanes share.
+    /// together when a request ends, for one write to memory that event loops share.
     private let requests = Atomic<UInt64>(0)
     /// Nanoseconds from the last head byte of a request to the first of its response, added up.
     private let nanoseconds = Atomic<UInt64>(0)
@@ -73,7 +73,7 @@ package final class ServerState: Sendable {
         // One fewer under way, and one more above.
         let change: UInt64 = hadRequest ? (1 << Self.activeBits) &- 1 : 0 &- 1
         requests.wrappingAdd(change, ordering: .relaxed)
-        // The lane has this memory for itself at this moment.
+        // The event loop has this memory for itself at this moment.
         if waited > 0 { nanoseconds.wrappingAdd(waited, ordering: .relaxed) }
     }
 
@@ -81,7 +81,7 @@ package final class ServerState: Sendable {
 
     /// A request went well.
     func succeeded() {
-        // Lanes contend for memory that is written, and not for what is only read.
+        // Event loops contend for memory that is written, and not for what is only read.
         guard failuresInRow.load(ordering: .relaxed) > 0 else { return }
         failuresInRow.store(0, ordering: .relaxed)
     }

@@ -6,7 +6,7 @@
 struct WaitingLine {
     struct Waiter: Equatable, Sendable {
         let id: UInt64
-        let lane: Int
+        let loop: Int
         /// Of the client's address; see `FairQueue`.
         let flow: Int
         /// The numbers of servers that it can't use.

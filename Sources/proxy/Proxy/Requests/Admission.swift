@@ -1,5 +1,5 @@
+import EventLoops
 import HTTPWire
-import Lanes
 import Rules
 import Services
 import Telemetry
@@ -22,7 +22,7 @@ struct Admission {
 
     init(_ exchange: Exchange) { self.exchange = exchange }
 
-    private var proxy: ProxyLane { exchange.proxy }
+    private var proxy: ProxyLoop { exchange.proxy }
     private var settings: ProxySettings { exchange.settings }
 
     /// Admits the request whose head was read, or the one that it asks about.

@@ -1,7 +1,7 @@
 import AppAttest
+import EventLoops
 import HTTPWire
 import KeyStore
-import Lanes
 import Rules
 import Services
 import Sessions
@@ -16,9 +16,9 @@ struct Audit {
 
     init(_ exchange: Exchange) { self.exchange = exchange }
 
-    private var proxy: ProxyLane { exchange.proxy }
+    private var proxy: ProxyLoop { exchange.proxy }
     private var settings: ProxySettings { exchange.settings }
-    private var lane: Lane { exchange.proxy.lane }
+    private var loop: EventLoop { exchange.proxy.loop }
 
     /// Counts the request and writes its line.
     func requestEnded() {
@@ -41,7 +41,7 @@ struct Audit {
             name.bytes,
             count: name.count,
             value: nanoseconds,
-            at: lane.wallMilliseconds
+            at: loop.wallMilliseconds
         )
         let rule = exchange.call?.name == nil ? ruleNumber : nil
         proxy.tally.addRequest(exemplar, rule: rule, status: exchange.record.status)
@@ -72,7 +72,7 @@ struct Audit {
             proxy.lines.log.write(
                 CombinedLine(
                     client: exchange.account.address.text,
-                    at: lane.wallMilliseconds,
+                    at: loop.wallMilliseconds,
                     spoken: exchange.record.spoken,
                     method: exchange.record.asked.method,
                     path: exchange.record.asked.path,
@@ -116,7 +116,7 @@ struct Audit {
     ) {
         let duration = MonotonicClock.nanoseconds &- exchange.record.startedAt
         proxy.lines.log.begin()
-        proxy.lines.log.time(lane.wallMilliseconds, as: settings.logRule.time)
+        proxy.lines.log.time(loop.wallMilliseconds, as: settings.logRule.time)
         proxy.lines.log.member("request_id", exchange.record.id)
         if let trace = exchange.record.trace { proxy.lines.log.member("trace_id", trace) }
         proxy.lines.log.member("client", exchange.account.address.text)
@@ -228,7 +228,7 @@ extension Audit {
         }
         proxy.seen.refusals.add(
             RefusalNote(
-                at: lane.wallMilliseconds,
+                at: loop.wallMilliseconds,
                 id: exchange.record.id,
                 trace: exchange.record.trace,
                 client: exchange.account.address,

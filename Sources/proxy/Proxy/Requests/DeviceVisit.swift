@@ -1,7 +1,7 @@
 package import AppAttest
+import EventLoops
 package import HTTPWire
 package import KeyStore
-import Lanes
 package import Rules
 import Telemetry
 package import Verification
@@ -61,10 +61,10 @@ extension Exchange {
         device.asked = mention
         proxy.tally.add(.deviceChecks)
         let since = MonotonicClock.nanoseconds
-        let lane = lane
-        let waiting = LaneBound(self, on: lane)
+        let loop = loop
+        let waiting = LoopBound(self, on: loop)
         devices.check(mention, timeout: rule.timeout) { finding in
-            lane.perform { waiting.value.deviceAnswered(finding, since: since) }
+            loop.perform { waiting.value.deviceAnswered(finding, since: since) }
         }
         return .none
     }
@@ -109,7 +109,7 @@ package struct DeviceMention: Hashable, Sendable {
     package let address: IPAddress?
 }
 
-/// Asks Apple about devices, for the lanes.
+/// Asks Apple about devices, for the event loops.
 package protocol DeviceChecking: Sendable {
     /// Finds out about a device. The token is used with it: it is good for no other request.
     ///

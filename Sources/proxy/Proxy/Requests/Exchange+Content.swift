@@ -1,5 +1,5 @@
+import EventLoops
 import HTTPWire
-import Lanes
 import Telemetry
 import Verification
 
@@ -13,8 +13,8 @@ extension Exchange {
         readContent()
     }
 
-    /// Reads content when there is some and it is wanted: once, then it is the turn of the lane's
-    /// other connections.
+    /// Reads content when there is some and it is wanted: once, then it is the turn of the event
+    /// loop's other connections.
     func readContent() {
         var hasRead = false
         while flow.takesContent, let client {

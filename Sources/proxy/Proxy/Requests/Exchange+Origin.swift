@@ -1,5 +1,5 @@
+import EventLoops
 import HTTPWire
-import Lanes
 import Rules
 import TLSSession
 import Telemetry
@@ -21,7 +21,7 @@ extension Exchange {
         let isFirst = attempt == .first
         if isFirst {
             let time = settings.origins[place].rules.totalTimeout
-            side.begin(now: lane.now, milliseconds: time == 0 ? .max : time)
+            side.begin(now: loop.now, milliseconds: time == 0 ? .max : time)
         }
         let connecting = pools[place].connect(
             for: self,
@@ -74,7 +74,7 @@ extension Exchange {
             framing: whole.map { .length(UInt64($0.count)) } ?? flow.facts.framing,
             limits: settings.responseLimits
         )
-        let inMemory = min(content.heldBody?.memory.count ?? 0, Lane.inputBytes)
+        let inMemory = min(content.heldBody?.memory.count ?? 0, EventLoop.inputBytes)
         return flow.connected(
             connection.isReused ? .reused : .fresh,
             inMemory: UInt64(inMemory),
@@ -108,11 +108,11 @@ extension Exchange {
     /// Sends the next bytes of content that is held.
     func sendHeld(from offset: UInt64) -> Flow.Action {
         guard let origin, let held = content.heldBody else { return .none }
-        var out = lane.takeOutput()
-        defer { lane.giveBack(&out) }
+        var out = loop.takeOutput()
+        defer { loop.giveBack(&out) }
         do throws(SocketError) {
             // Bytes that are held are counted by an index.
-            try held.read(from: Int(offset), into: &out, max: Lane.inputBytes)
+            try held.read(from: Int(offset), into: &out, max: EventLoop.inputBytes)
         } catch {
             record.note(problem: "spill: \(error)")
             return flow.heldUnreadable()
@@ -200,7 +200,7 @@ extension Exchange {
     /// Whether the origin has retries left, and the request time for one.
     var retryBudget: Leg.RetryBudget {
         let place = originPlace
-        guard side.left(now: lane.now) > 0 else { return .spent }
+        guard side.left(now: loop.now) > 0 else { return .spent }
         return settings.origins[place].state.mayRetry(settings.origins[place].rules.retries)
             ? .left : .spent
     }
@@ -209,7 +209,7 @@ extension Exchange {
     func awaitResponse(_ output: Output, _ held: Leg.HeldContent) {
         endRequest(output, held)
         let time = settings.origins[originPlace].rules.firstByteTimeout
-        origin?.setDeadline(milliseconds: min(time, side.left(now: lane.now)))
+        origin?.setDeadline(milliseconds: min(time, side.left(now: loop.now)))
         client?.expectNothing()
     }
 

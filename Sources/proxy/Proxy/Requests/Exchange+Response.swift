@@ -1,5 +1,5 @@
+import EventLoops
 import HTTPWire
-import Lanes
 import Rules
 import Services
 import TLSSession
@@ -8,8 +8,8 @@ import Verification
 
 // The response on its way to the client.
 extension Exchange {
-    /// Reads the origin when the client takes what comes: once, then it is the turn of the lane's
-    /// other connections.
+    /// Reads the origin when the client takes what comes: once, then it is the turn of the event
+    /// loop's other connections.
     func originReadable(_ connection: OriginStream) {
         var hasRead = false
         while origin === connection, let client, client.unsentBytes == 0 {

@@ -1,7 +1,7 @@
 import Cryptography
+import EventLoops
 import HTTPWire
 import KeyStore
-import Lanes
 import Rules
 import Services
 import Telemetry
@@ -11,13 +11,13 @@ import Verification
 ///
 /// It owns what the machine has no eyes for: the client's stream, the connection to a server, the
 /// content that is here, the head for the origin, and the line for the log. It tells the machine
-/// what happens, and decides nothing. Lives on one lane from the request's head to the response's
-/// end, and serves no other request.
+/// what happens, and decides nothing. Lives on one event loop from the request's head to the
+/// response's end, and serves no other request.
 final class Exchange {
-    let proxy: ProxyLane
+    let proxy: ProxyLoop
     let settings: ProxySettings
-    /// The lane's when the request came, in the order of `settings.origins`: a reload may leave the
-    /// lane with others.
+    /// The event loop's when the request came, in the order of `settings.origins`: a reload may
+    /// leave the event loop with others.
     let pools: [OriginPool]
     /// Let go of when the request has been recorded.
     private(set) var client: (any ClientStream)?
@@ -36,7 +36,7 @@ final class Exchange {
     var account: AddressAccount
     @exclusivity(unchecked) var record: RequestRecord
 
-    init(_ proxy: ProxyLane, for client: any ClientStream, _ facts: RequestFacts) {
+    init(_ proxy: ProxyLoop, for client: any ClientStream, _ facts: RequestFacts) {
         self.proxy = proxy
         self.client = client
         settings = proxy.settings
@@ -51,7 +51,7 @@ final class Exchange {
         )
     }
 
-    var lane: Lane { proxy.lane }
+    var loop: EventLoop { proxy.loop }
 
     /// The connection to the server that has the request.
     var origin: OriginStream? { side.stream }

@@ -1,6 +1,6 @@
 import AppAttest
 import Cryptography
-import Lanes
+import EventLoops
 import RequestBinding
 import Rules
 import Synchronization
@@ -9,8 +9,8 @@ import Verification
 /// Content that waits to be judged: in memory up to a size, beyond it in a file without a name.
 ///
 /// The file is opened with O_TMPFILE, so nothing of it outlives the process. What is held is
-/// counted before it is written, in all lanes together, for the client's address and for its key;
-/// the count ends with ``release()``.
+/// counted before it is written, in all event loops together, for the client's address and for its
+/// key; the count ends with ``release()``.
 final class HeldBody {
     /// Why a piece can't be held. Nothing of the piece is held then.
     enum Fault: Error {
@@ -211,7 +211,7 @@ final class HeldBody {
         var piece: [UInt8] = []
         do throws(SocketError) {
             while all.count < count {
-                try read(from: all.count, into: &piece, max: Lane.inputBytes)
+                try read(from: all.count, into: &piece, max: EventLoop.inputBytes)
                 all.append(contentsOf: piece)
             }
         } catch {
@@ -241,17 +241,17 @@ final class HeldBody {
     }
 }
 
-/// How much content is held, in all lanes together: in memory and in files; and how much of
+/// How much content is held, in all event loops together: in memory and in files; and how much of
 /// responses waits for HTTP/2 clients.
 ///
 /// Held bytes are taken before they are written and given back when memory and file are gone.
-/// Counts may run over for the moment in which one that is too many is taken back; another lane's
-/// bytes may be refused then, never too many be held.
+/// Counts may run over for the moment in which one that is too many is taken back; another event
+/// loop's bytes may be refused then, never too many be held.
 package final class HeldLedger: Sendable {
     private let inMemory = Atomic<Int>(0)
     private let onDisk = Atomic<Int>(0)
     private let unsent = Atomic<Int>(0)
-    private let lanes = Atomic<Int>(0)
+    private let loops = Atomic<Int>(0)
     /// What each key holds: places for 4,096 keys that hold content at once. Of a key that finds
     /// none the address and the total alone are bounded.
     let keys = AddressTable(capacity: 4_096, key: (RandomOctets.word(), RandomOctets.word()))
@@ -269,11 +269,11 @@ package final class HeldLedger: Sendable {
     /// So many more bytes of responses wait, or fewer.
     func countUnsent(_ change: Int) { unsent.wrappingAdd(change, ordering: .relaxed) }
 
-    /// One more lane uses the ledger.
-    func addLane() { lanes.wrappingAdd(1, ordering: .relaxed) }
+    /// One more event loop uses the ledger.
+    func addLoop() { loops.wrappingAdd(1, ordering: .relaxed) }
 
-    /// What each lane may have of a limit for all lanes together.
-    func share(of max: Int) -> Int { max / Swift.max(lanes.load(ordering: .relaxed), 1) }
+    /// What each event loop may have of a limit for all event loops together.
+    func share(of max: Int) -> Int { max / Swift.max(loops.load(ordering: .relaxed), 1) }
 
     /// Takes memory; `false` when there would be more than `max` bytes of it.
     func takeMemory(_ count: Int, max: Int) -> Bool {

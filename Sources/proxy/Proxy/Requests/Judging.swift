@@ -1,12 +1,12 @@
 import AppAttest
+import EventLoops
 import HTTPWire
 import KeyStore
-import Lanes
 import Rules
 import Telemetry
 import Verification
 
-/// Has the lane's judge judge a request once, and counts what that cost.
+/// Has the event loop's judge judge a request once, and counts what that cost.
 struct Judging {
     private let exchange: Exchange
     /// Monotonic nanoseconds.
@@ -19,7 +19,7 @@ struct Judging {
         verifiedBefore = exchange.proxy.judge.verifications
     }
 
-    private var proxy: ProxyLane { exchange.proxy }
+    private var proxy: ProxyLoop { exchange.proxy }
 
     /// Judges what the head shows, and writes the head for the origin.
     func judge(_ head: borrowing RequestHead, _ octets: Span<UInt8>) -> Flow.Action {

@@ -9,7 +9,7 @@ import Verification
 /// The head that an origin gets in place of the client's, or the fields that another proxy gets
 /// which asks before it forwards the request itself.
 struct OriginHead {
-    /// Memory that the lane lends.
+    /// Memory that the event loop lends.
     var bytes: [UInt8]
 
     /// Writes the head while the client's bytes are there. The framing follows where it is not

@@ -15,7 +15,7 @@ struct OriginSide {
     }
 
     private(set) var link = Link.none
-    /// When the head of a response must have come, over all tries: milliseconds of the lane's
+    /// When the head of a response must have come, over all tries: milliseconds of the event loop's
     /// clock; 0 before the first try.
     private(set) var respondBy: UInt64 = 0
     /// When a server took the request, monotonic nanoseconds; of the last attempt.

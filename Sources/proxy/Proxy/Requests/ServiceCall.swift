@@ -1,6 +1,6 @@
 import AppAttest
+import EventLoops
 import HTTPWire
-import Lanes
 import Services
 import Telemetry
 import Verification
@@ -81,10 +81,10 @@ final class ServiceCall {
     }
 
     private func wait(for pending: PendingAnswer, _ exchange: Exchange) {
-        let lane = exchange.lane
-        let waiting = LaneBound((self, exchange), on: lane)
+        let loop = exchange.loop
+        let waiting = LoopBound((self, exchange), on: loop)
         pending { result in
-            lane.perform {
+            loop.perform {
                 let (call, exchange) = waiting.value
                 exchange.perform(call.answered(result, to: exchange))
                 exchange.proxy.commits.letGoOfStored()

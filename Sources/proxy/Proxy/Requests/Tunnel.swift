@@ -1,5 +1,5 @@
+import EventLoops
 import HTTPWire
-import Lanes
 import Telemetry
 
 /// Two streams after an upgrade: bytes pass in both directions until both have ended.
@@ -75,7 +75,7 @@ final class Tunnel: ByteStreamOwner {
     }
 
     /// Passes on what one side has sent, when the other takes it: one read, then it is the turn of
-    /// the lane's other connections.
+    /// the event loop's other connections.
     func readable(_ source: any ByteStream) {
         guard let target = other(than: source), target.unsentBytes == 0 else { return }
         switch source.read() {

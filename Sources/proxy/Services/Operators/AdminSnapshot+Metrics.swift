@@ -10,7 +10,7 @@ extension AdminSnapshot {
             startedAtSeconds: 0,
             uptime: .zero,
             configuration: ConfigurationFacts(generation: 1, lastReloadAtSeconds: 0),
-            lanes: [],
+            loops: [],
             rules: [],
             verdictLabels: { _ in [] },
             store: StoreFacts(keys: 0, revokedKeys: 0),
@@ -44,22 +44,22 @@ extension AdminSnapshot {
         process?.write(startedAtSeconds: startedAtSeconds, into: &out)
         writeConfiguration(into: &out)
         out.metric("client_connections_open", type: "gauge", help: "Open client connections.")
-        for lane in lanes {
-            let labels = [("lane", String(lane.number))]
-            out.sample("client_connections_open", labels, lane.openConnections)
+        for loop in loops {
+            let labels = [("lane", String(loop.number))]
+            out.sample("client_connections_open", labels, loop.openConnections)
         }
         out.metric(
             "origin_connections_pooled",
             type: "gauge",
             help: "Connections to origins that wait for a request."
         )
-        for lane in lanes {
-            let labels = [("lane", String(lane.number))]
-            out.sample("origin_connections_pooled", labels, lane.pooledConnections)
+        for loop in loops {
+            let labels = [("lane", String(loop.number))]
+            out.sample("origin_connections_pooled", labels, loop.pooledConnections)
         }
         out.metric("tunnels_open", type: "gauge", help: "Open tunnels, as of WebSockets.")
-        for lane in lanes {
-            out.sample("tunnels_open", [("lane", String(lane.number))], lane.openTunnels)
+        for loop in loops {
+            out.sample("tunnels_open", [("lane", String(loop.number))], loop.openTunnels)
         }
         out.counters(of: tally)
         out.metric("responses_total", type: "counter", help: "Responses to clients by status.")

@@ -23,7 +23,7 @@ extension AdminSnapshot {
             }
             out.member("access_log_lines_dropped", droppedLogLines)
             out.member("log_lines_dropped", droppedMessages)
-            writeLanes(into: &out)
+            writeLoops(into: &out)
             writeRules(into: &out)
             writeCounts(into: &out)
         }
@@ -97,16 +97,16 @@ extension AdminSnapshot {
         }
     }
 
-    private func writeLanes(into out: inout JSONWriter) {
+    private func writeLoops(into out: inout JSONWriter) {
         out.array("lanes") { out in
-            for lane in lanes {
+            for loop in loops {
                 out.object { out in
-                    out.member("lane", lane.number)
-                    out.member("connections_open", lane.openConnections)
-                    out.member("origin_connections_pooled", lane.pooledConnections)
-                    out.member("tunnels_open", lane.openTunnels)
-                    out.member("requests", lane.tally[Counter.requests])
-                    out.member("verifications", lane.tally[Counter.verifications])
+                    out.member("lane", loop.number)
+                    out.member("connections_open", loop.openConnections)
+                    out.member("origin_connections_pooled", loop.pooledConnections)
+                    out.member("tunnels_open", loop.openTunnels)
+                    out.member("requests", loop.tally[Counter.requests])
+                    out.member("verifications", loop.tally[Counter.verifications])
                 }
             }
         }

@@ -19,8 +19,8 @@ package struct AdminSnapshot: Sendable {
     /// Time since then, by a clock that never goes back.
     package var uptime: Duration
     package var configuration: ConfigurationFacts
-    package var lanes: [LaneFacts]
-    /// The tallies of all lanes together.
+    package var loops: [LoopFacts]
+    /// The tallies of all event loops together.
     package var tally: Tally
     /// The rules in the order of their numbers in the tallies, the default one included.
     package var rules: [RuleFacts]
@@ -29,7 +29,7 @@ package struct AdminSnapshot: Sendable {
     package var store: StoreFacts
     /// What the process takes; `nil` where it is not known.
     package var process: ProcessFacts?
-    /// Content that is held now, on all lanes.
+    /// Content that is held now, on all event loops.
     package var held = HeldFacts()
     /// Calls to Apple's services.
     package var apple = AppleFacts()
@@ -51,13 +51,13 @@ package struct AdminSnapshot: Sendable {
     /// Lines of the gateway's own messages that were dropped.
     package var droppedMessages: UInt64
 
-    /// Merges the tallies of the lanes into ``tally``.
+    /// Merges the tallies of the event loops into ``tally``.
     package init(
         version: String,
         startedAtSeconds: Int64,
         uptime: Duration,
         configuration: ConfigurationFacts,
-        lanes: [LaneFacts],
+        loops: [LoopFacts],
         rules: [RuleFacts],
         verdictLabels: @escaping @Sendable (Int) -> [(String, String)],
         store: StoreFacts,
@@ -69,7 +69,7 @@ package struct AdminSnapshot: Sendable {
         self.startedAtSeconds = startedAtSeconds
         self.uptime = uptime
         self.configuration = configuration
-        self.lanes = lanes
+        self.loops = loops
         self.rules = rules
         self.verdictLabels = verdictLabels
         self.store = store
@@ -78,15 +78,15 @@ package struct AdminSnapshot: Sendable {
         self.droppedMessages = droppedMessages
         tally = Tally(
             ruleCount: rules.count,
-            verdictSlots: lanes.first?.tally.verdictSlots ?? 0
+            verdictSlots: loops.first?.tally.verdictSlots ?? 0
         )
-        for lane in lanes { tally.merge(lane.tally) }
+        for loop in loops { tally.merge(loop.tally) }
     }
 }
 
 extension AdminSnapshot {
-    /// Client connections that are open on all lanes.
-    var openConnections: Int { lanes.reduce(0) { $0 + $1.openConnections } }
+    /// Client connections that are open on all event loops.
+    var openConnections: Int { loops.reduce(0) { $0 + $1.openConnections } }
 
     var isDraining: Bool {
         switch drainState {
@@ -135,9 +135,9 @@ extension AdminSnapshot {
 package protocol AdminSource: Sendable {
     /// Gathers a snapshot and hands it over, once, on any thread.
     ///
-    /// Never called again before the last call has completed. It may ask every lane for a copy of
-    /// its tally, but must not wait for them. A call that never completes makes every page but
-    /// `/healthz` answer 503 from then on.
+    /// Never called again before the last call has completed. It may ask every event loop for a
+    /// copy of its tally, but must not wait for them. A call that never completes makes every page
+    /// but `/healthz` answer 503 from then on.
     func gather(_ completion: @escaping @Sendable (AdminSnapshot) -> Void)
 }
 
@@ -187,8 +187,8 @@ package struct HeldFacts: Sendable {
     }
 }
 
-/// How one lane stands.
-package struct LaneFacts: Sendable {
+/// How one event loop stands.
+package struct LoopFacts: Sendable {
     package var number: Int
     /// Client connections that are open.
     package var openConnections: Int

@@ -5,8 +5,8 @@ import Verification
 
 /// Who changes rollouts while the gateway runs, on the operators' listener.
 package protocol RolloutTaking: Sendable {
-    /// Saves the change and has every lane take it. `done` is called once, on any thread, within a
-    /// bounded time.
+    /// Saves the change and has every event loop take it. `done` is called once, on any thread,
+    /// within a bounded time.
     ///
     /// - by: who asks, for the audit log.
     func take(
@@ -29,7 +29,7 @@ package enum ForecastResult: Sendable {
     /// `nil` where it refuses no more clients.
     case known(RolloutForecast?)
     case impossible(RolloutOrders.Fault)
-    /// The lanes have not said in time what they have counted.
+    /// The event loops have not said in time what they have counted.
     case late
 }
 
@@ -37,8 +37,8 @@ package enum ForecastResult: Sendable {
 package enum RolloutResult: Sendable {
     /// It is on disk.
     ///
-    /// - areAllLanesTold: whether all lanes obey it already. The others are about to.
-    case changed(RolloutOrders.Change, areAllLanesTold: Bool)
+    /// - areAllLoopsTold: whether all event loops obey it already. The others are about to.
+    case changed(RolloutOrders.Change, areAllLoopsTold: Bool)
     case impossible(RolloutOrders.Fault)
     /// Nothing has changed, and why.
     case unsaved(String)
@@ -92,13 +92,13 @@ struct RolloutService: Service {
 
     private static func result(_ result: RolloutResult) -> ServiceResult {
         switch result {
-        case .changed(let change, let areAllLanesTold):
+        case .changed(let change, let areAllLoopsTold):
             var document = JSONWriter(.compact)
             document.object { out in
                 out.member("rule", change.rule ?? "*")
                 out.member("from", change.from)
                 out.member("to", change.to)
-                out.member("all_lanes", areAllLanesTold)
+                out.member("all_lanes", areAllLoopsTold)
             }
             return ServiceResult(LocalResponse(.served, "application/json", document.line))
         case .impossible(let fault): return impossible(fault)

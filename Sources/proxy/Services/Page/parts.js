@@ -161,7 +161,7 @@ function showParts() {
     ['Configuration', `${configuration.generation}, read ${read}`],
     ['Reloads refused', short(configuration.reloads_refused),
       configuration.last_reload_error ? 'warn' : ''],
-    ['Lanes', `${lanes.length}, with ${spread} requests each`],
+    ['Event loops', `${lanes.length}, with ${spread} requests each`],
     ...apple.hosts.map((host) => [`Apple, ${host.service}, ${host.environment}`,
       `breaker ${host.breaker}, ${host.calls_waiting} waiting`,
       host.breaker === 'closed' ? '' : 'warn']),

@@ -1,6 +1,6 @@
 import HTTPWire
 
-/// The refusals of a lane that were last, in bounded memory.
+/// The refusals of an event loop that were last, in bounded memory.
 ///
 /// An address has a share of its own, so no client can make the gateway forget the refusals of all
 /// others. Adding looks through a table of a few KiB, and allocates nothing once it is full.
@@ -58,8 +58,8 @@ package struct RecentRefusals: Sendable {
     }
 }
 
-/// What a lane remembers. What was only observed is kept apart: while a rule observes, it may be
-/// most of the traffic.
+/// What an event loop remembers. What was only observed is kept apart: while a rule observes, it
+/// may be most of the traffic.
 package struct RefusalMemory: Sendable {
     package private(set) var answered = RecentRefusals()
     package private(set) var forwarded = RecentRefusals()

@@ -1,6 +1,6 @@
 package import Rules
 
-/// What a lane has counted for reports since it was asked last.
+/// What an event loop has counted for reports since it was asked last.
 ///
 /// A request that began before a reload ends with the rule that it began with, and that rule's
 /// number may be another rule's by then. So rules are known by their ids.

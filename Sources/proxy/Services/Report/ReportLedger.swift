@@ -1,11 +1,11 @@
 import Telemetry
 
-/// What all lanes have counted for reports, for as long as a window looks back.
+/// What all event loops have counted for reports, for as long as a window looks back.
 ///
-/// A machine without a clock: the gateway collects what the lanes have counted every ten seconds,
-/// and when it is asked for, and says when. What is added lately counts as of the moment at which
-/// it is added. A reload changes nothing here; counts of a rule that it has removed stay until they
-/// are out of all windows.
+/// A machine without a clock: the gateway collects what the event loops have counted every ten
+/// seconds, and when it is asked for, and says when. What is added lately counts as of the moment
+/// at which it is added. A reload changes nothing here; counts of a rule that it has removed stay
+/// until they are out of all windows.
 package struct ReportLedger: Sendable {
     /// Rules that were removed, of which counts are kept.
     package static let removedMax = 64
@@ -93,8 +93,8 @@ package struct ReportScope: Sendable {
 
 /// Knows what was counted for reports.
 package protocol ReportSource: Sendable {
-    /// Collects what the lanes have counted and hands a report over, once, on any thread; `nil`
-    /// when that takes too long.
+    /// Collects what the event loops have counted and hands a report over, once, on any thread;
+    /// `nil` when that takes too long.
     func report(
         of scope: ReportScope,
         _ completion: @escaping @Sendable (Report?) -> Void

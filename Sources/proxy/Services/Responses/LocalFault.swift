@@ -82,7 +82,7 @@ extension LocalRow {
             LocalRow(401, .client, .fixClient, "This call needs the operators' token.", .bearer)
         case .tokenWrong:
             LocalRow(401, .client, .fixClient, "This is not the operators' token.", .bearer)
-        case .gatherTimeout: later(503, .gateway, "The lanes did not answer in time.")
+        case .gatherTimeout: later(503, .gateway, "The event loops did not answer in time.")
         case .draining: later(503, .gateway, "The gateway ends.")
         case .storeDegraded: later(503, .gateway, "The key store can't be used.")
         case .serversUnknown: later(503, .gateway, "No server of any origin has an address.")

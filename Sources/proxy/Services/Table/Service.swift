@@ -3,7 +3,7 @@ package import Signatures
 package import Telemetry
 package import Verification
 
-/// Something that the gateway answers itself. Shared by lanes.
+/// Something that the gateway answers itself. Shared by event loops.
 package protocol Service: Sendable {
     func answer(_ request: ServiceRequest) -> ServiceAnswer
 }

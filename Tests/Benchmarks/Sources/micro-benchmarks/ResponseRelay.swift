@@ -1,6 +1,6 @@
 import HTTPWire
 
-/// What a lane does with the bytes of a response, between reading and writing them.
+/// What an event loop does with the bytes of a response, between reading and writing them.
 final class ResponseRelay {
     private var head = ResponseHead()
     private var out: [UInt8] = []

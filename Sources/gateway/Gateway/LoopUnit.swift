@@ -1,0 +1,226 @@
+import ConfigurationReading
+import Dispatch
+import EventLoops
+import HTTPWire
+import KeyStore
+import Proxy
+import Services
+import TLSSession
+import Telemetry
+import Verification
+
+/// One event loop with what lives on it.
+///
+/// Everything behind `bound` is reached on the event loop's queue only.
+final class LoopUnit: Sendable {
+    let loop: EventLoop
+    let bound: LoopBound<Residents>
+
+    /// What lives on the event loop.
+    final class Residents {
+        let proxy: ProxyLoop
+        var listeners: [Listener] = []
+        /// The certificate of each listener, in their order; `nil` for a plain one.
+        var certificates: [TLSContext?] = []
+
+        init(_ proxy: ProxyLoop) { self.proxy = proxy }
+    }
+
+    init(_ loop: EventLoop, _ proxy: sending ProxyLoop) {
+        self.loop = loop
+        bound = LoopBound(Residents(proxy), on: loop)
+    }
+
+    deinit { loop.stop() }
+
+    /// A listening socket of the event loop.
+    struct Socket: Sendable {
+        let descriptor: Int32
+        let ownership: Listener.Ownership
+        let tls: TLSContext?
+        /// What its connections begin with.
+        let preface: ListenSettings.Preface
+        let http2: ListenSettings.HTTP2
+        let decides: DecisionForm?
+    }
+
+    /// Begins to serve and to accept. `shortageChanged` is told on the event loop when a listener
+    /// begins to pause for want of descriptors, with why, and, `nil`, when it has taken all who
+    /// waited.
+    func start(
+        _ sockets: [Socket],
+        descriptorsMax: Int32 = DescriptorLimit.forClients,
+        shortageChanged: @escaping @Sendable (SocketError?) -> Void,
+        certificateRefused: @escaping @Sendable (TLSFailure.Reason, IPAddress, Int) -> Void = {
+            _,
+            _,
+            _ in
+        },
+        leftOut: @escaping @Sendable (UInt64) -> Void = { _ in },
+        proxiedFailed: @escaping @Sendable (ProxiedFault) -> Void = { _ in }
+    ) {
+        loop.start()
+        let (loop, bound) = (loop, bound)
+        loop.perform {
+            let residents = bound.value
+            residents.certificates = sockets.map(\.tls)
+            residents.proxy.report(
+                proxiedFailed: proxiedFailed,
+                certificateRefused: certificateRefused,
+                refusalsLeftOut: leftOut
+            )
+            for (index, socket) in sockets.enumerated() {
+                let listener = Listener(descriptor: socket.descriptor, on: loop)
+                listener.descriptorsMax = descriptorsMax
+                listener.ownership = socket.ownership
+                listener.accepted = { [unowned residents] descriptor, peer in
+                    let entrance = ProxyLoop.Entrance(
+                        tls: residents.certificates[index],
+                        takesHTTP2: socket.http2 == .on,
+                        decides: socket.decides
+                    )
+                    switch socket.preface {
+                    case .none: residents.proxy.accept(descriptor, peer, entrance)
+                    case .proxyHeader: residents.proxy.acceptProxied(descriptor, peer, entrance)
+                    }
+                }
+                listener.paused = { [unowned residents] _ in
+                    residents.proxy.acceptPaused()
+                }
+                listener.shortageChanged = shortageChanged
+                do {
+                    try listener.start()
+                    residents.listeners.append(listener)
+                } catch {
+                    preconditionFailure("LoopUnit: a bound socket can't be watched: \(error)")
+                }
+            }
+        }
+    }
+
+    /// Replaces what the proxy was told. `makeJudge` is called on the event loop, which keeps the
+    /// judge's scratch memory.
+    func reload(
+        _ next: LoadedConfiguration,
+        _ services: ServiceTable,
+        makeJudge: @escaping @Sendable () -> Judge
+    ) {
+        let (loop, bound) = (loop, bound)
+        loop.perform {
+            let residents = bound.value
+            residents.certificates = next.certificates.listeners
+            residents.proxy.reload(next.settings, judge: makeJudge(), services: services) {
+                next.accessLog?.write($0, dropped: $1)
+            }
+        }
+    }
+
+    /// Shows other certificates to clients from now on.
+    func replaceCertificates(_ certificates: [TLSContext?]) {
+        let (loop, bound) = (loop, bound)
+        loop.perform { bound.value.certificates = certificates }
+    }
+
+    /// Looks after the origins' servers for all event loops.
+    func watchOrigins(_ tell: @escaping @Sendable (OriginWatch.Notice) -> Void) {
+        let (loop, bound) = (loop, bound)
+        loop.perform { bound.value.proxy.watchOrigins(tell) }
+    }
+
+    /// Takes other modes and rollouts of the same rules; `taken` is called when it has.
+    func replaceRules(
+        _ settings: ProxySettings,
+        _ services: ServiceTable,
+        makeJudge: @escaping @Sendable () -> Judge,
+        taken: @escaping @Sendable () -> Void
+    ) {
+        let (loop, bound) = (loop, bound)
+        loop.perform {
+            bound.value.proxy.replaceRules(
+                settings,
+                judge: makeJudge(),
+                services: services
+            )
+            taken()
+        }
+    }
+
+    /// Hands over what was seen at rules with a guard.
+    func takeGuardCounts(_ completion: @escaping @Sendable ([GuardCounts.Entry]) -> Void) {
+        let (loop, bound) = (loop, bound)
+        loop.perform { completion(bound.value.proxy.takeGuardCounts()) }
+    }
+
+    /// Takes other addresses of the servers of some origins; all else is as it was.
+    func replaceServers(_ settings: ProxySettings, of origins: Set<Int>) {
+        let (loop, bound) = (loop, bound)
+        loop.perform { bound.value.proxy.replaceServers(settings, of: origins) }
+    }
+
+    /// Stops accepting; `emptied` is called once the listeners have ended and no client is left.
+    func drain(emptied: @escaping @Sendable () -> Void) {
+        let (loop, bound) = (loop, bound)
+        loop.perform {
+            let residents = bound.value
+            let proxy = residents.proxy
+            // First, so that clients accepted from now on are told that the connection ends.
+            proxy.drain()
+            var left = residents.listeners.count
+            guard left > 0 else { return proxy.whenEmptied(emptied) }
+            for listener in residents.listeners {
+                listener.endGently {
+                    left -= 1
+                    guard left == 0 else { return }
+                    residents.listeners = []
+                    proxy.whenEmptied(emptied)
+                }
+            }
+        }
+    }
+
+    /// Ends what has not ended by itself.
+    func abort() {
+        let (loop, bound) = (loop, bound)
+        loop.perform {
+            let residents = bound.value
+            // Listeners that still accept handshakes under way end at once.
+            for listener in residents.listeners { listener.deadlinePassed() }
+            residents.proxy.abort()
+        }
+    }
+
+    /// Hands over a copy of what is remembered of refusals.
+    func refusals(_ completion: @escaping @Sendable (RefusalMemory) -> Void) {
+        let (loop, bound) = (loop, bound)
+        loop.perform { completion(bound.value.proxy.refusals) }
+    }
+
+    /// Hands over what was counted for reports since it was asked last.
+    func takeReport(_ completion: @escaping @Sendable ([ReportCounts.Entry]) -> Void) {
+        let (loop, bound) = (loop, bound)
+        loop.perform { completion(bound.value.proxy.takeReport()) }
+    }
+
+    /// Hands over a copy of what was counted.
+    func gather(_ completion: @escaping @Sendable (LoopFacts) -> Void) {
+        let (loop, bound) = (loop, bound)
+        loop.perform {
+            let counted = bound.value.proxy.counted
+            completion(
+                LoopFacts(
+                    number: loop.number,
+                    openConnections: counted.clients,
+                    pooledConnections: counted.pooled,
+                    tally: counted.tally
+                )
+            )
+        }
+    }
+}
+
+extension LoopUnit: CommitListener {
+    func commitEnded(_ report: CommitReport) {
+        let (loop, bound) = (loop, bound)
+        loop.perform { bound.value.proxy.commitEnded(report) }
+    }
+}

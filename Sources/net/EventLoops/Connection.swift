@@ -1,0 +1,377 @@
+import CLinux
+import Glibc
+package import TLSSession
+
+/// A stream socket on an event loop, plain or under TLS.
+///
+/// Its owner is a subclass, which is told when there is input to read, when what could not be sent
+/// at once has been sent, and when a connect ended. The owner asks for bytes with ``read()`` and
+/// hands bytes over with ``write(_:_:)``. When it stops reading, the peer has to stop sending.
+open class Connection: Endpoint {
+    /// What a read brought.
+    package enum ReadOutcome {
+        /// Bytes in the event loop's input buffer, at least one, valid until the event loop's next
+        /// read.
+        case octets(UnsafeBufferPointer<UInt8>)
+        /// Nothing now; ``inputReady()`` follows when there is.
+        case wouldBlock
+        /// The peer has sent its last byte.
+        case ended
+        /// The connection is broken.
+        case failed(ConnectionError)
+    }
+
+    /// What became of bytes that were handed over.
+    package enum WriteOutcome {
+        /// The kernel has them all.
+        case sent
+        /// Some wait in memory; ``outputDrained()`` follows when they are gone.
+        case queued
+        /// The connection is broken.
+        case failed(ConnectionError)
+    }
+
+    /// What follows bytes that are handed over. The raw value says whether the kernel keeps them
+    /// until then.
+    package enum Sequel: Int32 {
+        /// More bytes, at some time.
+        case more = 0
+        /// The end of this direction: the caller calls ``shutDownOutput()`` next. The kernel sends
+        /// both in one segment, which is half the work for it and for the peer's.
+        case end = 1
+    }
+
+    /// The largest unsent remainder that keeps its memory when it has been sent.
+    static let keptCapacity = 0
+
+    /// The other side's address.
+    package final let peer: SocketAddress
+    /// The TLS machine; `nil` for a plain connection.
+    final var tls: TLSSession?
+    /// The socket has input, as far as is known.
+    final var socketIsReadable = false
+    /// The TLS machine may hold bytes that were decrypted and not read.
+    final var mayHoldPlaintext = false
+    /// A read would bring something, as far as is known.
+    package final var isReadable: Bool { socketIsReadable || mayHoldPlaintext }
+    /// A write would be taken, as far as is known.
+    final var isWritable: Bool
+    /// The peer closed its direction or the connection broke: a short read is not the end of news.
+    package final var isEnding: Bool { endIsAnnounced }
+    final var endIsAnnounced = false
+    private var isConnecting: Bool
+    /// Bytes that the kernel did not take yet.
+    @exclusivity(unchecked) final var unsent: [UInt8] = []
+    @exclusivity(unchecked) final var unsentStart = 0
+
+    /// Sends bytes in front of everything else, TLS included, as soon as the connection is there.
+    package final func begin(with preface: [UInt8]) {
+        guard !preface.isEmpty else { return }
+        unsent = preface
+        // What fails here fails again with the first message.
+        if isWritable { _ = flush() }
+    }
+
+    /// Whether the kernel has taken no byte since ``messageBegins()``.
+    package final var sentNothing: Bool { !hasSent }
+    final var hasSent = false
+
+    /// What is sent from now on is another message's.
+    package final func messageBegins() { hasSent = false }
+
+    /// Whether the peer sees a reset however the connection ends, also by the end of the process.
+    package final var resetsOnClose: Bool {
+        get { isReset }
+        set {
+            guard newValue != isReset else { return }
+            isReset = newValue
+            guard !isClosed else { return }
+            if isReset {
+                clinux_reset_on_close(descriptor)
+            } else {
+                clinux_end_on_close(descriptor)
+            }
+        }
+    }
+    private var isReset = false
+
+    /// The port of ``peer``, 0 without one, and the address of this end, asked of the kernel.
+    package final var socketEnds: (peerPort: UInt16, own: SocketAddress) {
+        (peer.port ?? 0, Listener.boundAddress(descriptor))
+    }
+
+    /// Who had the other end of a Unix socket when it connected, asked of the kernel; `nil` where
+    /// that is not known.
+    package final var peerUser: UInt32? {
+        let user = clinux_peer_user(descriptor)
+        return user < 0 ? nil : UInt32(truncatingIfNeeded: user)
+    }
+
+    /// The most bytes that ``read()`` hands over at once; its user may take less than the event
+    /// loop has room for.
+    package final var inputMax: Int {
+        get { wantedInputMax }
+        set { wantedInputMax = newValue }
+    }
+    private final var wantedInputMax = EventLoop.inputBytes
+
+    /// How many bytes wait in memory to be sent.
+    package final var unsentBytes: Int { unsent.count - unsentStart }
+
+    /// How many bytes the peer has still to take: those that wait here and those that its system
+    /// has not acknowledged.
+    package final var untakenBytes: Int {
+        isClosed ? 0 : unsentBytes + Int(clinux_unacknowledged(descriptor))
+    }
+
+    /// A connection that was accepted or is being made; `isConnecting` says that `connect` still
+    /// runs.
+    package init(
+        descriptor: Int32,
+        peer: SocketAddress,
+        isConnecting: Bool,
+        tls: TLSSession? = nil,
+        on loop: EventLoop
+    ) {
+        self.peer = peer
+        self.tls = tls
+        self.isConnecting = isConnecting
+        isWritable = !isConnecting
+        super.init(descriptor: descriptor, on: loop)
+    }
+
+    /// Begins to connect.
+    ///
+    /// - Returns: the descriptor, and whether the connect still runs.
+    /// - Throws: `SocketError` of socket or connect.
+    package static func open(
+        to address: SocketAddress
+    ) throws(SocketError) -> (descriptor: Int32, isConnecting: Bool) {
+        let descriptor = clinux_socket(address.family)
+        guard descriptor >= 0 else { throw SocketError("socket") }
+        setNoDelay(descriptor, address)
+        if address.withKernelForm({ connect(descriptor, $0, $1) }) == 0 {
+            return (descriptor, false)
+        }
+        // EAGAIN: a Unix listener's queue is full, which is a refusal for us.
+        guard errno == EINPROGRESS else {
+            let error = SocketError("connect")
+            _ = Glibc.close(descriptor)
+            throw error
+        }
+        return (descriptor, true)
+    }
+
+    /// Closes a descriptor that became no connection.
+    package static func discard(_ descriptor: Int32) { _ = Glibc.close(descriptor) }
+
+    /// Whether nothing has come and no end was announced, asked of the kernel.
+    package final func isSilent() -> Bool {
+        var octet: UInt8 = 0
+        return recv(descriptor, &octet, 1, Int32(MSG_PEEK)) < 0 && errno == EAGAIN
+    }
+
+    /// Small responses must not wait for an acknowledgement.
+    package static func setNoDelay(_ descriptor: Int32, _ address: SocketAddress) {
+        guard !address.isUnix else { return }
+        clinux_set_no_delay(descriptor)
+    }
+
+    /// There is input, or the connection was resumed; read if you want it.
+    open func inputReady() {}
+    /// What waited to be sent has been sent.
+    open func outputDrained() {}
+    /// The connect ended; `nil` for well.
+    open func connectEnded(_ error: SocketError?) {}
+    /// The peer is gone in both directions and nobody has read that: the owner waits for something
+    /// else.
+    open func brokeWhileUnread() {}
+    /// The connection broke while bytes waited to be sent.
+    open func outputFailed() {}
+
+    override final var mayHaveTwins: Bool { false }
+
+    override final func noted(_ events: UInt32) {
+        if events & (clinux_in | clinux_ending) != 0 { socketIsReadable = true }
+        if events & clinux_ending != 0 { endIsAnnounced = true }
+    }
+
+    override final func ready(_ events: UInt32) {
+        if isConnecting, events & (clinux_out | clinux_ending) != 0 {
+            isConnecting = false
+            isWritable = true
+            let code = clinux_socket_error(descriptor)
+            // What waits is a preface: it goes out before its owner sends anything.
+            if code == 0, unsentBytes > 0 { _ = flush() }
+            connectEnded(code == 0 ? nil : SocketError("connect", code: code))
+            if code != 0 { return }
+        } else if events & clinux_out != 0 {
+            isWritable = true
+            flushWaiting()
+        }
+        if !isClosed, isReadable || events & EventLoop.resumed != 0 { inputReady() }
+        if events & clinux_broken != 0, !isClosed { brokeWhileUnread() }
+    }
+
+    /// The next read asks the kernel: a write that failed tells of news before epoll does.
+    package final func expectInput() { socketIsReadable = true }
+
+    /// Asks for ``inputReady()`` after the current event, when there may be input.
+    package final func resumeReading() {
+        if isReadable { loop.resume(self) }
+    }
+
+    private func flushWaiting() {
+        guard unsentBytes > 0 else { return }
+        switch flush() {
+        case .sent: outputDrained()
+        case .queued: break
+        case .failed: outputFailed()
+        }
+    }
+
+    /// Drops the connection so that the peer sees a reset, never an orderly end.
+    package final func reset() {
+        resetsOnClose = true
+        close()
+    }
+
+    /// Says that nothing more will be sent; reading goes on.
+    package final func shutDownOutput() {
+        guard !isClosed else { return }
+        if let tls {
+            tls.shutDown()
+            _ = sendCiphertext(of: tls, before: .end)
+        }
+        _ = shutdown(descriptor, Int32(SHUT_WR))
+    }
+}
+
+// Reading what stays in the kernel.
+extension Connection {
+    /// Looks at the first bytes that have come, up to a number, and leaves them to be read.
+    /// ``inputReady()`` follows when more have come. For a plain connection.
+    package final func peek(_ max: Int) -> ReadOutcome {
+        let buffer = UnsafeMutableRawBufferPointer(rebasing: loop.input.prefix(max))
+        var count = -1
+        repeat {
+            count = recv(descriptor, buffer.baseAddress, buffer.count, Int32(MSG_PEEK))
+        } while count < 0 && errno == EINTR
+        socketIsReadable = false
+        guard count > 0 else {
+            if count == 0 { return .ended }
+            return errno == EAGAIN ? .wouldBlock : .failed(.socket(SocketError("recv")))
+        }
+        let bytes = UnsafeRawBufferPointer(rebasing: buffer[..<count])
+        return .octets(bytes.assumingMemoryBound(to: UInt8.self))
+    }
+
+    /// Discards bytes that ``peek(_:)`` has shown.
+    package final func skip(_ byteCount: Int) {
+        // They are there, so that one call takes them all.
+        let buffer = loop.input.prefix(byteCount)
+        while recv(descriptor, buffer.base.baseAddress, buffer.count, 0) < 0, errno == EINTR {}
+    }
+}
+
+extension Connection {
+    /// Reads once into the event loop's input buffer.
+    package final func read() -> ReadOutcome {
+        guard isReadable, !isClosed else { return .wouldBlock }
+        guard let tls else { return receive(input) }
+        return read(through: tls)
+    }
+
+    /// The event loop's memory for input, so much of it as this connection may use.
+    private var input: UnsafeMutableRawBufferPointer {
+        UnsafeMutableRawBufferPointer(rebasing: loop.input.prefix(inputMax))
+    }
+
+    final func receive(_ buffer: UnsafeMutableRawBufferPointer) -> ReadOutcome {
+        let count = recv(descriptor, buffer.baseAddress, buffer.count, 0)
+        if count > 0 {
+            loop.inputCount += count
+            // A short read empties the socket; news after it is a new edge. An end that was already
+            // announced is not announced again.
+            if count < buffer.count, !isEnding { socketIsReadable = false }
+            let octets = UnsafeRawBufferPointer(rebasing: buffer[..<count])
+            return .octets(octets.assumingMemoryBound(to: UInt8.self))
+        }
+        if count == 0 { return .ended }
+        switch errno {
+        case EAGAIN:
+            socketIsReadable = false
+            return .wouldBlock
+        case EINTR: return receive(buffer)
+        default: return .failed(.socket(SocketError("recv")))
+        }
+    }
+
+    /// Decrypted bytes that are there already come first; then one read from the socket.
+    private func read(through tls: TLSSession) -> ReadOutcome {
+        let isEmpty = tls.isEstablished && !mayHoldPlaintext
+        var outcome = isEmpty ? TLSSession.ReadOutcome.needsInput : tls.read(into: input)
+        while true {
+            switch outcome {
+            case .octets(let count):
+                mayHoldPlaintext = tls.mayHoldPlaintext
+                let octets = UnsafeRawBufferPointer(rebasing: input[..<count])
+                return .octets(octets.assumingMemoryBound(to: UInt8.self))
+            case .needsInput: mayHoldPlaintext = false
+            case .closed:
+                mayHoldPlaintext = true
+                return .ended
+            case .failed(let error):
+                _ = sendCiphertext(of: tls)
+                return .failed(.tls(error))
+            }
+            if tls.hasCiphertext, case .failed(let error) = sendCiphertext(of: tls) {
+                return .failed(error)
+            }
+            switch receive(loop.ciphertextInput) {
+            case .octets(let octets): outcome = tls.read(into: input, feeding: octets.span)
+            case .wouldBlock: return .wouldBlock
+            case .ended: return .failed(.truncated)
+            case .failed(let error): return .failed(error)
+            }
+        }
+    }
+}
+
+// What a connection does when its client turns out to speak another protocol.
+extension Connection {
+    /// Whether TLS has agreed on HTTP/2 (RFC 9113 §3.2).
+    package final var hasAgreedHTTP2: Bool { tls?.applicationProtocol == TLSContext.http2 }
+
+    /// Lets another connection go on with the socket. This one is closed from then on, without a
+    /// word to its owner.
+    ///
+    /// - make: makes the successor, of the same descriptor and TLS session.
+    package final func handOver<Successor: Connection>(
+        to make: (Int32, TLSSession?) -> Successor
+    ) -> Successor {
+        let successor = make(descriptor, tls)
+        successor.socketIsReadable = true
+        successor.mayHoldPlaintext = tls != nil
+        successor.isWritable = isWritable
+        successor.endIsAnnounced = endIsAnnounced
+        swap(&successor.unsent, &unsent)
+        swap(&successor.unsentStart, &unsentStart)
+        give(to: successor)
+        return successor
+    }
+}
+
+/// Why a connection can't go on.
+package enum ConnectionError: Error {
+    /// A system call failed.
+    case socket(SocketError)
+    /// The TLS machine refused what the peer sent.
+    case tls(TLSFailure)
+    /// The TLS machine would not take bytes to send.
+    case tlsWrite
+    /// The peer ended a TLS connection without saying so: what was read may be cut short.
+    case truncated
+    /// It was closed on this side.
+    case closed
+}

@@ -1,0 +1,150 @@
+import CLinux
+import Glibc
+
+/// Something with a descriptor that an event loop watches: a listener or a connection.
+///
+/// Lives on its event loop's queue. Subclasses say what to do when the descriptor is ready or the
+/// deadline has passed.
+open class Endpoint {
+    /// The event loop it lives on.
+    package final let loop: EventLoop
+    /// The descriptor; -1 once closed.
+    package final var descriptor: Int32 { openDescriptor }
+    private final var openDescriptor: Int32
+    /// Slot and generation on the event loop; `nil` before it is registered and after it is closed.
+    final var token: UInt64?
+
+    /// Whose turn of the event loop it waits for and uses: 0…``EventLoop/flowCount`` - 1. Those in
+    /// one flow share their turns. 0 is for what belongs to no client.
+    package final var flow: Int {
+        get { waitingFlow }
+        set { waitingFlow = newValue }
+    }
+    private final var waitingFlow = 0
+
+    /// The tick at which ``deadlinePassed()`` is due; `nil` for never.
+    final var deadlineTick: UInt64?
+    /// The tick under which the wheel holds this endpoint.
+    final var filedTick: UInt64?
+
+    package init(descriptor: Int32, on loop: EventLoop) {
+        openDescriptor = descriptor
+        self.loop = loop
+    }
+
+    /// Whether another descriptor may stand for the same socket, as for the Unix listeners of
+    /// several event loops. Closing one of them leaves it watched.
+    var mayHaveTwins: Bool { true }
+
+    /// Whether the descriptor has been closed.
+    package final var isClosed: Bool { descriptor < 0 }
+
+    /// The event loop found the descriptor ready and will call ``ready(_:)``, after others.
+    ///
+    /// - Parameter events: epoll's bits.
+    func noted(_ events: UInt32) {}
+
+    /// The event loop found the descriptor ready, or resumes an endpoint that asked for it with
+    /// ``EventLoop/resume(_:)``.
+    ///
+    /// - Parameter events: epoll's bits, and ``EventLoop/resumed``.
+    func ready(_ events: UInt32) {}
+
+    /// The deadline of ``setDeadline(milliseconds:)`` has passed. It is cleared before the call.
+    open func deadlinePassed() {}
+
+    /// Calls ``deadlinePassed()`` when this time is over, rounded up to a tick; `nil` for never.
+    ///
+    /// Replaces the deadline that was set before.
+    package final func setDeadline(milliseconds: UInt64?) {
+        guard let milliseconds else {
+            deadlineTick = nil
+            return
+        }
+        let tick = loop.tick(after: milliseconds)
+        deadlineTick = tick
+        if let filedTick, filedTick <= tick { return }
+        loop.file(self, at: tick)
+    }
+
+    /// Forgets the endpoint and gives its descriptor away, open, to be registered anew. Late events
+    /// are dropped by generation.
+    package final func detach() -> Int32 {
+        let detached = descriptor
+        loop.forget(self)
+        openDescriptor = -1
+        deadlineTick = nil
+        return detached
+    }
+
+    /// Lets another endpoint have the descriptor, and the place on the event loop.
+    final func give(to successor: Endpoint) {
+        loop.replace(self, by: successor)
+        successor.flow = flow
+        openDescriptor = -1
+        deadlineTick = nil
+    }
+
+    /// Closes the descriptor and forgets the endpoint. Late events are dropped by generation.
+    open func close() {
+        guard descriptor >= 0 else { return }
+        loop.forget(self, .byClosing)
+        _ = Glibc.close(descriptor)
+        openDescriptor = -1
+        deadlineTick = nil
+    }
+}
+
+/// The endpoints of an event loop, each in a slot, and the tokens by which epoll and the timer
+/// wheel name them.
+///
+/// A token is a slot's number and, above it, its generation. An event that arrives late for an
+/// endpoint that was closed has an old generation, so it reaches no other endpoint in that slot.
+final class EndpointTable {
+    private struct Slot {
+        var endpoint: Endpoint?
+        var generation: UInt32 = 0
+    }
+
+    @exclusivity(unchecked) private var slots: [Slot] = []
+    @exclusivity(unchecked) private var free: [UInt32] = []
+
+    /// A token for an endpoint that is still to be put under it.
+    func reserve() -> UInt64 {
+        let slot: UInt32
+        if let last = free.popLast() {
+            slot = last
+        } else {
+            slot = UInt32(slots.count)
+            slots.append(Slot())
+        }
+        slots[Int(slot)].generation &+= 1
+        return UInt64(slots[Int(slot)].generation) << 32 | UInt64(slot)
+    }
+
+    func put(_ endpoint: Endpoint, under token: UInt64) {
+        slots[Self.slot(token)].endpoint = endpoint
+    }
+
+    /// Empties a slot, which is not used again before ``release(_:)``.
+    ///
+    /// - Returns: the endpoint that was in it.
+    @discardableResult
+    func remove(_ token: UInt64) -> Endpoint? { slots[Self.slot(token)].endpoint.take() }
+
+    /// Makes an empty slot available again.
+    func release(_ slot: Int) { free.append(UInt32(slot)) }
+
+    /// The endpoint under a token; `nil` when it was closed.
+    func endpoint(_ token: UInt64) -> Endpoint? {
+        let slot = Self.slot(token)
+        guard slot < slots.count, slots[slot].generation == UInt32(token >> 32) else { return nil }
+        return slots[slot].endpoint
+    }
+
+    /// The endpoint in a slot that was reserved; `nil` when it is empty.
+    func endpoint(in slot: Int) -> Endpoint? { slots[slot].endpoint }
+
+    /// The number of a token's slot.
+    static func slot(_ token: UInt64) -> Int { Int(UInt32(truncatingIfNeeded: token)) }
+}

@@ -1,0 +1,467 @@
+import CLinux
+package import Dispatch
+import Glibc
+
+/// A serial queue with an epoll set: where connections live.
+///
+/// `@unchecked Sendable`: every stored property below is constant and `Sendable`, or touched on
+/// `queue` alone, after `start()`; entries from outside check that with `preconditionOnQueue()`.
+package final class EventLoop: @unchecked Sendable {
+    /// Bytes that one read can bring.
+    package static let inputBytes = FairQueue.inputRange.upperBound
+    /// Bytes of ciphertext that one read can bring: two full records.
+    private static let ciphertextBytes = 36 << 10
+    /// What connections are watched for: both directions and the peer's end, edge-triggered.
+    package static let bothEdges = clinux_both_edges
+    /// The mailbox's. No slot has this number.
+    private static let mailToken = UInt64.max
+    /// Told to an endpoint that is resumed; no bit of epoll's.
+    static let resumed: UInt32 = 1 << 24
+    /// Longest time between two epoll_wait calls while another flow may be ready, nanoseconds.
+    private static let roundNanoseconds: UInt64 = 100_000
+    /// Nanoseconds after which a turn ends in any case, and Dispatch gets the thread back.
+    private static let turnNanoseconds: UInt64 = 8_000_000
+    /// A round that serves at most so many events ends its turn. Behind so few, as a rule, no other
+    /// is ready, and to ask is a system call for nothing; one that is ready begins the next turn.
+    private static let fewEvents = 3
+    /// Milliseconds that an event loop waits for events itself before it leaves that to Dispatch,
+    /// which wakes two threads for one event: more work than to relay a request.
+    private static let patienceMilliseconds: Int32 = 8
+    /// Nanoseconds without another flow after which none is expected. Where all clients of an event
+    /// loop are in one flow, frequent epoll_wait calls cost some percent and gain nothing.
+    private static let othersNanoseconds: UInt64 = 100_000_000
+    /// Flows of an event loop. Clients whose addresses fall into the same one share their turns.
+    package static let flowCount = 4096
+    /// Milliseconds in a tick of the timer wheel.
+    private static let tickMilliseconds: UInt64 = 50
+
+    package let number: Int
+    package let queue: DispatchQueue
+    /// The monotonic clock in milliseconds, read once a round.
+    package var now: UInt64 { clocks.now }
+    /// The wall clock in milliseconds since 1970, read once a round.
+    package var wallMilliseconds: Int64 { clocks.wall }
+    private var clocks: (now: UInt64, wall: Int64)
+    /// The current turn, so far.
+    package struct Turn {
+        /// Monotonic nanoseconds.
+        package fileprivate(set) var beganAt: UInt64 = 0
+        /// Events that were served.
+        package fileprivate(set) var events = 0
+        /// How often the system was asked for events; never where it is a tick's.
+        package fileprivate(set) var polls = 0
+    }
+
+    package var turn: Turn { currentTurn }
+    private var currentTurn = Turn()
+    /// How often the event loop has been told all events there were.
+    package var round: UInt64 { roundsEnded }
+    private var roundsEnded: UInt64 = 0
+
+    /// Where every read of this event loop lands; valid until the next read.
+    let wholeInput: UnsafeMutableRawBufferPointer
+    /// As much of it as the endpoint that is being served should read at once.
+    var input: UnsafeMutableRawBufferPointer { .init(rebasing: wholeInput[..<inputMax]) }
+    private var inputMax = inputBytes
+    /// Bytes that the endpoint being served has read.
+    var inputCount = 0
+    /// Where ciphertext lands before it is decrypted into ``input``.
+    let ciphertextInput: UnsafeMutableRawBufferPointer
+
+    private let wallClock: @Sendable () -> Int64
+    let set: Int32
+    private let mailbox: Mailbox
+    private let source: any DispatchSourceRead
+    private let timer: any DispatchSourceTimer
+    let table = EndpointTable()
+    @exclusivity(unchecked) private var wheel: TimerWheel
+    private var isTicking = false
+    private var due: [TimerWheel.Entry] = []
+    @exclusivity(unchecked) private(set) var waiting = FairQueue(flows: flowCount)
+    /// The flow that was served last, and until when others are expected beside it.
+    private var servedFlow = 0
+    private var othersUntil: UInt64 = 0
+    /// Other threads have work.
+    private var hasMail = false
+    /// Something waits that epoll has told of, and does not tell again.
+    private var hasWork: Bool { hasMail || !waiting.isEmpty }
+    /// Dispatch will call, whether there are events or not.
+    private var isCallDue = false
+    @exclusivity(unchecked) private var events = [clinux_event](
+        repeating: clinux_event(),
+        count: 256
+    )
+    /// Memory for what an event writes.
+    var output: [UInt8] = []
+    /// Called at the end of every turn.
+    package var turnEnded: (() -> Void)?
+    private var stage = Stage.made
+
+    /// What Dispatch knows of the event loop.
+    private enum Stage {
+        case made
+        case served
+    }
+
+    /// The system's wall clock: milliseconds since 1970.
+    package static let systemWallClock: @Sendable () -> Int64 = { clinux_wall_milliseconds() }
+
+    /// An event loop that is not yet served; call ``start()``. Tests bring a wall clock that they
+    /// step.
+    ///
+    /// - Throws: `SocketError` when the system has no more descriptors.
+    package init(
+        number: Int,
+        wallClock: @escaping @Sendable () -> Int64 = systemWallClock
+    ) throws(SocketError) {
+        self.number = number
+        self.wallClock = wallClock
+        mailbox = try Mailbox()
+        set = clinux_epoll_create()
+        guard set >= 0 else { throw SocketError("epoll_create1") }
+        guard clinux_epoll_add(set, mailbox.descriptor, Self.bothEdges, Self.mailToken) == 0 else {
+            let error = SocketError("epoll_ctl")
+            _ = Glibc.close(set)
+            throw error
+        }
+        queue = DispatchQueue(label: "portcullis.loop.\(number)")
+        source = DispatchSource.makeReadSource(fileDescriptor: set, queue: queue)
+        timer = DispatchSource.makeTimerSource(queue: queue)
+        wholeInput = .allocate(byteCount: Self.inputBytes, alignment: 64)
+        ciphertextInput = .allocate(byteCount: Self.ciphertextBytes, alignment: 64)
+        clocks = (clinux_coarse_milliseconds(), wallClock())
+        wheel = TimerWheel(now: clocks.now / Self.tickMilliseconds)
+    }
+
+    deinit {
+        switch stage {
+        case .made:
+            // A source that was never activated can't be released.
+            for source in [source, timer] as [any DispatchSourceProtocol] {
+                source.activate()
+                source.cancel()
+            }
+            _ = Glibc.close(set)
+        case .served: break
+        }
+        wholeInput.deallocate()
+        ciphertextInput.deallocate()
+    }
+
+    /// Begins to serve, until ``stop()``. Called once.
+    package func start() {
+        // Dispatch holds the event loop. A weak reference would make Swift count all references to
+        // it in a slower way: 1,200 instructions of a request.
+        source.setEventHandler { [self] in serve() }
+        timer.setEventHandler { [self] in tickPassed() }
+        // A source that is watched must outlive its descriptor's use.
+        source.setCancelHandler { [set] in _ = Glibc.close(set) }
+        timer.schedule(deadline: .distantFuture)
+        stage = .served
+        source.activate()
+        timer.activate()
+    }
+
+    /// Serves no more: the event loop goes with its last reference. From any thread.
+    package func stop() {
+        source.cancel()
+        timer.cancel()
+    }
+
+    /// Traps unless the caller runs on this event loop.
+    package func preconditionOnQueue() { dispatchPrecondition(condition: .onQueue(queue)) }
+
+    /// Resumes an endpoint after those that wait already. On the event loop's queue only.
+    package func resume(_ endpoint: Endpoint) {
+        preconditionOnQueue()
+        guard let token = endpoint.token else { return }
+        waiting.append(EndpointTable.slot(token), Self.resumed, to: endpoint.flow)
+    }
+
+    /// Leaves work for the event loop, from any thread; it is served before events are.
+    package func perform(_ work: @escaping @Sendable () -> Void) {
+        // An event loop with work lives until that is done.
+        mailbox.post { [self] in withExtendedLifetime(self) { work() } }
+    }
+}
+
+// Turns.
+extension EventLoop {
+    /// Dispatch calls. Turns follow each other while there is something to serve, each as soon as
+    /// there is.
+    private func serve() {
+        let calledAt = MonotonicClock.nanoseconds
+        while takeTurn() {
+            let used = MonotonicClock.nanoseconds &- calledAt
+            guard used < Self.turnNanoseconds, !hasWork else { return callAgain() }
+        }
+    }
+
+    /// Serves what is ready, or soon is, until nothing is.
+    ///
+    /// - Returns: whether anything was.
+    private func takeTurn() -> Bool {
+        var count = take(hasWork ? 0 : Self.patienceMilliseconds)
+        guard count > 0 || hasWork else { return false }
+        beginTurn()
+        while true {
+            currentTurn.polls += 1
+            note(count)
+            guard serveMail() + serveRound() > Self.fewEvents || hasWork,
+                MonotonicClock.nanoseconds &- currentTurn.beganAt < Self.turnNanoseconds
+            else { break }
+            count = take(0)
+            readClocks()
+        }
+        turnEnded?()
+        return true
+    }
+
+    private func beginTurn() {
+        currentTurn = Turn(beganAt: MonotonicClock.nanoseconds)
+        readClocks()
+    }
+
+    /// Asks Dispatch for another call, after its other work on this queue.
+    private func callAgain() {
+        guard !isCallDue else { return }
+        isCallDue = true
+        queue.async { [self] in
+            isCallDue = false
+            serve()
+        }
+    }
+
+    /// Asks for events.
+    ///
+    /// - Returns: how many there are in `events`.
+    private func take(_ milliseconds: Int32) -> Int {
+        let count = Int(clinux_epoll_take(set, &events, Int32(events.count), milliseconds))
+        // A signal came first.
+        guard count >= 0 else { return 0 }
+        if count < events.count { roundsEnded &+= 1 }
+        return count
+    }
+
+    /// Asks for events in the middle of a turn. Their endpoints know of them at once, and are
+    /// served when their turn comes.
+    package func look() {
+        preconditionOnQueue()
+        currentTurn.polls += 1
+        note(take(0))
+    }
+
+    /// Notes the first `count` of `events`, and lets their endpoints wait for their turn. All are
+    /// noted before one is served: a request must not use a pooled connection that has news.
+    private func note(_ count: Int) {
+        for index in 0..<count {
+            let (token, news) = (events[index].token, events[index].events)
+            if token == Self.mailToken { hasMail = true }
+            guard let endpoint = table.endpoint(token) else { continue }
+            endpoint.noted(news)
+            waiting.append(EndpointTable.slot(token), news, to: endpoint.flow)
+        }
+    }
+
+    /// Serves those that wait, for a while.
+    ///
+    /// - Returns: how many were served.
+    @discardableResult
+    private func serveRound() -> Int {
+        var served = 0
+        let roundBeganAt = MonotonicClock.nanoseconds
+        var now = roundBeganAt
+        while let turn = waiting.next() {
+            if turn.flow != servedFlow {
+                servedFlow = turn.flow
+                othersUntil = now &+ Self.othersNanoseconds
+            }
+            inputMax = turn.inputMax
+            inputCount = 0
+            if let endpoint = table.endpoint(in: turn.member) {
+                endpoint.ready(turn.news)
+            } else {
+                // It was closed while it waited.
+                table.release(turn.member)
+            }
+            let began = now
+            now = MonotonicClock.nanoseconds
+            waiting.charge(nanoseconds: now &- began, octets: inputCount)
+            served += 1
+            let mayMeetOthers = waiting.hasBusy && now < othersUntil
+            let limit = mayMeetOthers ? Self.roundNanoseconds : Self.turnNanoseconds
+            if now &- roundBeganAt >= limit { break }
+        }
+        currentTurn.events += served
+        inputMax = Self.inputBytes
+        return served
+    }
+
+    /// Does what other threads have left.
+    ///
+    /// - Returns: how much that was.
+    private func serveMail() -> Int {
+        guard hasMail else { return 0 }
+        hasMail = false
+        let work = mailbox.take()
+        for item in work { item() }
+        return work.count
+    }
+
+    private func readClocks() {
+        clocks = (clinux_coarse_milliseconds(), wallClock())
+    }
+}
+
+// Deadlines.
+extension EventLoop {
+    func tick(after milliseconds: UInt64) -> UInt64 {
+        let (end, overflow) = now.addingReportingOverflow(milliseconds)
+        return overflow ? .max : end / Self.tickMilliseconds &+ 1
+    }
+
+    func file(_ endpoint: Endpoint, at tick: UInt64) {
+        guard let token = endpoint.token else { return }
+        endpoint.filedTick = wheel.file(token, at: tick)
+        guard !isTicking else { return }
+        isTicking = true
+        let interval = DispatchTimeInterval.milliseconds(Int(Self.tickMilliseconds))
+        timer.schedule(deadline: .now() + interval, repeating: interval, leeway: .milliseconds(5))
+    }
+
+    /// A turn for deadlines, and for what they leave waiting.
+    private func tickPassed() {
+        beginTurn()
+        endDeadlines()
+        serveRound()
+        turnEnded?()
+        if hasWork { callAgain() }
+    }
+
+    private func endDeadlines() {
+        let tick = now / Self.tickMilliseconds
+        wheel.advance(to: tick, into: &due)
+        for entry in due {
+            guard let endpoint = table.endpoint(entry.token), endpoint.filedTick == entry.tick
+            else { continue }
+            endpoint.filedTick = nil
+            guard let deadline = endpoint.deadlineTick else { continue }
+            if deadline <= tick {
+                endpoint.deadlineTick = nil
+                endpoint.deadlinePassed()
+            } else {
+                endpoint.filedTick = wheel.file(entry.token, at: deadline)
+            }
+        }
+        due.removeAll(keepingCapacity: true)
+        if wheel.count == 0 {
+            isTicking = false
+            timer.schedule(deadline: .distantFuture)
+        }
+    }
+}
+
+// The event loop's memory: for what is read, and for what is written.
+extension EventLoop {
+    /// Copies bytes to where reads land: valid until the next read.
+    ///
+    /// - bytes: at most ``inputBytes``.
+    package func asRead(_ bytes: Span<UInt8>) -> UnsafeBufferPointer<UInt8> {
+        let count = min(bytes.count, wholeInput.count)
+        let target = UnsafeMutableRawBufferPointer(rebasing: wholeInput[..<count])
+        // The event loop's memory is as long-lived as the event loop; the copy is made inside the
+        // call.
+        bytes.extracting(first: count).withUnsafeBytes { target.copyMemory(from: $0) }
+        return UnsafeBufferPointer(target.assumingMemoryBound(to: UInt8.self))
+    }
+
+    /// An empty array with the event loop's memory, for the bytes that one event writes; give it
+    /// back with ``giveBack(_:)``.
+    package func takeOutput() -> [UInt8] {
+        var taken: [UInt8] = []
+        swap(&taken, &output)
+        return taken
+    }
+
+    /// Taken out of the caller's variable: of an array that two hold, removing makes a third.
+    package func giveBack(_ used: inout [UInt8]) {
+        used.removeAll(keepingCapacity: true)
+        swap(&used, &output)
+    }
+}
+
+// What an event loop watches.
+extension EventLoop {
+    /// Watches an endpoint's descriptor, edge-triggered for both directions unless told otherwise.
+    /// On the event loop's queue only.
+    package func register(
+        _ endpoint: Endpoint,
+        events: UInt32 = EventLoop.bothEdges
+    ) throws(SocketError) {
+        preconditionOnQueue()
+        let token = table.reserve()
+        guard clinux_epoll_add(set, endpoint.descriptor, events, token) == 0 else {
+            let error = SocketError("epoll_ctl")
+            table.release(EndpointTable.slot(token))
+            throw error
+        }
+        table.put(endpoint, under: token)
+        endpoint.token = token
+    }
+
+    /// Puts an endpoint in another's place; both have the same descriptor.
+    func replace(_ endpoint: Endpoint, by successor: Endpoint) {
+        guard let token = endpoint.token else { return }
+        table.put(successor, under: token)
+        endpoint.token = nil
+        successor.token = token
+    }
+
+    /// How an endpoint goes.
+    enum Parting {
+        /// Its descriptor stays open, and is not watched any more.
+        case byLeaving
+        /// Its descriptor is closed next, which ends the watch too where it has no twin (epoll(7)).
+        case byClosing
+    }
+
+    func forget(_ endpoint: Endpoint, _ parting: Parting = .byLeaving) {
+        guard let token = endpoint.token else { return }
+        switch parting {
+        case .byClosing where !endpoint.mayHaveTwins: break
+        case .byClosing, .byLeaving: _ = clinux_epoll_remove(set, endpoint.descriptor)
+        }
+        table.remove(token)
+        let slot = EndpointTable.slot(token)
+        if !waiting.holds(slot) { table.release(slot) }
+        endpoint.token = nil
+    }
+
+    /// Leaves an endpoint registered, its descriptor unwatched.
+    func unwatch(_ descriptor: Int32) { _ = clinux_epoll_remove(set, descriptor) }
+
+    func watchAgain(_ descriptor: Int32, events: UInt32, token: UInt64) {
+        _ = clinux_epoll_add(set, descriptor, events, token)
+    }
+}
+
+/// A value that belongs to an event loop, carried through other queues on its way back.
+///
+/// `@unchecked Sendable`: the value is reached only through ``value``, which checks first that the
+/// caller runs on the value's own event loop.
+package struct LoopBound<Value>: @unchecked Sendable {
+    private let carried: Value
+    private let loop: EventLoop
+
+    /// A value of this event loop.
+    package init(_ value: Value, on loop: EventLoop) {
+        carried = value
+        self.loop = loop
+    }
+
+    /// The value; traps unless the caller runs on the event loop it belongs to.
+    package var value: Value {
+        loop.preconditionOnQueue()
+        return carried
+    }
+}

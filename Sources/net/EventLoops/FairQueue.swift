@@ -1,0 +1,169 @@
+/// Decides who is served next: deficit round robin that prefers sparse flows, as in FQ-CoDel
+/// (RFC 8290 §4.1 and §4.2). The quantum is nanoseconds of the event loop's time; FQ-CoDel counts
+/// bytes.
+///
+/// Members wait in flows; within a flow they are served in order. Flows take turns. A flow that has
+/// used its quantum goes to the end of the line. A flow that begins to wait goes before those that
+/// have waited already, unless it was served in their present round. So a flow with little work
+/// waits for one quantum at most, however much work others have.
+///
+/// Members and flows are numbers that the owner gives. A member waits once, with all its news.
+///
+/// The queue also says how much a member should read at once. It takes that from the cost of the
+/// flow's last turn: input that is expensive to read, such as chunks of one byte, is read in small
+/// pieces, so that it delays no other flow; a transfer is read in large pieces.
+struct FairQueue {
+    /// A member whose turn it is.
+    struct Turn: Equatable {
+        var member: Int
+        /// What it waited to be told: one bit for each.
+        var news: UInt32
+        /// Bytes that it should read at most.
+        var inputMax: Int
+        var flow: Int
+    }
+
+    /// Nanoseconds that a flow is served before it goes to the end of the line.
+    static let quantum: Int64 = 100_000
+    /// Nanoseconds that a turn should take at most, where what is read decides: more than the
+    /// digest of a whole read does.
+    static let turnTarget = 200_000
+    /// Bytes of a read, least and most. How many is told from turns that read the least or more.
+    static let inputRange = 4 << 10...128 << 10
+    /// What a flow can owe: a turn that took long, or was held up by the system, costs no more.
+    private static let debtMax = quantum * 8
+    /// No member, or no flow.
+    private static let nobody = UInt32.max
+
+    private enum Standing { case absent, sparse, busy }
+
+    /// A linked list of numbers. Each number's successor is stored with its flow or member.
+    private struct Line {
+        private(set) var first = nobody
+        private var last = nobody
+
+        /// - Returns: the number that was last before.
+        mutating func enter(_ number: Int) -> UInt32 {
+            defer { last = UInt32(number) }
+            if first == nobody { first = UInt32(number) }
+            return last
+        }
+
+        /// The first leaves and this one follows.
+        mutating func leave(_ next: UInt32) {
+            first = next
+            if next == nobody { last = nobody }
+        }
+    }
+
+    private struct Flow {
+        var members = Line()
+        /// The next flow in the line.
+        var next = nobody
+        var deficit: Int64 = 0
+        var inputMax = Int32(inputRange.upperBound)
+        var standing = Standing.absent
+    }
+
+    private struct Member {
+        /// The next member of the flow.
+        var next = nobody
+        /// 0 while it does not wait.
+        var news: UInt32 = 0
+    }
+
+    private var flows: [Flow]
+    private var members: [Member] = []
+    private var sparse = Line()
+    private var busy = Line()
+    /// How many members wait.
+    private var count = 0
+    /// The flow of the member that was taken last.
+    private var current = 0
+
+    /// A queue with `count` flows, 1…2³²-2.
+    init(flows count: Int) {
+        flows = [Flow](repeating: Flow(), count: count)
+    }
+
+    /// Whether no member waits.
+    var isEmpty: Bool { count == 0 }
+
+    /// Whether a flow has used its quantum and still waits: a new flow would go before it.
+    var hasBusy: Bool { busy.first != Self.nobody }
+
+    /// Whether this member waits.
+    func holds(_ member: Int) -> Bool { member < members.count && members[member].news != 0 }
+
+    /// Lets a member wait to be told `news`, which is not 0: at the end of its flow, or in its
+    /// place where it waits already.
+    mutating func append(_ member: Int, _ news: UInt32, to flow: Int) {
+        while members.count <= member { members.append(Member()) }
+        let isWaiting = members[member].news != 0
+        members[member].news |= news
+        guard !isWaiting else { return }
+        members[member].next = Self.nobody
+        count += 1
+        let last = flows[flow].members.enter(member)
+        if last != Self.nobody { members[Int(last)].next = UInt32(member) }
+        guard flows[flow].standing == .absent else { return }
+        flows[flow].deficit = Self.quantum
+        enter(flow, as: .sparse)
+    }
+
+    /// Takes the member whose turn it is; `nil` when none waits.
+    mutating func next() -> Turn? {
+        while true {
+            let isSparse = sparse.first != Self.nobody
+            let first = isSparse ? sparse.first : busy.first
+            guard first != Self.nobody else { return nil }
+            let flow = Int(first)
+            let member = flows[flow].members.first
+            if member == Self.nobody {
+                leave(flow)
+                // For one round of the busy flows, or it could go before them again and again.
+                if isSparse, busy.first != Self.nobody { enter(flow, as: .busy) }
+            } else if flows[flow].deficit <= 0 {
+                flows[flow].deficit += Self.quantum
+                leave(flow)
+                enter(flow, as: .busy)
+            } else {
+                return take(Int(member), from: flow)
+            }
+        }
+    }
+
+    private mutating func take(_ member: Int, from flow: Int) -> Turn {
+        let news = members[member].news
+        members[member].news = 0
+        flows[flow].members.leave(members[member].next)
+        count -= 1
+        current = flow
+        return Turn(member: member, news: news, inputMax: Int(flows[flow].inputMax), flow: flow)
+    }
+
+    /// Charges the turn that was taken last for its duration, and learns from what it read.
+    mutating func charge(nanoseconds: UInt64, octets: Int) {
+        let left = flows[current].deficit &- Int64(clamping: nanoseconds)
+        flows[current].deficit = max(left, -Self.debtMax)
+        guard octets >= Self.inputRange.lowerBound else { return }
+        let wanted = octets * Self.turnTarget / Int(clamping: max(nanoseconds, 1))
+        let range = Self.inputRange
+        flows[current].inputMax = Int32(min(max(wanted, range.lowerBound), range.upperBound))
+    }
+
+    /// The flow becomes the last of a line.
+    private mutating func enter(_ flow: Int, as standing: Standing) {
+        flows[flow].standing = standing
+        flows[flow].next = Self.nobody
+        let last = standing == .sparse ? sparse.enter(flow) : busy.enter(flow)
+        if last != Self.nobody { flows[Int(last)].next = UInt32(flow) }
+    }
+
+    /// The flow, the first of its line, is in none any more.
+    private mutating func leave(_ flow: Int) {
+        let next = flows[flow].next
+        if flows[flow].standing == .sparse { sparse.leave(next) } else { busy.leave(next) }
+        flows[flow].standing = .absent
+    }
+}

@@ -1,0 +1,43 @@
+import HTTP2Wire
+import HTTPWire
+
+/// Memory that one event at a time uses, so that no request allocates it.
+struct LoopScratch {
+    let heads = HeadScratch()
+    let headMemory = HeadMemory()
+    /// Where heads are read that others ask about.
+    let askedHeads = HeadScratch()
+    var address = ClientAddress()
+    var view = TargetView()
+    private var dateSecond: Int64 = -1
+    private var dateOctets: [UInt8] = []
+    /// Empty arrays for the heads that go to origins: their memory is used again.
+    private var spareHeads: [[UInt8]] = []
+
+    /// The most heads that are kept, and the most memory of one.
+    private static let spareHeadsMax = 256
+    private static let spareHeadBytesMax = 32 << 10
+
+    init() {}
+
+    mutating func takeHead() -> [UInt8] { spareHeads.popLast() ?? [] }
+
+    /// Taken out of the caller's variable, as by ``EventLoop/giveBack(_:)``.
+    mutating func giveBack(head: inout [UInt8]) {
+        var taken: [UInt8] = []
+        swap(&taken, &head)
+        guard taken.capacity <= Self.spareHeadBytesMax, spareHeads.count < Self.spareHeadsMax
+        else { return }
+        taken.removeAll(keepingCapacity: true)
+        spareHeads.append(taken)
+    }
+
+    /// A second of the wall clock as an IMF-fixdate.
+    mutating func date(at second: Int64) -> [UInt8] {
+        if second != dateSecond {
+            dateSecond = second
+            dateOctets = HTTPDate.octets(unixSeconds: second)
+        }
+        return dateOctets
+    }
+}

@@ -1,0 +1,133 @@
+import EventLoops
+import HTTP2Wire
+import HTTPWire
+import Services
+import TLSSession
+import Telemetry
+package import Verification
+
+// What client connections ask of the event loop.
+extension ProxyLoop: ClientHost {
+
+    func owner(
+        for stream: any ClientStream,
+        _ octets: Span<UInt8>,
+        fault: Malformed.Reason?
+    ) -> any ClientStreamOwner {
+        guard fault == nil else { return Exchange(self, for: stream, .malformed) }
+        let isPooled = settings.limits.pooledMax > 0
+        let facts = RequestFacts(heads.request, octets, isPooled: isPooled)
+        return Exchange(self, for: stream, facts)
+    }
+
+    /// Decides anew whether the peer is trusted: what was a proxy before a reload may be a stranger
+    /// now.
+    func settle(_ peer: ClientPeer) {
+        peer.settingsNumber = settingsNumber
+        peer.provenance = provenance(of: peer.address, isSecure: peer.isSecure)
+        switch (ownAddress(peer.address, isUnix: peer.isUnix), peer.entry) {
+        case (nil, let entry?):
+            entry.release(now: MonotonicClock.nanoseconds)
+            peer.entry = nil
+        case (let address?, nil):
+            // The connection is there already, so the limit of connections does not count.
+            if case .held(let entry) = hold(address, max: nil) { peer.entry = entry }
+        case (nil, nil), (_?, _?): break
+        }
+    }
+
+    package func takePlace(of entry: AddressEntry?) -> Bool {
+        guard hasPlace else {
+            tally.add(.connectionsRefused)
+            return false
+        }
+        let max = settings.limits.addressConnectionsMax
+        guard entry?.holdAgain(max: max) ?? true else {
+            tally.add(.addressConnectionsRefused)
+            return false
+        }
+        connections.placeCount += 1
+        return true
+    }
+
+    package func keepPlace(of entry: AddressEntry?) {
+        _ = entry?.holdAgain(max: nil)
+        connections.placeCount += 1
+    }
+
+    package func giveBackPlace(of entry: AddressEntry?) {
+        entry?.release(now: MonotonicClock.nanoseconds)
+        connections.placeCount -= 1
+    }
+
+    package func countUnsent(_ change: Int) {
+        held.countUnsent(change)
+        let max = held.share(of: settings.limits.http2.unsentTotalMax)
+        connections.countUnsent(change, max: max, now: loop.now)?.dropWaiting()
+    }
+
+    func provenance(of peer: IPAddress, isSecure: Bool) -> ProvenanceWriter {
+        ProvenanceWriter(
+            peer: peer,
+            peerIsTrusted: settings.isTrusted(peer),
+            isSecure: isSecure,
+            writesForwarded: settings.writesForwarded
+        )
+    }
+
+    func answer(_ fault: HeadFault, into out: inout [UInt8]) {
+        let response: LocalResponse
+        switch fault {
+        case .malformed(let reason):
+            tally.add(.malformedRequests)
+            response = LocalResponse(.malformed(reason))
+        case .timeout:
+            tally.add(.clientTimeouts)
+            response = LocalResponse(.fault(.headTimeout))
+        }
+        tally.addStatus(response.status)
+        response.write(into: &out, date: date, connection: .close, isHead: false)
+    }
+
+    package func clientWasTooSlow() { tally.add(.clientTimeouts) }
+
+    func noted(_ event: HTTP2Event) {
+        switch event {
+        case .began: tally.add(.http2Connections)
+        case .streamsFailed(let count): tally.add(.http2StreamErrors, UInt64(count))
+        case .stalled: tally.add(.http2Stalls)
+        case .exceeded(let excess, let address):
+            tally.add(.http2Excesses)
+            guard settings.logsAccess, settings.logRule.form == .json else { return }
+            lines.log.begin()
+            lines.log.time(loop.wallMilliseconds, as: settings.logRule.time)
+            lines.log.member("client", address.text)
+            lines.log.member("protocol", ClientProtocol.http2.rawValue)
+            lines.log.member("problem", excess.rawValue)
+            lines.log.end()
+        }
+    }
+
+    func clientTLSFailed(_ failure: TLSFailure, _ address: IPAddress) {
+        tally.add(.tlsFailures)
+        connections.refused(failure, address)
+    }
+}
+
+// What origins' pools ask of the event loop.
+extension ProxyLoop: OriginHost {
+    package func note(_ event: OriginEvent) {
+        switch event {
+        case .connectBegan: tally.add(.originConnects)
+        case .handshakeFailed(let failure):
+            tally.add(.originTLSFailures)
+            if failure.isAboutCertificate { tally.add(.originCertificateFailures) }
+        case .connectFailed: tally.add(.originConnectFailures)
+        case .connectionReused: tally.add(.originReuses)
+        case .queued: tally.add(.originQueued)
+        case .dequeued(let time): tally.add(.originQueue, nanoseconds: time)
+        case .queueFull: tally.add(.originQueueFull)
+        case .queueTimeout: tally.add(.originQueueTimeouts)
+        }
+    }
+}

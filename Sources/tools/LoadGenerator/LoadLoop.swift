@@ -1,0 +1,204 @@
+import DequeModule
+import EventLoops
+import Services
+import Verification
+
+/// The part of a run that lives on one event loop. Touched on its queue alone.
+final class LoadLoop {
+    let loop: EventLoop
+    let number: Int
+    let plan: LoadPlan
+    let scratch: ResponseScratch
+    /// What is looked at for each request, out of the plan.
+    let template: RequestTemplate
+    let pacing: Pacing
+    let loopCount: Int
+    let connectionCount: Int
+    let countLimit: UInt64
+    let needsChallenge: Bool
+    let isReplaying: Bool
+    let tell: @Sendable (LoopNews) -> Void
+
+    var devices: DeviceSet
+    var signer: Signer
+    /// The sessions of the devices, where requests are signed with them.
+    var sessions: SessionStock
+    /// Signs the requests that open one.
+    var openingSigner: Signer
+    var preSigned = PreSigned.empty
+    /// Until when what was signed beforehand may be sent.
+    var preSignedUntil = UInt64.max
+    var challenges: ChallengePool
+    var replays = ReplayMemory()
+    var stale: StaleSupply
+    var strangers: [ProofTexts] = []
+    /// Scratch for the proof of the next request.
+    var proof = ProofTexts()
+    var sessionTexts = SessionStock.Texts()
+
+    /// Connections that wait for work; the one that waits longest is taken.
+    var idle: Deque<LoadConnection> = []
+    var openCount = 0
+    /// When connections that could not be made are tried again.
+    var reopenAt: UInt64 = 0
+    var caller: LoadConnection?
+    var isCalling = false
+    /// No calls are made before this moment.
+    var callAt: UInt64 = 0
+    /// The event loop says when it has this number of challenges.
+    var challengesWanted = 0
+    var isReady = false
+
+    var alarm: Alarm?
+    var startAt: UInt64 = 0
+    var isIssuing = false
+    var isFinished = false
+    /// Requests that were sent, and those of them that are not answered.
+    var issued: UInt64 = 0
+    var underWay = 0
+    /// The last attempt found no connection, device or challenge.
+    var isBlocked = false
+
+    var measurements = Measurements()
+    var interval = Interval()
+    let expectations: [Expectation]
+    /// The ways in which a request can be changed so that it shows.
+    let tamperings: [Sending]
+
+    /// What an answer is compared with.
+    struct Expectation {
+        let refusal: Refusal?
+        let reason: [UInt8]
+
+        var text: String {
+            refusal.map { "\(LocalOutcome.refused($0).row.status) \($0.rawValue)" } ?? "admitted"
+        }
+    }
+
+    init(
+        _ plan: LoadPlan,
+        number: Int,
+        on loop: EventLoop,
+        tell: @escaping @Sendable (LoopNews) -> Void
+    ) {
+        self.plan = plan
+        self.number = number
+        self.loop = loop
+        self.tell = tell
+        scratch = ResponseScratch(method: plan.method)
+        template = plan.template
+        pacing = plan.options.pacing
+        loopCount = plan.options.loops
+        connectionCount = plan.connectionCount(loop: number)
+        countLimit = pacing.countLimit(loop: number, of: loopCount)
+        needsChallenge = plan.needsChallenges
+        isReplaying = plan.options.mix.share(of: .replayed) > 0
+        let count = plan.deviceCount(loop: number)
+        let staleCount = plan.staleDeviceCount(loop: number)
+        devices = DeviceSet(
+            count: count - staleCount,
+            firstCounter: plan.fleet.nextCounter,
+            underWayMax: plan.demand.underWayMax
+        )
+        signer = Signer(plan.fleet, plan.device, template)
+        challenges = ChallengePool(lifetime: plan.challengeLifetime)
+        sessions = SessionStock(plan.template, deviceCount: count)
+        openingSigner = Signer(plan.fleet, plan.device, plan.openingTemplate)
+        stale = StaleSupply(usesChallenges: needsChallenge, staleCount)
+        tamperings = plan.demand.tamperings(hasContent: template.hasContent)
+        expectations = Sending.allCases.map { sending in
+            let refusal = sending.expected(
+                hasDeclaredDigest: plan.demand.declaresDigest,
+                by: plan.options.proof
+            )
+            return Expectation(refusal: refusal, reason: Array((refusal?.rawValue ?? "").utf8))
+        }
+    }
+
+    /// Opens all connections, and gets a stock of challenges where they are needed.
+    func open() {
+        do throws(SocketError) {
+            let alarm = try Alarm(on: loop)
+            // A cycle on purpose: event loop and alarm live as long as the process.
+            alarm.rang = { [self] in wake() }
+            self.alarm = alarm
+        } catch {
+            return tell(.failed("\(error)"))
+        }
+        if plan.options.mix.share(of: .unknown) > 0 {
+            let challenge = [UInt8](
+                repeating: UInt8(ascii: "A"),
+                count: !needsChallenge ? 0 : RequestTemplate.challengeCount
+            )
+            strangers = (0..<16).map { index in
+                signer.signAsStranger(index, challenge: challenge, into: &proof)
+                return proof
+            }
+        }
+        if needsChallenge {
+            challengesWanted = connectionCount + Self.challengeStock
+        }
+        for _ in 0..<connectionCount { openConnection() }
+        checkReadiness()
+    }
+
+    /// Below this number of challenges more are asked for, as long as connections wait.
+    static let challengeStock = 32
+
+    /// Begins at a moment of the monotonic clock.
+    func start(at moment: UInt64, _ preSigned: PreSigned, until: UInt64) {
+        self.preSigned = preSigned
+        preSignedUntil = until
+        startAt = moment
+        isIssuing = true
+        alarm?.set(nanoseconds: moment)
+    }
+
+    /// The next request is due, or a call that was put off.
+    private func wake() {
+        if !isReady || challengesWanted > 0 { callForChallenges() }
+        pump()
+    }
+
+    /// Sends nothing more; what is under way is waited for.
+    func stop() {
+        isIssuing = false
+        finishIfDone()
+    }
+
+    /// What happened since the last call; also mends what is broken.
+    func takeInterval() -> Interval {
+        reopen()
+        pump()
+        var taken = interval
+        taken.backlog = backlog(at: MonotonicClock.nanoseconds)
+        interval = Interval()
+        return taken
+    }
+
+    /// The counts at the end; nothing is sent any more.
+    func results() -> LoopResults {
+        isIssuing = false
+        for connection in idle { connection.close() }
+        idle.removeAll()
+        caller?.close()
+        measurements.signedCount = signer.count + openingSigner.count + sessions.signedCount
+        measurements.signingNanoseconds =
+            signer.nanoseconds + openingSigner.nanoseconds + sessions.signingNanoseconds
+        return LoopResults(measurements: measurements, endCounter: devices.endCounter)
+    }
+
+    func finishIfDone() {
+        guard !isFinished, !isIssuing, underWay == 0, startAt > 0 else { return }
+        isFinished = true
+        tell(.finished)
+    }
+
+    /// Requests that are due and were not sent.
+    func backlog(at now: UInt64) -> UInt64 {
+        guard isIssuing, let rate = pacing.rate, now > startAt else { return 0 }
+        let passed = Double(min(now - startAt, pacing.end)) / 1e9
+        let due = UInt64(passed * rate / Double(loopCount))
+        return min(due, countLimit) - min(min(due, countLimit), issued)
+    }
+}
