@@ -16,7 +16,7 @@
 #   HTTPSCalls could forget are handles, which libcurl makes with calloc: they are reported.
 # * Data's storage and its bytes: a Data with more than 14 bytes marks the pointer to its storage with
 #   bits that the sanitizer does not see (swift-foundation, Data._Representation).
-# * readBytesFromFile, through readDataFromFile, a multiple of 4096 octets: swift-foundation reads a
+# * readBytesFromFile, through readDataFromFile, a multiple of 4096 bytes: swift-foundation reads a
 #   file of size 0 into a buffer, and where nothing comes returns an empty Data without freeing it.
 
 function ended() {

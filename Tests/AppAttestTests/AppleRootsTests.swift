@@ -8,11 +8,11 @@ import Testing
 @Suite struct AppleRootsTests {
     @Test func `the pinned roots have the fingerprints that Apple publishes`() {
         #expect(
-            Hex.text(AppleRoots.appAttestation.fingerprint.octets)
+            Hex.text(AppleRoots.appAttestation.fingerprint.array)
                 == "1cb9823ba28ba6ad2d33a006941de2ae4f513ef1d4e831b9f7e0fa7b6242c932"
         )
         #expect(
-            Hex.text(AppleRoots.rootG3.fingerprint.octets)
+            Hex.text(AppleRoots.rootG3.fingerprint.array)
                 == "63343abfb89a6a03ebb57e9b3f5fa7be7c4f5c756f3017b3a8c488c3653e9179"
         )
     }
@@ -34,6 +34,6 @@ import Testing
         let printed =
             "MEAMAjExMDowCQwCb2uhAwEB/zAJDAJvYaEDAQH/MAsMBG9kZWyhAwEB"
             + "/zAVDARvc2duoAYMBHJzZWMwBaYDAgEB"
-        #expect(try octets(printed) == UnverifiedAttestation.macOSAccessControl)
+        #expect(try bytes(printed) == UnverifiedAttestation.macOSAccessControl)
     }
 }

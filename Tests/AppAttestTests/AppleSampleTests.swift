@@ -14,7 +14,7 @@ import Testing
             let verified = try genuine.verified()
             #expect(verified.environment == .production)
             #expect(verified.counter == .zero)
-            let hashed = SHA256.digest(of: Array(sample.clientData.utf8)).octets
+            let hashed = SHA256.digest(of: Array(sample.clientData.utf8)).array
             #expect(genuine.refusal { $0.clientDataHash = hashed } == .nonceMismatch)
             let last = try moment(sample.leafNotAfter)
             #expect(
@@ -47,7 +47,7 @@ import Testing
 
     @Test func `every truncation of a sample is malformed`() throws {
         for sample in AppleSamples.all {
-            let object = try octets(sample.attestation)
+            let object = try bytes(sample.attestation)
             for count in 0..<object.count {
                 let reason = AttestationRefusal.reason {
                     _ = try UnverifiedAttestation(bytes: Array(object[..<count]))
@@ -63,7 +63,7 @@ import Testing
 
     @Test func `a bit of any byte flipped is read or malformed, never a trap`() throws {
         for sample in AppleSamples.all {
-            var object = try octets(sample.attestation)
+            var object = try bytes(sample.attestation)
             for index in object.indices {
                 let bit = UInt8(1) << UInt8(index % 8)
                 object[index] ^= bit

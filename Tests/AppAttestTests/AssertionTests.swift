@@ -19,7 +19,7 @@ import Testing
         let nonce = SHA256.digest(of: data + hash)
         let signature =
             nonceIsDigest
-            ? device.signature(digest: nonce) : device.signature(message: nonce.octets.span)
+            ? device.signature(digest: nonce) : device.signature(message: nonce.array.span)
         return CBORValue.map([
             .init(.text("signature"), .bytes(signature)),
             .init(.text("authenticatorData"), .bytes(data)),
@@ -28,13 +28,13 @@ import Testing
 
     private func verified(_ object: [UInt8]) throws -> VerifiedAssertion {
         try UnverifiedAssertion(bytes: object).verified(
-            clientDataHash: SHA256.digest(of: clientData).octets.span,
+            clientDataHash: SHA256.digest(of: clientData).array.span,
             key: device.publicKey,
             app: app
         )
     }
 
-    private func hash(_ octets: [UInt8]) -> [UInt8] { SHA256.digest(of: octets).octets }
+    private func hash(_ bytes: [UInt8]) -> [UInt8] { SHA256.digest(of: bytes).array }
 
     @Test func `counters are big-endian and compared as numbers`() throws {
         let object = assertion(handing: hash(clientData), counter: [0x80, 0, 1, 0])
@@ -98,10 +98,10 @@ import Testing
         ] as [([UInt8], String)]
     )
     func `what follows the fixed part is one strict map or malformed`(
-        octets: [UInt8],
+        bytes: [UInt8],
         note: String
     ) {
-        let object = assertion(handing: hash(clientData), extensions: octets)
+        let object = assertion(handing: hash(clientData), extensions: bytes)
         #expect(AssertionRefusal.reason { _ = try verified(object) } == .malformed, "\(note)")
     }
 
@@ -120,9 +120,9 @@ import Testing
 
     @Test func `each known mistake is found, and none of them is accepted`() throws {
         let hex = Array(
-            SHA256.digest(of: clientData).octets.flatMap { octet in
+            SHA256.digest(of: clientData).array.flatMap { byte in
                 let digits = Array("0123456789abcdef".utf8)
-                return [digits[Int(octet >> 4)], digits[Int(octet & 15)]]
+                return [digits[Int(byte >> 4)], digits[Int(byte & 15)]]
             }
         )
         let compact = Array(#"{"path":"/v1/orders","n":1}"#.utf8)

@@ -15,8 +15,8 @@ struct AssertionVectorTests {
         key: P256PublicKey? = nil,
         appID: String? = nil
     ) throws -> VerifiedAssertion {
-        let clientDataHash = try hash ?? octets(vector.clientDataHashB64)
-        return try UnverifiedAssertion(bytes: object ?? octets(vector.assertionB64)).verified(
+        let clientDataHash = try hash ?? bytes(vector.clientDataHashB64)
+        return try UnverifiedAssertion(bytes: object ?? bytes(vector.assertionB64)).verified(
             clientDataHash: clientDataHash.span,
             key: key ?? publicKey(vector.publicKeyX963B64),
             app: AppIDHash(appID: appID ?? vector.appId)
@@ -47,8 +47,8 @@ struct AssertionVectorTests {
         vector: AssertionVector
     ) throws {
         #expect(
-            SHA256.digest(of: try octets(vector.clientDataB64)).octets
-                == (try octets(vector.clientDataHashB64))
+            SHA256.digest(of: try bytes(vector.clientDataB64)).array
+                == (try bytes(vector.clientDataHashB64))
         )
         #expect(KeyID(of: try publicKey(vector.publicKeyX963B64)).base64 == vector.keyId)
     }
@@ -61,7 +61,7 @@ struct AssertionVectorTests {
         #expect(
             AssertionRefusal.reason { _ = try verify(vector, key: other) } == .signatureMismatch
         )
-        var hash = try octets(vector.clientDataHashB64)
+        var hash = try bytes(vector.clientDataHashB64)
         hash[31] ^= 0x80
         #expect(
             AssertionRefusal.reason { _ = try verify(vector, hash: hash) } == .signatureMismatch
@@ -74,8 +74,8 @@ struct AssertionVectorTests {
     func `the keys stand in either order and a tree finds the same parts`(
         vector: AssertionVector
     ) throws {
-        let object = try octets(vector.assertionB64)
-        let budget = CBORBudget(octetsMax: 1024, depthMax: 2, itemsMax: 8)
+        let object = try bytes(vector.assertionB64)
+        let budget = CBORBudget(bytesMax: 1024, depthMax: 2, itemsMax: 8)
         guard case .map(let pairs) = try CBORValue(decoding: object, budget: budget) else {
             throw BrokenVector()
         }
@@ -98,7 +98,7 @@ struct AssertionVectorTests {
     func `no truncation and no flipped bit is accepted, and none traps`(
         vector: AssertionVector
     ) throws {
-        var object = try octets(vector.assertionB64)
+        var object = try bytes(vector.assertionB64)
         for count in 0..<object.count {
             let part = Array(object[..<count])
             #expect(AssertionRefusal.reason { _ = try verify(vector, object: part) } == .malformed)
@@ -117,7 +117,7 @@ struct AssertionVectorTests {
 
     @Test func `some genuine signatures have an s above half the order`() throws {
         let high = try SharedVectors.assertions.count { vector in
-            let object = try UnverifiedAssertion(bytes: try octets(vector.assertionB64))
+            let object = try UnverifiedAssertion(bytes: try bytes(vector.assertionB64))
             let signature = Array(object.bytes[object.signature])
             // INTEGER s of 33 bytes: its first bit is set.
             return signature[4 + Int(signature[3]) + 1] == 33

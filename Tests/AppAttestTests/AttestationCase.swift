@@ -21,8 +21,8 @@ struct AttestationCase {
         guard let environment = AttestationEnvironment(rawValue: vector.environment) else {
             throw BrokenVector()
         }
-        object = try octets(vector.attestationB64)
-        clientDataHash = try octets(vector.clientDataHashB64)
+        object = try bytes(vector.attestationB64)
+        clientDataHash = try bytes(vector.clientDataHashB64)
         keyID = try TestSupport.keyID(vector.keyId)
         appID = vector.appId
         environments = [environment]
@@ -31,7 +31,7 @@ struct AttestationCase {
     }
 
     init(_ sample: AppleSample) throws {
-        object = try octets(sample.attestation)
+        object = try bytes(sample.attestation)
         clientDataHash = Array(sample.clientData.utf8)
         keyID = try TestSupport.keyID(sample.keyID)
         appID = sample.appID
@@ -70,7 +70,7 @@ struct AttestationParts {
     init(_ object: [UInt8]) throws {
         let value = try CBORValue(
             decoding: object,
-            budget: CBORBudget(octetsMax: 1 << 16, depthMax: 8, itemsMax: 64)
+            budget: CBORBudget(bytesMax: 1 << 16, depthMax: 8, itemsMax: 64)
         )
         guard case .array(let x5c) = value["attStmt"]?["x5c"],
             case .bytes(let receipt) = value["attStmt"]?["receipt"],

@@ -12,7 +12,7 @@ struct AttestationVectorTests {
         vector: AttestationVector
     ) throws {
         let verified = try AttestationCase(vector).verified()
-        #expect(verified.publicKey.x963 == (try octets(vector.publicKeyX963B64)))
+        #expect(verified.publicKey.x963 == (try bytes(vector.publicKeyX963B64)))
         #expect(verified.keyID.base64 == vector.keyId)
         #expect(verified.environment.rawValue == vector.environment)
         #expect(verified.app.id == vector.appId)
@@ -21,7 +21,7 @@ struct AttestationVectorTests {
         #expect(verified.details.platform == vector.platform)
         #expect(verified.details.appID == vector.appId)
         #expect(verified.details.commonName == Hex.text(verified.keyID.bytes))
-        #expect(verified.details.accessControl == (try vector.aclBlobB64.map(octets)))
+        #expect(verified.details.accessControl == (try vector.aclBlobB64.map(bytes)))
         #expect(
             verified.extensions.bundleVersion
                 == vector.authDataExtensions?["apple_bundle_version_01"]
@@ -118,10 +118,10 @@ struct AttestationVectorTests {
         vector: AttestationVector
     ) throws {
         guard let challenge = vector.challengeB64 else { return }
-        let attestation = try UnverifiedAttestation(bytes: try octets(vector.attestationB64))
+        let attestation = try UnverifiedAttestation(bytes: try bytes(vector.attestationB64))
         let mistake = AttestationDiagnosis.mistake(
             in: attestation,
-            challenge: try octets(challenge)
+            challenge: try bytes(challenge)
         )
         #expect(
             mistake == (vector.clientDataHashFormedAs == "raw" ? .notHashed : ClientMistake.none)

@@ -57,7 +57,7 @@ import Testing
     }
 
     private static func hash(_ data: Data) -> [UInt8] {
-        SHA256.digest(of: Array(data)).octets
+        SHA256.digest(of: Array(data)).array
     }
 
     @Test func `the documented server enrols a key, admits each request once, reads a receipt`()

@@ -7,10 +7,10 @@ import Testing
     private let authority = TestAuthority()
 
     private func verified(
-        _ octets: [UInt8],
+        _ bytes: [UInt8],
         freshness: UnverifiedReceipt.Freshness? = nil
     ) throws -> VerifiedReceipt {
-        try UnverifiedReceipt(bytes: octets).verified(
+        try UnverifiedReceipt(bytes: bytes).verified(
             appIDs: [TestAuthority.appID],
             key: authority.device.publicKey,
             roots: [authority.root],
@@ -27,9 +27,9 @@ import Testing
     }
 
     @Test func `a receipt of a given root is accepted, with all its fields`() throws {
-        let octets = authority.receipt(authority.receiptFields())
-        let receipt = try verified(octets, freshness: .init(now: TestAuthority.now, secondsMax: 0))
-        #expect(receipt.bytes == octets)
+        let bytes = authority.receipt(authority.receiptFields())
+        let receipt = try verified(bytes, freshness: .init(now: TestAuthority.now, secondsMax: 0))
+        #expect(receipt.bytes == bytes)
         #expect(receipt.fields.kind == .receipt)
         #expect(receipt.fields.riskMetric == 7)
         #expect(receipt.fields.token == [2])
@@ -39,8 +39,8 @@ import Testing
     }
 
     @Test func `a receipt comes in BER with indefinite lengths, as Apple writes them`() {
-        let octets = authority.receipt(authority.receiptFields())
-        #expect(octets.prefix(2) == [0x30, 0x80])
+        let bytes = authority.receipt(authority.receiptFields())
+        #expect(bytes.prefix(2) == [0x30, 0x80])
     }
 
     @Test func `fields are judged strictly`() {
@@ -86,22 +86,22 @@ import Testing
     }
 
     @Test func `a signer under the right root that is none for receipts is refused`() {
-        let octets = authority.receipt(authority.receiptFields(), signerIsMarked: false)
-        #expect(ReceiptRefusal.reason { _ = try verified(octets) } == .certificateUntrusted)
+        let bytes = authority.receipt(authority.receiptFields(), signerIsMarked: false)
+        #expect(ReceiptRefusal.reason { _ = try verified(bytes) } == .certificateUntrusted)
     }
 
     @Test func `content changed after it was signed is refused by the signature`() throws {
-        var octets = authority.receipt(authority.receiptFields())
+        var bytes = authority.receipt(authority.receiptFields())
         let appID = Array("RECEIPT".utf8)
-        let place = try #require(octets.firstRange(of: appID))
-        octets.replaceSubrange(place, with: Array("ATTEST".utf8) + [0x20])
+        let place = try #require(bytes.firstRange(of: appID))
+        bytes.replaceSubrange(place, with: Array("ATTEST".utf8) + [0x20])
         // "ATTEST " is no kind: malformed. The metric is what a client would like to change.
-        #expect(ReceiptRefusal.reason { _ = try verified(octets) } == .malformed)
-        octets = authority.receipt(authority.receiptFields())
+        #expect(ReceiptRefusal.reason { _ = try verified(bytes) } == .malformed)
+        bytes = authority.receipt(authority.receiptFields())
         let metric = try #require(
-            octets.firstRange(of: [0x02, 0x01, 0x11, 0x02, 0x01, 0x01, 0x04, 0x01])
+            bytes.firstRange(of: [0x02, 0x01, 0x11, 0x02, 0x01, 0x01, 0x04, 0x01])
         )
-        octets[metric.upperBound] = UInt8(ascii: "1")
-        #expect(ReceiptRefusal.reason { _ = try verified(octets) } == .signatureMismatch)
+        bytes[metric.upperBound] = UInt8(ascii: "1")
+        #expect(ReceiptRefusal.reason { _ = try verified(bytes) } == .signatureMismatch)
     }
 }

@@ -30,7 +30,7 @@ struct ReceiptVectorTests {
         let fields = try verified(freshness: .init(now: now, secondsMax: 300)).fields
         #expect(fields.kind == .attest)
         #expect(fields.creationTime == now)
-        #expect(fields.clientHash == (try octets(vector.clientDataHashB64)))
+        #expect(fields.clientHash == (try bytes(vector.clientDataHashB64)))
         #expect(fields.riskMetric == nil)
         #expect(fields.expirationTime == now.advanced(bySeconds: 90 * 86_400))
         let late = UnverifiedReceipt.Freshness(now: now.advanced(bySeconds: 301), secondsMax: 300)
@@ -43,7 +43,7 @@ struct ReceiptVectorTests {
     func `a refreshed receipt verifies and says what Apple's server said`(
         vector: ReceiptVector
     ) throws {
-        let receipt = try UnverifiedReceipt(bytes: try octets(vector.receiptB64)).verified(
+        let receipt = try UnverifiedReceipt(bytes: try bytes(vector.receiptB64)).verified(
             appIDs: [vector.appId],
             key: try publicKey(vector.publicKeyX963B64),
             roots: [vector.receiptRoot],
@@ -60,7 +60,7 @@ struct ReceiptVectorTests {
     func `a refreshed receipt is one that a renewal may bring, each check with its own value`(
         vector: ReceiptVector
     ) throws {
-        let receipt = try UnverifiedReceipt(bytes: try octets(vector.receiptB64))
+        let receipt = try UnverifiedReceipt(bytes: try bytes(vector.receiptB64))
         let key = try publicKey(vector.publicKeyX963B64)
         let created = try moment(vector.creationTime)
         let own: AttestationEnvironment =
@@ -116,7 +116,7 @@ struct ReceiptVectorTests {
     func `another app, another key and another root are refused, each by its check`(
         vector: ReceiptVector
     ) throws {
-        let receipt = try UnverifiedReceipt(bytes: try octets(vector.receiptB64))
+        let receipt = try UnverifiedReceipt(bytes: try bytes(vector.receiptB64))
         let key = try publicKey(vector.publicKeyX963B64)
         let roots = [vector.receiptRoot]
         func reason(_ appID: String, _ key: P256PublicKey, _ roots: [X509Certificate])
@@ -134,7 +134,7 @@ struct ReceiptVectorTests {
 
     @Test(arguments: SharedVectors.receipts.prefix(1))
     func `no truncation verifies, and no flipped bit traps`(vector: ReceiptVector) throws {
-        var object = try octets(vector.receiptB64)
+        var object = try bytes(vector.receiptB64)
         let key = try publicKey(vector.publicKeyX963B64)
         let roots = [vector.receiptRoot]
         func reason(_ object: [UInt8]) -> ReceiptRefusal.Reason? {

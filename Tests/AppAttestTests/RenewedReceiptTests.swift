@@ -6,7 +6,7 @@ import Testing
 /// Receipts that software makes, each wrong in one way, judged as the answer to a renewal.
 @Suite struct RenewedReceiptTests {
     private static let now = UnixTime(seconds: 1_800_000_000)
-    private static let hash = SHA256.digest(of: [7]).octets
+    private static let hash = SHA256.digest(of: [7]).array
 
     private let key: SoftwareKey
     private let root: X509Certificate

@@ -38,7 +38,7 @@ struct TestAuthority {
 
     /// What an attestation says, all of it right until changed.
     struct Plan {
-        var clientDataHash = SHA256.digest(of: [1, 2, 3]).octets
+        var clientDataHash = SHA256.digest(of: [1, 2, 3]).array
         var appID = TestAuthority.appID
         var flags: UInt8 = 0x40
         var counter: [UInt8] = [0, 0, 0, 0]
@@ -62,7 +62,7 @@ struct TestAuthority {
             + plan.credentialLength + (plan.credentialID ?? id.bytes)
             + (plan.coseKey ?? AttestedAuthenticatorData.coseKey(of: device.publicKey))
             + plan.trailing
-        let nonce = plan.nonce ?? SHA256.digest(of: authData + plan.clientDataHash).octets
+        let nonce = plan.nonce ?? SHA256.digest(of: authData + plan.clientDataHash).array
         return AttestationParts(
             x5c: [leaf(plan, nonce: nonce).der, intermediate.der],
             receipt: [0x30, 0x00],
@@ -104,9 +104,9 @@ struct TestAuthority {
         ).signed(for: device.publicKey, by: intermediateKey, issuer: intermediate)
     }
 
-    private func wrapped(_ octets: [UInt8], _ tag: UInt32) -> [UInt8] {
+    private func wrapped(_ bytes: [UInt8], _ tag: UInt32) -> [UInt8] {
         DEREncoder.sequence([
-            DEREncoder.element(.explicit(tag), DEREncoder.octetString(octets))
+            DEREncoder.element(.explicit(tag), DEREncoder.octetString(bytes))
         ])
     }
 

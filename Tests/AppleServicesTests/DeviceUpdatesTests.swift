@@ -18,7 +18,7 @@ import Verification
     }
 
     private static func key(_ number: UInt8) throws -> KeyID {
-        try #require(KeyID(bytes: SHA256.digest(of: [number]).octets))
+        try #require(KeyID(bytes: SHA256.digest(of: [number]).array))
     }
 
     private static func bits(_ bit0: Bool, _ bit1: Bool) -> DeviceBits {
@@ -165,7 +165,7 @@ import Verification
         expect(updates.asked(Self.setsFirst, of: device, key), .none, .dropped)
         for number in DeviceUpdates.pendingOfKeyMax..<DeviceUpdates.pendingMax {
             let other = try #require(
-                KeyID(bytes: SHA256.digest(of: Array("\(number)".utf8)).octets)
+                KeyID(bytes: SHA256.digest(of: Array("\(number)".utf8)).array)
             )
             expect(updates.asked(Self.setsFirst, of: device, other).1)
         }

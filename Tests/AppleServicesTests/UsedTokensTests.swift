@@ -17,7 +17,7 @@ import Testing
     private static func client(_ number: Int, at address: String? = nil) throws -> DeviceClient {
         let digest = SHA256.digest(of: Array("key \(number)".utf8))
         return DeviceClient(
-            try #require(KeyID(bytes: digest.octets)),
+            try #require(KeyID(bytes: digest.array)),
             at: try address.map { try #require(IPAddress($0)) }
         )
     }

@@ -14,11 +14,11 @@ import Testing
     }
 
     @Test func `both alphabets are read, and each is written by its own name`() {
-        let octets: [UInt8] = [0xFB, 0xEF, 0xFF]
-        #expect(Base64.text(octets) == "++//")
-        #expect(String(decoding: Base64.encodeURL(octets), as: UTF8.self) == "--__")
-        #expect(Base64.decode("++//") == octets)
-        #expect(Base64.decode("--__") == octets)
+        let bytes: [UInt8] = [0xFB, 0xEF, 0xFF]
+        #expect(Base64.text(bytes) == "++//")
+        #expect(String(decoding: Base64.encodeURL(bytes), as: UTF8.self) == "--__")
+        #expect(Base64.decode("++//") == bytes)
+        #expect(Base64.decode("--__") == bytes)
     }
 
     @Test(arguments: [
@@ -33,9 +33,9 @@ import Testing
     @Test func `every byte and every length comes back`() {
         let all = (0..<300).map { UInt8(truncatingIfNeeded: $0) }
         for count in 0...300 {
-            let octets = Array(all.prefix(count))
-            #expect(Base64.decode(Base64.encode(octets).span) == octets)
-            #expect(Base64.decode(Base64.encodeURL(octets).span) == octets)
+            let bytes = Array(all.prefix(count))
+            #expect(Base64.decode(Base64.encode(bytes).span) == bytes)
+            #expect(Base64.decode(Base64.encodeURL(bytes).span) == bytes)
         }
     }
 }

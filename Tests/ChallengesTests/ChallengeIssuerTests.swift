@@ -187,8 +187,8 @@ import Testing
 
     @Test(arguments: ["", "A", "=", "\u{0}", String(repeating: "A", count: 56), "é"])
     func `what is no challenge is unknown`(text: String) {
-        let octets = Array(text.utf8)
-        #expect(issuer().examine(text: octets, purpose: .assertion, now: 0) == .unknown)
+        let bytes = Array(text.utf8)
+        #expect(issuer().examine(text: bytes, purpose: .assertion, now: 0) == .unknown)
     }
 
     @Test func `a challenge cut or lengthened is unknown`() throws {
@@ -198,8 +198,8 @@ import Testing
             let cut = Array(text.prefix(count))
             #expect(issuer.examine(text: cut, purpose: .assertion, now: 0) == .unknown)
         }
-        for octet in UInt8.min...UInt8.max {
-            let long = text + [octet]
+        for byte in UInt8.min...UInt8.max {
+            let long = text + [byte]
             #expect(issuer.examine(text: long, purpose: .assertion, now: 0) == .unknown)
         }
     }
@@ -208,11 +208,11 @@ import Testing
         let issuer = issuer()
         for _ in 0..<200 {
             let text = issuer.issue(.assertion, now: 0)
-            let other = text.map { octet -> UInt8 in
-                switch octet {
+            let other = text.map { byte -> UInt8 in
+                switch byte {
                 case UInt8(ascii: "-"): UInt8(ascii: "+")
                 case UInt8(ascii: "_"): UInt8(ascii: "/")
-                default: octet
+                default: byte
                 }
             }
             guard other != text else { continue }

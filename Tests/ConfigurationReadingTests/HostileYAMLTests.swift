@@ -55,14 +55,14 @@ import Testing
     }
 
     @Test func `bytes that are no UTF-8 are a problem`() {
-        struct Octets: ConfigurationFiles {
+        struct Bytes: ConfigurationFiles {
             func contents(of path: String, limit: Int) throws(FileFault) -> [UInt8] {
                 [0x61, 0xFF]
             }
             func names(in folder: String) throws(FileFault) -> [String] { [] }
             func permissions(of path: String) throws(FileFault) -> UInt16 { 0o600 }
         }
-        let loaded = ConfigurationLoader.load("p.yaml", files: Octets())
+        let loaded = ConfigurationLoader.load("p.yaml", files: Bytes())
         #expect(loaded.errors.map(\.found) == ["bytes that are no UTF-8 text"])
     }
 

@@ -13,9 +13,9 @@ struct MemoryFiles: ConfigurationFiles {
 
     func contents(of path: String, limit: Int) throws(FileFault) -> [UInt8] {
         _ = try permissions(of: path)
-        let octets = Array((files[path] ?? "").utf8)
-        guard octets.count <= limit else { throw .tooLarge }
-        return octets
+        let bytes = Array((files[path] ?? "").utf8)
+        guard bytes.count <= limit else { throw .tooLarge }
+        return bytes
     }
 
     /// The folders are those of the files, and the one where the test is.

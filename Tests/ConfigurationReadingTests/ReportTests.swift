@@ -6,7 +6,7 @@ import Testing
 
 @Suite struct ReportTests {
     private static let now = UnixTime(seconds: 1_797_292_800)  // 2026-12-15
-    private static let keyID = Data(SHA256.digest(of: [1]).octets).base64EncodedString()
+    private static let keyID = Data(SHA256.digest(of: [1]).array).base64EncodedString()
 
     private func configuration() throws -> GatewayConfiguration {
         let loaded = load(

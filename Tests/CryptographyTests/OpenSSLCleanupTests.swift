@@ -20,7 +20,7 @@ import Testing
             OpenSSLCleanup.leaveToSystem()
             Thread {
                 while true {
-                    _ = RandomOctets.make(count: 64)
+                    _ = RandomBytes.make(count: 64)
                     OpenSSLCleanupTests.drawn.add(1, ordering: .relaxed)
                 }
             }.start()

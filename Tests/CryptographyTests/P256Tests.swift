@@ -12,8 +12,8 @@ import Testing
     private let s = "f7cb1c942d657c41d436c7a1b6e29f65f3e900dbb9aff4064dc4ab2f843acda8"
 
     private func key(_ hex: String) throws -> P256PublicKey {
-        let octets = try #require(Hex.decode(hex))
-        return try #require(P256PublicKey(x963: octets))
+        let bytes = try #require(Hex.decode(hex))
+        return try #require(P256PublicKey(x963: bytes))
     }
 
     private func isValid(_ signature: [UInt8], _ message: [UInt8], _ key: P256PublicKey) -> Bool {
@@ -58,8 +58,8 @@ import Testing
             "304702220000" + r + "022100" + s,
         ]
         for hex in bad {
-            let octets = try #require(Hex.decode(hex))
-            #expect(!isValid(octets, message, key))
+            let bytes = try #require(Hex.decode(hex))
+            #expect(!isValid(bytes, message, key))
         }
     }
 
@@ -68,23 +68,23 @@ import Testing
         let low = "0834e36ad29a83bf2bc9385e491d6099c8fdf9d1ed67aa7ea5f51f93782857a9"
         let key = try key(point)
         let message = Array("sample".utf8)
-        let octets = try #require(Hex.decode("3045022100" + r + "0220" + low))
-        #expect(isValid(octets, message, key))
+        let bytes = try #require(Hex.decode("3045022100" + r + "0220" + low))
+        #expect(isValid(bytes, message, key))
     }
 
     @Test func `a point is uncompressed, of 65 bytes and on the curve`() throws {
-        let octets = try #require(Hex.decode(point))
-        let key = try #require(P256PublicKey(x963: octets))
-        #expect(key.x963 == octets)
-        #expect(P256PublicKey(raw: Array(octets.dropFirst()).span) == key)
-        #expect(P256PublicKey(raw: octets.span) == nil)
-        #expect(P256PublicKey(x963: Array(octets.dropLast())) == nil)
-        #expect(P256PublicKey(x963: octets + [0]) == nil)
-        #expect(P256PublicKey(x963: [2] + octets[1..<33]) == nil)
-        #expect(P256PublicKey(x963: [6] + octets[1...]) == nil)
+        let bytes = try #require(Hex.decode(point))
+        let key = try #require(P256PublicKey(x963: bytes))
+        #expect(key.x963 == bytes)
+        #expect(P256PublicKey(raw: Array(bytes.dropFirst()).span) == key)
+        #expect(P256PublicKey(raw: bytes.span) == nil)
+        #expect(P256PublicKey(x963: Array(bytes.dropLast())) == nil)
+        #expect(P256PublicKey(x963: bytes + [0]) == nil)
+        #expect(P256PublicKey(x963: [2] + bytes[1..<33]) == nil)
+        #expect(P256PublicKey(x963: [6] + bytes[1...]) == nil)
         #expect(P256PublicKey(x963: [0]) == nil)
         for index in 1..<65 {
-            var other = octets
+            var other = bytes
             other[index] ^= 1
             #expect(P256PublicKey(x963: other) == nil)
         }

@@ -14,9 +14,9 @@ import Testing
         ).selfSigned(by: key)
     }
 
-    private func failure(_ octets: [UInt8]) -> SignedMessage.Failure.Reason? {
+    private func failure(_ bytes: [UInt8]) -> SignedMessage.Failure.Reason? {
         do throws(SignedMessage.Failure) {
-            _ = try SignedMessage(ber: octets.span).verifiedSigner()
+            _ = try SignedMessage(ber: bytes.span).verifiedSigner()
             return nil
         } catch {
             return error.reason
@@ -27,37 +27,37 @@ import Testing
         let signer = certificate(key)
         for count in [1, 999, 1_000, 1_001, 5_000] {
             let content = [UInt8](repeating: 7, count: count)
-            let octets = SignedMessage.signed(content, by: key, signer: signer, others: [])
-            let message = try SignedMessage(ber: octets.span)
+            let bytes = SignedMessage.signed(content, by: key, signer: signer, others: [])
+            let message = try SignedMessage(ber: bytes.span)
             #expect(message.content == content)
             #expect(try message.verifiedSigner().der == signer.der)
         }
     }
 
     @Test func `a message signed by another key than the certificate's is refused`() {
-        let octets = SignedMessage.signed([1, 2, 3], by: key, signer: certificate(key), others: [])
-        #expect(failure(octets) == nil)
+        let bytes = SignedMessage.signed([1, 2, 3], by: key, signer: certificate(key), others: [])
+        #expect(failure(bytes) == nil)
         // Same issuer name and serial number, another key: put in place of the right certificate by
         // its bytes.
         let other = certificate(ECPrivateKey(generating: .p256))
         let right = certificate(key)
-        var changed = octets
-        if let place = changed.firstRange(of: right.x963Octets) {
-            changed.replaceSubrange(place, with: other.x963Octets)
+        var changed = bytes
+        if let place = changed.firstRange(of: right.x963Bytes) {
+            changed.replaceSubrange(place, with: other.x963Bytes)
         }
         #expect(failure(changed) == .signature)
     }
 
     @Test func `no truncation is a message, and no flipped bit traps`() {
-        let octets = SignedMessage.signed([1, 2, 3], by: key, signer: certificate(key), others: [])
-        for count in 0..<octets.count { #expect(failure(Array(octets[..<count])) == .malformed) }
-        #expect(failure(octets + [0]) == .malformed)
-        for index in octets.indices {
-            var changed = octets
+        let bytes = SignedMessage.signed([1, 2, 3], by: key, signer: certificate(key), others: [])
+        for count in 0..<bytes.count { #expect(failure(Array(bytes[..<count])) == .malformed) }
+        #expect(failure(bytes + [0]) == .malformed)
+        for index in bytes.indices {
+            var changed = bytes
             changed[index] ^= 1 << UInt8(index % 8)
             _ = failure(changed)
         }
-        let long = [UInt8](repeating: 0x30, count: SignedMessage.octetsMax + 1)
+        let long = [UInt8](repeating: 0x30, count: SignedMessage.bytesMax + 1)
         #expect(failure(long) == .malformed)
         // Nested indefinite lengths, as deep as they can be sent.
         #expect(failure([UInt8](repeating: 0x30, count: 1)) == .malformed)
@@ -67,5 +67,5 @@ import Testing
 }
 
 extension X509Certificate {
-    fileprivate var x963Octets: [UInt8] { p256PublicKey?.x963 ?? [] }
+    fileprivate var x963Bytes: [UInt8] { p256PublicKey?.x963 ?? [] }
 }

@@ -139,7 +139,7 @@ extension Scenarios {
             let stand = try AppleStand()
             defer { stand.end() }
             let key = Scenario.device.makeKey()
-            let hash = SHA256.digest(of: [1]).octets
+            let hash = SHA256.digest(of: [1]).array
             let first = key.receipt(.attest, clientDataHash: hash, at: stand.now)
             #expect(await stand.exchange(first).status == 404)
             stand.apple.add(key, riskMetric: 7)

@@ -50,7 +50,7 @@ extension Scenarios {
                 try FileManager.default.attributesOfItem(atPath: path)[.size] as? Int ?? 0
             }
             #expect(try size(program) < size(before) * 3 / 4)
-            let function = "ObjectFile.octets"
+            let function = "ObjectFile.bytes"
             let backtrace = try crash(program, scenario)
             #expect(backtrace.contains(function), "\(backtrace)")
             if let symbolizer = Scenario.tool("llvm-symbolizer") {

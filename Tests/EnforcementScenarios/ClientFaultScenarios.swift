@@ -25,9 +25,9 @@ extension Scenarios {
             let stand = try Stand()
             defer { stand.end() }
             let requests = try Metrics(stand.admin)["requests_total"]
-            for octets in ["", "GET /half HT", "GET /half HTTP/1.1\r\nHost: a\r\n"] {
+            for bytes in ["", "GET /half HT", "GET /half HTTP/1.1\r\nHost: a\r\n"] {
                 let accepted = try Metrics(stand.admin)["client_connections_total"]
-                let client = try stand.send(octets)
+                let client = try stand.send(bytes)
                 try stand.gateway.waitUntil("the connection", stand.admin) {
                     $0["client_connections_total"] > accepted
                 }
@@ -134,10 +134,10 @@ extension Scenarios {
 
 extension Stand {
     /// A client of its own that has sent this; counters are marked before.
-    fileprivate func send(_ octets: String) throws -> Wire {
+    fileprivate func send(_ bytes: String) throws -> Wire {
         try mark()
         let client = try Wire(port: gateway.port)
-        try client.send(octets)
+        try client.send(bytes)
         return client
     }
 

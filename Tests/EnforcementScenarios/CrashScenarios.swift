@@ -134,7 +134,7 @@ extension Scenarios {
                         .all,
                         method: request.method,
                         target: request.target,
-                        digest: SHA256.digest(of: request.content).octets,
+                        digest: SHA256.digest(of: request.content).array,
                         challenge: request.challenge ?? ""
                     ) : challenge
                 let fields = [

@@ -88,7 +88,7 @@ extension Scenarios {
                 [.method, .target, .body],
                 method: "POST",
                 target: target,
-                digest: digest.octets,
+                digest: digest.array,
                 challenge: nil
             )
             let assertion = key.assertion(clientData: data)
@@ -97,7 +97,7 @@ extension Scenarios {
                 ("App-Attest-Assertion", Base64.text(assertion)),
             ]
             if declares {
-                fields.append(("Content-Digest", "sha-256=:\(Base64.text(digest.octets)):"))
+                fields.append(("Content-Digest", "sha-256=:\(Base64.text(digest.array)):"))
             }
             let pieces = Self.content(size, lastFlipped: lastFlipped)
             switch framing {

@@ -44,7 +44,7 @@ extension Scenarios {
                 func post(_ content: [UInt8]) throws -> Answer {
                     try client.send("POST", "/v1/\(number)", vector.fields, content: content)
                 }
-                let content = try octets(vector.clientDataB64)
+                let content = try bytes(vector.clientDataB64)
                 var changed = content
                 changed[changed.count / 2] ^= 1
                 for other in [changed, [], content + [0]] {
@@ -66,7 +66,7 @@ extension Scenarios {
         /// One line a vector, each with its content's length.
         private func expected() throws -> [String] {
             try SharedVectors.assertions.enumerated().map { number, vector in
-                "POST /v1/\(number) \(try octets(vector.clientDataB64).count) pass"
+                "POST /v1/\(number) \(try bytes(vector.clientDataB64).count) pass"
             }
         }
 
@@ -97,7 +97,7 @@ extension Scenarios {
             let gateway = try gateway(scenario, origin: origin.address)
             let client = gateway.client()
             for vector in SharedVectors.assertions {
-                let content = try octets(vector.clientDataB64)
+                let content = try bytes(vector.clientDataB64)
                 let size = String(content.count, radix: 16)
                 let head = HTTPClient.head(
                     "POST",

@@ -24,7 +24,7 @@ extension Scenarios {
 
         /// What one client does.
         private struct Deed: Sendable {
-            let octets: String
+            let bytes: String
             /// Whether it waits for an answer.
             var waits = true
             var resets = false
@@ -41,34 +41,34 @@ extension Scenarios {
                 + [
                     post("/stale", 2, "hi"), post("/signed", 5, "hello"),
                     post("/unread", 3_000_000, String(repeating: "a", count: 300_000)),
-                    post("/slow", 10, "hello"), Deed(octets: "GET /slow HTTP/1.1\r\n"),
-                    Deed(octets: "nonsense\r\n\r\n"), Deed(octets: "\u{16}\u{3}\u{1}"),
+                    post("/slow", 10, "hello"), Deed(bytes: "GET /slow HTTP/1.1\r\n"),
+                    Deed(bytes: "nonsense\r\n\r\n"), Deed(bytes: "\u{16}\u{3}\u{1}"),
                 ]
                 + [true, false].flatMap { resets in
                     [
-                        "GET /half HT", get("/endless").octets,
-                        get("/stage/before-head/stall").octets,
-                        post("/gone", 10, "hello").octets, post("/gone", 10, "").octets,
-                    ].map { Deed(octets: $0, waits: false, resets: resets) }
+                        "GET /half HT", get("/endless").bytes,
+                        get("/stage/before-head/stall").bytes,
+                        post("/gone", 10, "hello").bytes, post("/gone", 10, "").bytes,
+                    ].map { Deed(bytes: $0, waits: false, resets: resets) }
                 }
 
             static func get(_ path: String) -> Deed {
-                Deed(octets: "GET \(path) HTTP/1.1\r\nHost: a\r\n\r\n")
+                Deed(bytes: "GET \(path) HTTP/1.1\r\nHost: a\r\n\r\n")
             }
 
             static func post(_ path: String, _ length: Int, _ content: String) -> Deed {
                 let head = "POST \(path) HTTP/1.1\r\nHost: a\r\nContent-Length: \(length)\r\n\r\n"
-                return Deed(octets: head + content)
+                return Deed(bytes: head + content)
             }
 
             func perform(_ port: UInt16) throws {
                 // Whatever comes of it: what a client gets is for the other scenarios.
                 guard !waits else {
-                    _ = try Glimpse(port: port, octets)
+                    _ = try Glimpse(port: port, bytes)
                     return
                 }
                 let client = try Wire(port: port)
-                try? client.send(octets)
+                try? client.send(bytes)
                 if resets { client.reset() }
             }
         }

@@ -38,12 +38,12 @@ extension Scenarios {
                 sent += 1
             }
             #expect(try Metrics(admin)[Self.dropped] >= 1)
-            let octets = try Data(contentsOf: URL(filePath: log))
-            #expect(octets.count == limit && octets.last != UInt8(ascii: "\n"))
+            let bytes = try Data(contentsOf: URL(filePath: log))
+            #expect(bytes.count == limit && bytes.last != UInt8(ascii: "\n"))
             // There is room again behind the end of the torn line.
             let file = try FileHandle(forUpdating: URL(filePath: log))
             try file.truncate(atOffset: 0)
-            try file.write(contentsOf: octets.suffix(10))
+            try file.write(contentsOf: bytes.suffix(10))
             try file.close()
             #expect(try client.send("GET", "/plain").status == 200)
             try stand.stop()

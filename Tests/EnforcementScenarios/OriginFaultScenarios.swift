@@ -128,8 +128,8 @@ extension Scenarios {
             for nonsense in FaultyOrigin.Nonsense.allCases {
                 let expected: Outcome
                 switch nonsense {
-                case .octets:
-                    expected = Self.malformed("response-malformed", "control-octet")
+                case .bytes:
+                    expected = Self.malformed("response-malformed", "control-byte")
                 case .otherProtocol:
                     expected = Self.malformed("response-malformed", "status-line-syntax")
                 case .twoLengths:

@@ -30,8 +30,8 @@ extension Scenarios {
 
             /// Bytes in each spelling that a log could have; long ones also by their beginning and
             /// their end, should a line cut them.
-            mutating func add(_ octets: [UInt8]) {
-                for piece in [octets, Array(octets.prefix(24)), Array(octets.suffix(24))] {
+            mutating func add(_ bytes: [UInt8]) {
+                for piece in [bytes, Array(bytes.prefix(24)), Array(bytes.suffix(24))] {
                     let base64 = Base64.text(piece).replacing("=", with: "")
                     texts.append(base64)
                     texts.append(base64.replacing("+", with: "-").replacing("/", with: "_"))
@@ -91,7 +91,7 @@ extension Scenarios {
         ) throws -> Answer {
             let challenge = try challenge("enrolment", gateway, client)
             let object = key.attestation(
-                clientDataHash: SHA256.digest(of: Array(challenge.utf8)).octets,
+                clientDataHash: SHA256.digest(of: Array(challenge.utf8)).array,
                 at: Scenario.now,
                 damage: damage
             )

@@ -151,7 +151,7 @@ extension Scenarios {
                     "content and digest", 403, "signature-mismatch",
                     { sending in
                         sending.content[3] ^= 1
-                        let digest = Base64.text(SHA256.digest(of: sending.content).octets)
+                        let digest = Base64.text(SHA256.digest(of: sending.content).array)
                         sending.fields.removeAll { $0.name == "Content-Digest" }
                         sending.fields.append(("Content-Digest", "sha-256=:\(digest):"))
                     }

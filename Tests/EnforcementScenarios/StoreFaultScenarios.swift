@@ -39,9 +39,9 @@ extension Scenarios {
                 close(file)
                 return { unlink(path) }
             case .failing:
-                func limit(_ octets: String) throws {
+                func limit(_ bytes: String) throws {
                     let words = ["prlimit", "--pid", "\(gateway.child.identifier)"]
-                    let limit = ["--fsize=\(octets):unlimited"]
+                    let limit = ["--fsize=\(bytes):unlimited"]
                     #expect(try scenario.run("/usr/bin/env", words + limit).status == 0)
                 }
                 try limit("1")

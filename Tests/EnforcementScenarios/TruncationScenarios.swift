@@ -258,10 +258,10 @@ extension Scenarios {
                 let client = gateway.client()
                 for number in 1...3 {
                     let head = head(&key, "/held", signed: content, count: count, framing)
-                    let octets =
+                    let bytes =
                         framing == .length
                         ? content : truncated(content, framing) + Array("\n".utf8)
-                    let answer = try client.send(raw: Array(head.utf8) + octets)
+                    let answer = try client.send(raw: Array(head.utf8) + bytes)
                     #expect(answer.status == 200)
                     let seen = try origin.seen(number)[number - 1]
                     #expect(seen.isComplete && seen.count == count)

@@ -10,8 +10,8 @@ private final class Echo: Connection {
     override func inputReady() {
         while unsentBytes == 0 {
             switch read() {
-            case .octets(let octets):
-                if case .failed = write(octets.span) { return close() }
+            case .bytes(let bytes):
+                if case .failed = write(bytes.span) { return close() }
             case .wouldBlock: return
             case .ended, .failed: return close()
             }
@@ -43,7 +43,7 @@ private final class Caller: Connection {
     override func inputReady() {
         while true {
             switch read() {
-            case .octets(let octets): received += octets.count
+            case .bytes(let bytes): received += bytes.count
             case .wouldBlock: return
             case .ended, .failed: return finish()
             }
@@ -303,8 +303,8 @@ private final class Hearer: Connection {
 
 @Suite struct SocketAddressTests {
     @Test func `addresses are read and refused`() {
-        #expect(SocketAddress(ip: "127.0.0.1", port: 80)?.octets == [127, 0, 0, 1])
-        #expect(SocketAddress(ip: "::ffff:10.0.0.1", port: 80)?.octets == [10, 0, 0, 1])
+        #expect(SocketAddress(ip: "127.0.0.1", port: 80)?.bytes == [127, 0, 0, 1])
+        #expect(SocketAddress(ip: "::ffff:10.0.0.1", port: 80)?.bytes == [10, 0, 0, 1])
         #expect(SocketAddress(ip: "::1", port: 8080)?.port == 8080)
         #expect(SocketAddress(ip: "localhost", port: 80) == nil)
         #expect(SocketAddress(unixPath: "") == nil)

@@ -13,7 +13,7 @@ import Testing
         while order.count < 100, let turn = queue.next() {
             order.append(turn.member)
             then(turn.member, &queue)
-            queue.charge(nanoseconds: cost(turn.member), octets: 0)
+            queue.charge(nanoseconds: cost(turn.member), bytes: 0)
         }
         return order
     }
@@ -124,13 +124,13 @@ import Testing
     @Test(arguments: readings)
     func `input that is expensive to read is read in smaller pieces`(
         nanoseconds: UInt64,
-        octets: Int,
+        bytes: Int,
         inputMax: Int
     ) {
         var queue = FairQueue(flows: 1)
         queue.append(0, 1, to: 0)
         #expect(queue.next()?.inputMax == 131_072)
-        queue.charge(nanoseconds: nanoseconds, octets: octets)
+        queue.charge(nanoseconds: nanoseconds, bytes: bytes)
         queue.append(0, 1, to: 0)
         #expect(queue.next()?.inputMax == inputMax)
     }

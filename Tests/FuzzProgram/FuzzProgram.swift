@@ -36,9 +36,9 @@ public func initialize(
 
 /// Called for each input.
 @_cdecl("LLVMFuzzerTestOneInput")
-public func test(_ octets: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
+public func test(_ bytes: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
     // libFuzzer lends the bytes for this call, in which they are copied.
-    target?.run(Array(UnsafeBufferPointer(start: octets, count: count)))
+    target?.run(Array(UnsafeBufferPointer(start: bytes, count: count)))
     return 0
 }
 
@@ -47,7 +47,7 @@ private func writeSeeds(to folder: URL) {
         let place = folder.appending(path: seed.target.rawValue)
         do {
             try FileManager.default.createDirectory(at: place, withIntermediateDirectories: true)
-            try Data(seed.octets).write(to: place.appending(path: "made-\(index)"))
+            try Data(seed.bytes).write(to: place.appending(path: "made-\(index)"))
         } catch {
             fail("\(error)")
         }

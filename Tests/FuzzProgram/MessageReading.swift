@@ -12,8 +12,8 @@ enum MessageReading {
         let input = FileHandle.standardInput
         while let head = read(input, 5) {
             let count = head[1...].reduce(0) { $0 << 8 | Int($1) }
-            guard let octets = read(input, count) else { return }
-            let object = head[0] == UInt8(ascii: "q") ? request(octets) : response(octets, head[0])
+            guard let bytes = read(input, count) else { return }
+            let object = head[0] == UInt8(ascii: "q") ? request(bytes) : response(bytes, head[0])
             guard
                 var line = try? JSONSerialization.data(withJSONObject: object, options: .sortedKeys)
             else { preconditionFailure("MessageReading: only strings, numbers and lists") }
@@ -23,18 +23,18 @@ enum MessageReading {
     }
 
     private static func read(_ input: FileHandle, _ count: Int) -> [UInt8]? {
-        var octets: [UInt8] = []
-        while octets.count < count {
-            guard let more = try? input.read(upToCount: count - octets.count), !more.isEmpty else {
+        var bytes: [UInt8] = []
+        while bytes.count < count {
+            guard let more = try? input.read(upToCount: count - bytes.count), !more.isEmpty else {
                 return nil
             }
-            octets += more
+            bytes += more
         }
-        return octets
+        return bytes
     }
 
-    private static func request(_ octets: [UInt8]) -> [String: Any] {
-        let stream = RequestStream([octets])
+    private static func request(_ bytes: [UInt8]) -> [String: Any] {
+        let stream = RequestStream([bytes])
         var end: (String, String) =
             switch stream.end {
             case .idle: ("idle", "")
@@ -61,14 +61,14 @@ enum MessageReading {
         ]
     }
 
-    private static func response(_ octets: [UInt8], _ kind: UInt8) -> [String: Any] {
+    private static func response(_ bytes: [UInt8], _ kind: UInt8) -> [String: Any] {
         let method: Method =
             switch kind {
             case UInt8(ascii: "h"): .head
             case UInt8(ascii: "p"): .post
             default: .get
             }
-        let stream = ResponseStream([octets], to: method)
+        let stream = ResponseStream([bytes], to: method)
         let end: (String, String) =
             switch stream.end {
             case .complete: ("complete", "")
@@ -93,7 +93,7 @@ enum MessageReading {
     }
 
     /// Each byte as the character of its number (ISO 8859-1), which JSON can hold.
-    private static func text(_ octets: [UInt8]) -> String {
-        String(String.UnicodeScalarView(octets.map { Unicode.Scalar($0) }))
+    private static func text(_ bytes: [UInt8]) -> String {
+        String(String.UnicodeScalarView(bytes.map { Unicode.Scalar($0) }))
     }
 }

@@ -2,12 +2,12 @@ import ConfigurationReading
 
 /// The files of a configuration that came from the fuzzer: itself and nothing else.
 struct FuzzFiles: ConfigurationFiles {
-    let octets: [UInt8]
+    let bytes: [UInt8]
 
     func contents(of path: String, limit: Int) throws(FileFault) -> [UInt8] {
         guard path == "fuzz.yaml" else { throw .missing }
-        guard octets.count <= limit else { throw .tooLarge }
-        return octets
+        guard bytes.count <= limit else { throw .tooLarge }
+        return bytes
     }
 
     func names(in folder: String) throws(FileFault) -> [String] { throw .missing }

@@ -7,15 +7,15 @@ extension FuzzTarget {
     /// Certificates in DER, one after the other. Only Google's own sample of a phone verifies
     /// (android/keyattestation, testdata/caiman/sdk36/TEE_EC_RKP.pem, Apache-2.0; the other chains
     /// and descriptions of the corpora are from there, too).
-    static func keyChain(_ octets: [UInt8]) {
+    static func keyChain(_ bytes: [UInt8]) {
         var chain: [[UInt8]] = []
-        var cursor = DERCursor(0..<octets.count)
+        var cursor = DERCursor(0..<bytes.count)
         while !cursor.isAtEnd {
             let start = cursor.offset
-            guard (try? cursor.next(in: octets.span)) != nil else { break }
-            chain.append(Array(octets[start..<cursor.offset]))
+            guard (try? cursor.next(in: bytes.span)) != nil else { break }
+            chain.append(Array(bytes[start..<cursor.offset]))
         }
-        if cursor.offset < octets.count { chain.append(Array(octets[cursor.offset...])) }
+        if cursor.offset < bytes.count { chain.append(Array(bytes[cursor.offset...])) }
         let summary = ChainSummary(chain: chain, roots: GoogleRoots.all)
         do throws(KeyAttestationRefusal) {
             let verified = try UnverifiedKeyAttestation(chain: chain).verified(
@@ -49,22 +49,22 @@ extension FuzzTarget {
     ).flatMap { P256PublicKey(x963: $0) }.map { KeyID(of: $0) }
 
     /// The extension of a leaf.
-    static func keyDescription(_ octets: [UInt8]) {
+    static func keyDescription(_ bytes: [UInt8]) {
         do throws(DERError) {
-            let description = try KeyDescription(octets)
-            demand(description.challenge.count <= octets.count, "a challenge lies in the bytes")
+            let description = try KeyDescription(bytes)
+            demand(description.challenge.count <= bytes.count, "a challenge lies in the bytes")
         } catch {
-            demand((0...octets.count).contains(error.offset), "a fault lies in the bytes")
+            demand((0...bytes.count).contains(error.offset), "a fault lies in the bytes")
         }
     }
 
     /// A status list, a policy, and what a key signs.
-    static func keyTexts(_ octets: [UInt8]) {
-        if let list = try? StatusList(json: octets) {
-            demand(list.count * 4 <= octets.count, "an entry has bytes")
+    static func keyTexts(_ bytes: [UInt8]) {
+        if let list = try? StatusList(json: bytes) {
+            demand(list.count * 4 <= bytes.count, "an entry has bytes")
         }
-        if let signature = UnverifiedKeySignature(octets) {
-            let text = String(decoding: octets, as: UTF8.self)
+        if let signature = UnverifiedKeySignature(bytes) {
+            let text = String(decoding: bytes, as: UTF8.self)
             let head = "v1.\(signature.counter.rawValue)."
             demand(text.hasPrefix(head), "a counter has one spelling")
         }
@@ -72,7 +72,7 @@ extension FuzzTarget {
         options.app = "com.example.shop"
         options.signers = [String(repeating: "0", count: 64)]
         options.at = "now"
-        options.policy = String(decoding: octets, as: UTF8.self)
-        _ = try? AndroidTrial(options, now: UnixTime(seconds: 0)).report(on: octets)
+        options.policy = String(decoding: bytes, as: UTF8.self)
+        _ = try? AndroidTrial(options, now: UnixTime(seconds: 0)).report(on: bytes)
     }
 }

@@ -2,27 +2,27 @@ import HTTPWire
 
 extension FuzzTarget {
     /// Requests on one connection: pieces change nothing, and what is forwarded reads again.
-    static func requests(_ octets: [UInt8]) {
-        let whole = RequestStream([octets])
-        for pieces in Pieces.all(octets) {
+    static func requests(_ bytes: [UInt8]) {
+        let whole = RequestStream([bytes])
+        for pieces in Pieces.all(bytes) {
             demand(
                 whole.agrees(with: RequestStream(pieces)),
                 "requests in \(pieces.count) pieces are those of one"
             )
         }
-        let fault = faultOfRewriting(octets)
+        let fault = faultOfRewriting(bytes)
         demand(fault == nil, "\(fault ?? "")")
     }
 
     /// The head that is written for a head frames its content in the same way: what differs, or
     /// `nil`.
-    package static func faultOfRewriting(_ octets: [UInt8]) -> String? {
+    package static func faultOfRewriting(_ bytes: [UInt8]) -> String? {
         let limits = HeadLimits()
         var scanner = HeadScanner(.request(isSecure: false))
-        guard case .complete(let range)? = try? scanner.scan(octets.span, limits: limits) else {
+        guard case .complete(let range)? = try? scanner.scan(bytes.span, limits: limits) else {
             return nil
         }
-        let source = octets.span.extracting(range)
+        let source = bytes.span.extracting(range)
         var head = RequestHead()
         guard (try? head.read(source, isSecure: false, limits: limits)) != nil else { return nil }
         // HTTP/1.0 without Host has no authority to write, and never comes this far in the proxy.
@@ -48,15 +48,15 @@ extension FuzzTarget {
     }
 
     /// An answer; the first byte tells to which method.
-    static func responses(_ octets: [UInt8]) {
-        guard let first = octets.first else { return }
+    static func responses(_ bytes: [UInt8]) {
+        guard let first = bytes.first else { return }
         let method: Method =
             switch first {
             case UInt8(ascii: "h"): .head
             case UInt8(ascii: "p"): .post
             default: .get
             }
-        let answer = Array(octets.dropFirst())
+        let answer = Array(bytes.dropFirst())
         let whole = ResponseStream([answer], to: method)
         for pieces in Pieces.all(answer) {
             demand(
@@ -67,9 +67,9 @@ extension FuzzTarget {
     }
 
     /// A chunked content: pieces change neither content, nor trailers, nor its end.
-    static func chunks(_ octets: [UInt8]) {
-        let whole = chunked([octets])
-        for pieces in Pieces.all(octets) {
+    static func chunks(_ bytes: [UInt8]) {
+        let whole = chunked([bytes])
+        for pieces in Pieces.all(bytes) {
             let cut = chunked(pieces)
             demand(
                 whole.content == cut.content || whole.isRejected && cut.isRejected,
@@ -83,9 +83,9 @@ extension FuzzTarget {
         }
         guard !whole.isRejected, whole.consumed >= 0 else { return }
         var written: [UInt8] = []
-        for octet in whole.content {
+        for byte in whole.content {
             ChunkWriter.beginChunk(1, into: &written)
-            written.append(octet)
+            written.append(byte)
             ChunkWriter.endChunk(into: &written)
         }
         ChunkWriter.end(into: &written)
@@ -113,9 +113,9 @@ extension FuzzTarget {
                     case .needMore: break reading
                     case .finished:
                         result.consumed = before + position
-                        let octets = reader.trailers.octets
+                        let bytes = reader.trailers.bytes
                         result.trailers = reader.trailers.fields.fields.map {
-                            octets[$0.name] + [0x3A] + octets[$0.value]
+                            bytes[$0.name] + [0x3A] + bytes[$0.value]
                         }
                         return result
                     }

@@ -7,15 +7,15 @@ extension FuzzTarget {
     ///
     /// The input says type, flags, stream and length of a frame in a byte each, then its payload: a
     /// mutation of it is one of frames. With a first byte of 0xFF the rest is raw.
-    static func http2(_ octets: [UInt8]) {
-        let isRaw = octets.first == 0xFF
-        let frames = isRaw ? Array(octets.dropFirst()) : HTTP2Replay.frames(octets)
-        let bytes = HTTP2Replay.preface + frames
+    static func http2(_ bytes: [UInt8]) {
+        let isRaw = bytes.first == 0xFF
+        let frames = isRaw ? Array(bytes.dropFirst()) : HTTP2Replay.frames(bytes)
+        let stream = HTTP2Replay.preface + frames
         guard let replay = HTTP2Replay() else { return }
-        // Pieces of another size for other inputs: how a client cuts its bytes is its own affair.
-        let piece = 1 + bytes.count % 97
-        for start in stride(from: 0, to: bytes.count, by: piece) {
-            guard replay.receive(Array(bytes[start..<min(start + piece, bytes.count)])) else {
+        // Pieces of another size for other inputs: how a client cuts its stream is its own affair.
+        let piece = 1 + stream.count % 97
+        for start in stride(from: 0, to: stream.count, by: piece) {
+            guard replay.receive(Array(stream[start..<min(start + piece, stream.count)])) else {
                 return
             }
         }
@@ -44,16 +44,16 @@ final class HTTP2Replay {
     }
 
     /// Frames as the input describes them.
-    static func frames(_ octets: [UInt8]) -> [UInt8] {
-        var bytes: [UInt8] = []
+    static func frames(_ bytes: [UInt8]) -> [UInt8] {
+        var frames: [UInt8] = []
         var start = 0
-        while octets.count - start >= 4 {
-            let (type, flags, stream) = (octets[start], octets[start + 1], octets[start + 2])
-            let payload = octets[(start + 4)...].prefix(Int(octets[start + 3]))
+        while bytes.count - start >= 4 {
+            let (type, flags, stream) = (bytes[start], bytes[start + 1], bytes[start + 2])
+            let payload = bytes[(start + 4)...].prefix(Int(bytes[start + 3]))
             start += 4 + payload.count
-            bytes += [0, 0, UInt8(payload.count), type, flags, 0, 0, 0, stream] + payload
+            frames += [0, 0, UInt8(payload.count), type, flags, 0, 0, 0, stream] + payload
         }
-        return bytes
+        return frames
     }
 
     /// - Returns: whether the connection goes on.

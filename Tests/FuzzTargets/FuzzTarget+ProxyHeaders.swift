@@ -3,11 +3,11 @@ import HTTPWire
 extension FuzzTarget {
     /// The header of the PROXY protocol: it has one end, whatever comes behind it and however it
     /// comes; and who it names reads again when it is written.
-    static func proxyHeaders(_ octets: [UInt8]) {
+    static func proxyHeaders(_ bytes: [UInt8]) {
         var verdict: Result<ProxyHeader.Reading, MalformedProxyHeader>?
-        for count in 0...min(octets.count, ProxyHeader.byteCountMax + 64) {
+        for count in 0...min(bytes.count, ProxyHeader.byteCountMax + 64) {
             let reading = Result { () throws(MalformedProxyHeader) in
-                try ProxyHeader.read(octets.span.extracting(first: count))
+                try ProxyHeader.read(bytes.span.extracting(first: count))
             }
             if let verdict {
                 demand(reading == verdict, "bytes behind a header, or a fault, change nothing")
@@ -16,7 +16,7 @@ extension FuzzTarget {
             }
         }
         guard case .success(.complete(let byteCount, let source))? = verdict else {
-            let isTooLong = octets.count >= ProxyHeader.byteCountMax && verdict == nil
+            let isTooLong = bytes.count >= ProxyHeader.byteCountMax && verdict == nil
             demand(!isTooLong, "no header goes on for ever")
             return
         }

@@ -30,36 +30,36 @@ extension FuzzTarget {
 
     /// An id from nowhere is unknown, and so is a real one with any bit changed. A number has one
     /// spelling.
-    static func session(_ octets: [UInt8]) {
+    static func session(_ bytes: [UInt8]) {
         let id = id
         demand(isOpen(id), "a real session is open")
-        demand(octets == id || !isOpen(octets), "nobody can make an id up")
+        demand(bytes == id || !isOpen(bytes), "nobody can make an id up")
         var changed = id
-        for (index, octet) in octets.prefix(id.count).enumerated() { changed[index] ^= octet }
-        if octets.count > id.count { changed += octets.dropFirst(id.count) }
+        for (index, byte) in bytes.prefix(id.count).enumerated() { changed[index] ^= byte }
+        if bytes.count > id.count { changed += bytes.dropFirst(id.count) }
         demand(changed == id || !isOpen(changed), "a changed id is unknown")
-        if let number = SequenceNumber(text: octets.span) {
-            demand(Array(number.text.utf8) == octets, "a number has one spelling")
+        if let number = SequenceNumber(text: bytes.span) {
+            demand(Array(number.text.utf8) == bytes, "a number has one spelling")
         }
-        handedOver(octets)
+        handedOver(bytes)
     }
 
     /// What the process before says in an upgrade is read like anybody's bytes: a state that is
     /// taken can be handed on, and says the same there. A question is answered or is none.
-    private static func handedOver(_ octets: [UInt8]) {
-        if let taken = try? SessionTable(goingOnFrom: octets) {
+    private static func handedOver(_ bytes: [UInt8]) {
+        if let taken = try? SessionTable(goingOnFrom: bytes) {
             let state = taken.state
             let next = try? SessionTable(goingOnFrom: state)
             demand(next?.state == state, "a state that is taken goes on")
         }
         // The real state with some bits changed, which gets further than bytes from nowhere.
         var state = table.state
-        for (index, octet) in octets.enumerated() where index + 40 < state.count {
-            state[index + 40] ^= octet
+        for (index, byte) in bytes.enumerated() where index + 40 < state.count {
+            state[index + 40] ^= byte
         }
         if let taken = try? SessionTable(goingOnFrom: state) {
             demand(taken.count(now: now) <= 1, "a state has no more sessions than it says")
-            _ = taken.answer(octets)
+            _ = taken.answer(bytes)
         }
     }
 

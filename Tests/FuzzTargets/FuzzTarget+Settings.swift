@@ -6,8 +6,8 @@ import Rules
 
 extension FuzzTarget {
     /// A configuration is either used or has an error; and its rules are found as by trying each.
-    static func configuration(_ octets: [UInt8]) {
-        let loaded = ConfigurationLoader.load("fuzz.yaml", files: FuzzFiles(octets: octets))
+    static func configuration(_ bytes: [UInt8]) {
+        let loaded = ConfigurationLoader.load("fuzz.yaml", files: FuzzFiles(bytes: bytes))
         demand(
             (loaded.configuration == nil) == !loaded.errors.isEmpty,
             "a configuration is refused with an error and for no other reason"
@@ -44,8 +44,8 @@ extension FuzzTarget {
     /// Two rules and a request, a line each: host and path; method, host and path.
     ///
     /// The text of a pattern is the pattern, and whoever covers another meets what it meets.
-    static func rules(_ octets: [UInt8]) {
-        let lines = octets.split(separator: 0x0A, maxSplits: 4, omittingEmptySubsequences: false)
+    static func rules(_ bytes: [UInt8]) {
+        let lines = bytes.split(separator: 0x0A, maxSplits: 4, omittingEmptySubsequences: false)
         guard lines.count == 5 else { return }
         let hosts = lines[0..<2].map { HostPattern(text: String(decoding: $0, as: UTF8.self)) }
         let paths = lines[2..<4].map { try? PathPattern(String(decoding: $0, as: UTF8.self)) }
@@ -68,31 +68,31 @@ extension FuzzTarget {
         var view = TargetView()
         view.read(path.span, 0..<path.count)
         guard let one = paths[0], let other = paths[1], one.covers(other) else { return }
-        let segments = (0..<view.segmentCount).map { Array(view.octets[view.segment($0)]) }
+        let segments = (0..<view.segmentCount).map { Array(view.bytes[view.segment($0)]) }
         if other.matches(segments) {
             demand(one.matches(segments), "who covers a path pattern meets its paths")
         }
     }
 
     /// A line of `keys import`: what is read is written, and reads again.
-    static func keyLines(_ octets: [UInt8]) {
-        guard let record = try? KeyLine.record(octets.span) else { return }
+    static func keyLines(_ bytes: [UInt8]) {
+        guard let record = try? KeyLine.record(bytes.span) else { return }
         let text = Array(KeyLine.text(record).utf8)
         guard text.count <= KeyLine.bytesMax else { return }
         demand((try? KeyLine.record(text.span)) == record, "a key that is written reads again")
     }
 
     /// Times, shares and sizes.
-    static func times(_ octets: [UInt8]) {
-        if let time = UnixTime(iso8601: octets.span) {
+    static func times(_ bytes: [UInt8]) {
+        if let time = UnixTime(iso8601: bytes.span) {
             let second = UnixTime(seconds: time.seconds)
             demand(UnixTime(iso8601: second.iso8601) == second, "a time reads again")
             demand(
-                octets.starts(with: Array(second.iso8601.utf8).dropLast()),
+                bytes.starts(with: Array(second.iso8601.utf8).dropLast()),
                 "a time is written as it was read"
             )
         }
-        let text = String(decoding: octets, as: UTF8.self)
+        let text = String(decoding: bytes, as: UTF8.self)
         if let share = Share(percent: text) {
             demand((0...1_000_000).contains(share.millionths), "a share is none to all")
             demand(Share(percent: share.text) == share, "a share reads again: \(share.text)")

@@ -2,12 +2,12 @@ import HTTPWire
 
 extension FuzzTarget {
     /// A path and its view: read twice it is the same, and written out and read again as well.
-    static func targets(_ octets: [UInt8]) {
+    static func targets(_ bytes: [UInt8]) {
         var view = TargetView()
-        view.read(octets.span, 0..<octets.count)
+        view.read(bytes.span, 0..<bytes.count)
         let first = Viewed(view)
         view.read([UInt8]("/another/%2e%2E;x//".utf8).span, 0..<19)
-        view.read(octets.span, 0..<octets.count)
+        view.read(bytes.span, 0..<bytes.count)
         demand(first == Viewed(view), "a view does not depend on the one before it")
         guard view.refusal() == nil else {
             demand(
@@ -20,9 +20,9 @@ extension FuzzTarget {
         var spelled = [UInt8](view.segmentCount == 0 ? "/".utf8 : "".utf8)
         for segment in first.exact {
             spelled.append(UInt8(ascii: "/"))
-            for octet in segment {
+            for byte in segment {
                 spelled.append(UInt8(ascii: "%"))
-                spelled += [octet >> 4, octet & 15].map { $0 < 10 ? 0x30 + $0 : 0x37 + $0 }
+                spelled += [byte >> 4, byte & 15].map { $0 < 10 ? 0x30 + $0 : 0x37 + $0 }
             }
         }
         var again = TargetView()
@@ -41,13 +41,13 @@ extension FuzzTarget {
 
         init(_ view: TargetView) {
             var view = view
-            exact = (0..<view.segmentCount).map { Array(view.octets[view.segment($0)]) }
+            exact = (0..<view.segmentCount).map { Array(view.bytes[view.segment($0)]) }
             findings = view.findings
             var readings: [[UInt8]] = []
             let steps = view.steps(of: .all)
-            _ = view.visitReadings(steps, odd: [], depth: 8) { reading, octets, ends in
-                readings.append(octets.withUnsafeBufferPointer { Array($0) })
-                demand(ends.indices.allSatisfy { Int(ends[$0]) <= octets.count }, "ends fit")
+            _ = view.visitReadings(steps, odd: [], depth: 8) { reading, bytes, ends in
+                readings.append(bytes.withUnsafeBufferPointer { Array($0) })
+                demand(ends.indices.allSatisfy { Int(ends[$0]) <= bytes.count }, "ends fit")
                 demand(reading != .asWritten, "as written is no other reading")
                 return true
             }
@@ -56,11 +56,11 @@ extension FuzzTarget {
     }
 
     /// Addresses, networks, and who the client is; a line of each field in an otherwise fixed head.
-    static func addresses(_ octets: [UInt8]) {
-        if let address = IPAddress(octets.span, 0..<octets.count) {
+    static func addresses(_ bytes: [UInt8]) {
+        if let address = IPAddress(bytes.span, 0..<bytes.count) {
             demand(IPAddress(address.text) == address, "an address reads again: \(address.text)")
         }
-        let text = String(decoding: octets, as: UTF8.self)
+        let text = String(decoding: bytes, as: UTF8.self)
         if let network = IPNetwork(text) {
             demand(network.contains(network.address), "a network holds its own address")
         }
@@ -68,7 +68,7 @@ extension FuzzTarget {
             ("X-Forwarded-For", .xForwardedFor), ("Forwarded", .forwarded),
         ]
         for (name, source) in sources {
-            let line = Array("\(name): ".utf8) + octets
+            let line = Array("\(name): ".utf8) + bytes
             var head = RequestHead()
             guard let all = read(line, into: &head) else { continue }
             find(head, all, source)
@@ -117,7 +117,7 @@ extension FuzzTarget {
 
     private static func find(
         _ head: borrowing RequestHead,
-        _ octets: [UInt8],
+        _ bytes: [UInt8],
         _ source: ClientAddress.Source
     ) {
         let peer = IPAddress.v4(0x7F00_0001)
@@ -125,7 +125,7 @@ extension FuzzTarget {
         var address = ClientAddress()
         func client(trusts: (IPAddress) -> Bool) -> IPAddress {
             asked = []
-            address.read(head.fields, octets.span, source: source, peer: peer) {
+            address.read(head.fields, bytes.span, source: source, peer: peer) {
                 asked.append($0)
                 return trusts($0)
             }

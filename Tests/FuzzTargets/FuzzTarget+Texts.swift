@@ -10,18 +10,18 @@ extension FuzzTarget {
     private static let issued = issuer.issue(.assertion, now: now)
 
     /// A challenge from nowhere is unknown, and so is a real one with any bit changed.
-    static func challenge(_ octets: [UInt8]) {
+    static func challenge(_ bytes: [UInt8]) {
         let issued = issued
         let real = Base64.decode(issued.span)
         for purpose in ChallengePurpose.allCases {
             demand(
-                issuer.examine(octets.span, purpose: purpose, now: now) == .unknown,
+                issuer.examine(bytes.span, purpose: purpose, now: now) == .unknown,
                 "nobody can make a challenge up"
             )
         }
         var changed = issued
-        for (index, octet) in octets.prefix(issued.count).enumerated() { changed[index] ^= octet }
-        if octets.count > issued.count { changed += octets.dropFirst(issued.count) }
+        for (index, byte) in bytes.prefix(issued.count).enumerated() { changed[index] ^= byte }
+        if bytes.count > issued.count { changed += bytes.dropFirst(issued.count) }
         let examination = issuer.examine(changed.span, purpose: .assertion, now: now)
         if Base64.decode(changed.span) == real {
             guard case .valid = examination else {
@@ -38,52 +38,52 @@ extension FuzzTarget {
     }
 
     /// Base64 and hexadecimal text: what decodes encodes to the same, but for the alphabet.
-    static func base64(_ octets: [UInt8]) {
-        demand(Base64.decode(Base64.encode(octets).span) == octets, "base64 reads again")
-        demand(Base64.decode(Base64.encodeURL(octets).span) == octets, "base64url reads again")
-        demand(Hex.decode(Hex.text(octets)) == octets, "hexadecimal text reads again")
-        if let decoded = Base64.decode(octets.span) {
-            var plain = octets.map { $0 == 0x2B ? 0x2D : $0 == 0x2F ? 0x5F : $0 }
+    static func base64(_ bytes: [UInt8]) {
+        demand(Base64.decode(Base64.encode(bytes).span) == bytes, "base64 reads again")
+        demand(Base64.decode(Base64.encodeURL(bytes).span) == bytes, "base64url reads again")
+        demand(Hex.decode(Hex.text(bytes)) == bytes, "hexadecimal text reads again")
+        if let decoded = Base64.decode(bytes.span) {
+            var plain = bytes.map { $0 == 0x2B ? 0x2D : $0 == 0x2F ? 0x5F : $0 }
             while plain.last == 0x3D { plain.removeLast() }
             demand(Base64.encodeURL(decoded) == plain, "bytes have one spelling in base64")
         }
-        let text = String(decoding: octets, as: UTF8.self)
+        let text = String(decoding: bytes, as: UTF8.self)
         if let decoded = Hex.decode(text) {
             demand(Hex.text(decoded) == text.lowercased(), "bytes have one hexadecimal spelling")
         }
     }
 
     /// A Content-Digest: lines are joined in any number, and other algorithms do not matter.
-    static func digest(_ octets: [UInt8]) {
-        let reading = ContentDigest.read(octets.span)
+    static func digest(_ bytes: [UInt8]) {
+        let reading = ContentDigest.read(bytes.span)
         if case .digest(let digest) = reading {
             demand(digest.count == 32, "a digest has 32 bytes")
             let canonical = Array("sha-256=:".utf8) + Base64.encode(digest) + Array(":".utf8)
             demand(ContentDigest.read(canonical.span) == reading, "a digest reads again")
-            let twice = octets + Array(",".utf8) + canonical
+            let twice = bytes + Array(",".utf8) + canonical
             demand(
                 [reading, .malformed].contains(ContentDigest.read(twice.span)),
                 "saying it again does not change it"
             )
         }
-        let other = Array("sha-512=:AAAA:,".utf8) + octets
-        let expected: ContentDigest.Reading = octets.isEmpty ? .absent : reading
+        let other = Array("sha-512=:AAAA:,".utf8) + bytes
+        let expected: ContentDigest.Reading = bytes.isEmpty ? .absent : reading
         demand(ContentDigest.read(other.span) == expected, "other algorithms do not matter")
     }
 
     /// JSON: what is found in it is what Foundation finds there.
-    static func json(_ octets: [UInt8]) {
+    static func json(_ bytes: [UInt8]) {
         let parsed = try? JSONSerialization.jsonObject(
-            with: Data(octets),
+            with: Data(bytes),
             options: .fragmentsAllowed
         )
-        if let document = JSONDocument(octets.span, members: ["challenge", "n"]) {
-            check(document, parsed as? [String: Any], octets)
+        if let document = JSONDocument(bytes.span, members: ["challenge", "n"]) {
+            check(document, parsed as? [String: Any], bytes)
         }
         for place in ["/challenge", "/a/b", "/0/x", "/list/1"] {
-            guard let found = JSONPointer(place)?.string(in: octets.span),
+            guard let found = JSONPointer(place)?.string(in: bytes.span),
                 let text = String(validating: found, as: UTF8.self),
-                isForFoundation(octets)
+                isForFoundation(bytes)
             else { continue }
             demand(parsed != nil, "what holds a string at \(place) is JSON")
             var value = parsed
@@ -105,22 +105,22 @@ extension FuzzTarget {
     ///
     /// What nobody asked for is passed over by ours: without a look at its encoding, and whatever
     /// the size of its numbers, which RFC 8259 §6 leaves to the reader.
-    private static func isForFoundation(_ octets: [UInt8]) -> Bool {
+    private static func isForFoundation(_ bytes: [UInt8]) -> Bool {
         var digits = 0
-        for octet in octets {
-            if digits > 0, octet | 0x20 == UInt8(ascii: "e") { return false }
-            digits = (0x30...0x39).contains(octet) ? digits + 1 : 0
+        for byte in bytes {
+            if digits > 0, byte | 0x20 == UInt8(ascii: "e") { return false }
+            digits = (0x30...0x39).contains(byte) ? digits + 1 : 0
             guard digits < 16 else { return false }
         }
-        return String(validating: octets, as: UTF8.self) != nil
+        return String(validating: bytes, as: UTF8.self) != nil
     }
 
     private static func check(
         _ document: JSONDocument,
         _ parsed: [String: Any]?,
-        _ octets: [UInt8]
+        _ bytes: [UInt8]
     ) {
-        guard isForFoundation(octets) else { return }
+        guard isForFoundation(bytes) else { return }
         demand(parsed != nil, "what is read is a JSON object")
         for name in ["challenge", "n"] {
             if let text = document.string(name) {

@@ -67,11 +67,11 @@ package struct RequestStream {
         guard case .complete(let range) = try scanner.scan(arrived.span, limits: limits) else {
             return false
         }
-        let octets = arrived.span.extracting(range)
+        let bytes = arrived.span.extracting(range)
         var head = RequestHead()
-        try head.read(octets, isSecure: false, limits: limits)
+        try head.read(bytes, isSecure: false, limits: limits)
         var view = TargetView()
-        view.read(head, octets)
+        view.read(head, bytes)
         if let reason = view.refusal() { throw Malformed(reason, at: 0) }
         let source = Array(arrived[range])
         open = Message(
@@ -106,9 +106,9 @@ package struct RequestStream {
                     reader.contentCount == UInt64(message.body.count),
                     "the count of the content is its length"
                 )
-                let octets = reader.trailers.octets
+                let bytes = reader.trailers.bytes
                 message.trailers = reader.trailers.fields.fields.map {
-                    octets[$0.name] + [0x3A] + octets[$0.value]
+                    bytes[$0.name] + [0x3A] + bytes[$0.value]
                 }
                 messages.append(message)
                 open = nil

@@ -70,10 +70,10 @@ package struct ResponseStream {
         guard case .complete(let range) = try scanner.scan(arrived.span, limits: limits) else {
             return false
         }
-        let octets = arrived.span.extracting(range)
+        let bytes = arrived.span.extracting(range)
         var head = ResponseHead()
-        try head.read(octets, to: method, upgradeSent: false, limits: limits)
-        checkPassing(head, octets)
+        try head.read(bytes, to: method, upgradeSent: false, limits: limits)
+        checkPassing(head, bytes)
         buffer.removeFirst(range.upperBound)
         if head.isInterim {
             interim += 1
@@ -89,8 +89,8 @@ package struct ResponseStream {
 
     /// Demands that what is passed on is read as the same once more: nothing that is taken out of a
     /// head leaves a head from which more would be taken out.
-    private func checkPassing(_ head: borrowing ResponseHead, _ octets: Span<UInt8>) {
-        let first = passed(head, octets)
+    private func checkPassing(_ head: borrowing ResponseHead, _ bytes: Span<UInt8>) {
+        let first = passed(head, bytes)
         var again = ResponseHead()
         do throws(Malformed) {
             var wide = limits
@@ -101,15 +101,15 @@ package struct ResponseStream {
         }
         FuzzTarget.demand(passed(again, first.span) == first, "what is passed on stays as it is")
         FuzzTarget.demand(
-            head.mayBeShared(octets, answering: .get)
+            head.mayBeShared(bytes, answering: .get)
                 || !again.mayBeShared(first.span, answering: .get),
             "a response is not made public"
         )
     }
 
-    private func passed(_ head: borrowing ResponseHead, _ octets: Span<UInt8>) -> [UInt8] {
+    private func passed(_ head: borrowing ResponseHead, _ bytes: Span<UInt8>) -> [UInt8] {
         var out: [UInt8] = []
-        HeadWriter.beginResponse(head, octets, HeadWriter.ResponseOptions(), into: &out)
+        HeadWriter.beginResponse(head, bytes, HeadWriter.ResponseOptions(), into: &out)
         HeadWriter.endHead(into: &out)
         return out
     }
@@ -129,9 +129,9 @@ package struct ResponseStream {
             case .finished:
                 reader = open
                 buffer.removeFirst(position)
-                let octets = open.trailers.octets
+                let bytes = open.trailers.bytes
                 trailers = open.trailers.fields.fields.map {
-                    octets[$0.name] + [0x3A] + octets[$0.value]
+                    bytes[$0.name] + [0x3A] + bytes[$0.value]
                 }
                 end = .complete
                 return false

@@ -6,7 +6,7 @@ import SoftwareAuthenticator
 /// object that was made once verifies ever after, and nothing else does.
 package enum SeedObjects {
     static let madeAt = UnixTime(seconds: 1_767_225_600)
-    static let hash = SHA256.digest(of: Array("fuzz".utf8)).octets
+    static let hash = SHA256.digest(of: Array("fuzz".utf8)).array
     static let appID = "ABCDE12345.test.fuzz"
     static let authority = SoftwareAuthority(seed: Array("fuzz authority".utf8), madeAt: madeAt)
     static let key = SoftwareDevice(
@@ -17,7 +17,7 @@ package enum SeedObjects {
     ).makeKey(seed: Array("fuzz key".utf8))
 
     /// Objects of each kind with the target that reads them.
-    package static func make() -> [(target: FuzzTarget, octets: [UInt8])] {
+    package static func make() -> [(target: FuzzTarget, bytes: [UInt8])] {
         var key = key
         let attestation = key.attestation(clientDataHash: hash, at: madeAt)
         return [

@@ -45,14 +45,14 @@ struct HeadBuilderTests {
 
     /// nghttp2 lets few of these through; nothing depends on that.
     @Test(arguments: [
-        ([(":path", "/a HTTP/1.1\r\nx: y")], Malformed.Reason.targetOctet),
+        ([(":path", "/a HTTP/1.1\r\nx: y")], Malformed.Reason.targetByte),
         ([(":path", "http://b.test/")], .targetForm), ([(":path", "")], .targetForm),
         ([(":scheme", "ftp")], .targetScheme), ([(":scheme", "")], .targetScheme),
-        ([(":method", "GET /b HTTP/1.1\r\n\r\n")], .targetOctet),
-        ([(":authority", "a\r\nx: y")], .targetOctet), ([(":status", "200")], .fieldNameSyntax),
+        ([(":method", "GET /b HTTP/1.1\r\n\r\n")], .targetByte),
+        ([(":authority", "a\r\nx: y")], .targetByte), ([(":status", "200")], .fieldNameSyntax),
         ([("a: b\r\nx", "y")], .fieldNameSyntax), ([("a:b", "y")], .fieldNameSyntax),
-        ([("", "y")], .fieldNameSyntax), ([("x", "y\r\nz: a")], .controlOctet),
-        ([("x", "y\nz")], .controlOctet), ([("x", "\0")], .controlOctet),
+        ([("", "y")], .fieldNameSyntax), ([("x", "y\r\nz: a")], .controlByte),
+        ([("x", "y\nz")], .controlByte), ([("x", "\0")], .controlByte),
         ([("host", "b.test")], .hostDiffers),
         ([("transfer-encoding", "chunked")], .connectionOption),
         ([("connection", "x")], .connectionOption),

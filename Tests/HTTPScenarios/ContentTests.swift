@@ -17,11 +17,11 @@ extension Scenarios {
                 } else {
                     digest = SHA256.digest(of: try connection.finish(head).body)
                 }
-                try connection.answer(200, body: "\(digest.octets)", to: head)
+                try connection.answer(200, body: "\(digest.array)", to: head)
             }
         }
 
-        private static func text(_ content: Content) -> String { "\(content.digest.octets)" }
+        private static func text(_ content: Content) -> String { "\(content.digest.array)" }
 
         @Test(arguments: [1, 10 << 20])
         func `chunked content reaches the origin byte by byte`(_ count: Int) throws {
@@ -97,10 +97,10 @@ extension Scenarios {
                 var rest = content.count
                 while rest > 0 {
                     if wire.inbox.isEmpty { try wire.receive() }
-                    let octets = wire.inbox
+                    let bytes = wire.inbox
                     wire.inbox = []
-                    rest -= octets.count
-                    try wire.send(octets)
+                    rest -= bytes.count
+                    try wire.send(bytes)
                 }
             }
             defer { bench.stop() }
@@ -127,7 +127,7 @@ extension Scenarios {
                 while let head = try connection.nextHead() {
                     try gate.pass()
                     let digest = try connection.wire.digest(of: content.count)
-                    try connection.answer(200, body: "\(digest.octets)", to: head)
+                    try connection.answer(200, body: "\(digest.array)", to: head)
                 }
             }
             defer { bench.stop() }

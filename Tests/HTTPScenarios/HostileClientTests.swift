@@ -17,9 +17,9 @@ extension Scenarios {
         }
 
         /// Sends until the gateway has heard enough, then reads its answer.
-        private func answer(to octets: [UInt8], _ client: Wire) throws -> Int {
+        private func answer(to bytes: [UInt8], _ client: Wire) throws -> Int {
             do {
-                _ = try client.sendUntilStalled(octets, milliseconds: 1_000)
+                _ = try client.sendUntilStalled(bytes, milliseconds: 1_000)
             } catch WireFault.reset {
                 // The gateway reads away a bounded amount only.
             }
@@ -228,7 +228,7 @@ extension Scenarios {
             let client = try bench.connect()
             try client.send(Self.get)
             try stalled.pass()
-            let queue = try SendQueue.octets(from: bench.gateway.port, to: client.localPort)
+            let queue = try SendQueue.bytes(from: bench.gateway.port, to: client.localPort)
             // The bound, and the segment that was begun below it.
             #expect(queue <= (128 << 10) + (64 << 10), "\(queue) bytes")
             #expect(queue > 0)

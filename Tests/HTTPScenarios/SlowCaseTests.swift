@@ -39,17 +39,17 @@ extension Scenarios {
             defer { bench.stop() }
             let client = try bench.connect()
             // The head of the case, and a field that goes on for longer than any machine stalls.
-            let octets =
+            let bytes =
                 try Self.pieces("own-slow-02").flatMap { $0 }
                 + Array("X: \(String(repeating: "x", count: 500))".utf8)
             let began = ContinuousClock.now
             var sent = 0
-            for octet in octets {
+            for byte in bytes {
                 if client.isReadable(within: 40) { break }
-                try client.send([octet])
+                try client.send([byte])
                 sent += 1
             }
-            #expect(sent < octets.count)
+            #expect(sent < bytes.count)
             #expect(try client.readFinalResponse().status == 408)
             #expect(began.duration(to: .now) >= .milliseconds(350))
             #expect(bench.origin.connections.isEmpty)

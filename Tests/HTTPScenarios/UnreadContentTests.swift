@@ -28,8 +28,8 @@ extension Scenarios {
                 isChunked
                 ? "Transfer-Encoding: chunked" : "Content-Length: \(content.utf8.count)"
             let size = String(content.utf8.count, radix: 16)
-            let octets = isChunked ? "\(size)\r\n\(content)\r\n0\r\n\r\n" : content
-            return "\(method) /first HTTP/1.1\r\nHost: a\r\n\(framing)\r\n\r\n\(octets)"
+            let bytes = isChunked ? "\(size)\r\n\(content)\r\n0\r\n\r\n" : content
+            return "\(method) /first HTTP/1.1\r\nHost: a\r\n\(framing)\r\n\r\n\(bytes)"
         }
 
         @Test(arguments: ["GET", "HEAD", "DELETE", "OPTIONS", "REPORT"], [false, true])

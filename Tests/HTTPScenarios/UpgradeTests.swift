@@ -199,7 +199,7 @@ extension Scenarios {
             let bench = try Bench { connection in
                 guard try connection.nextRequest() != nil else { return }
                 let switched = Self.accepted.replacing("Upgrade: websocket\r\n", with: upgrade)
-                try connection.wire.send(switched + "octets")
+                try connection.wire.send(switched + "bytes")
                 try connection.awaitEnd()
             }
             defer { bench.stop() }
@@ -235,8 +235,8 @@ extension Scenarios {
             try client.send(Self.handshake)
             #expect(try client.readResponse().status == 101)
             #expect(try client.readToEnd() == Array("bye".utf8))
-            let octets = [UInt8](repeating: 7, count: 32 << 20)
-            let sent = try client.sendUntilStalled(octets, milliseconds: 200)
+            let bytes = [UInt8](repeating: 7, count: 32 << 20)
+            let sent = try client.sendUntilStalled(bytes, milliseconds: 200)
             client.close()
             gate.open()
             #expect(bench.origin.wait { $0.allSatisfy { !$0.isOpen } })
@@ -254,9 +254,9 @@ extension Scenarios {
                 guard try connection.nextRequest() != nil else { return }
                 try connection.wire.send(Self.accepted)
                 try flood.pass()
-                let octets = [UInt8](repeating: 7, count: EventLoop.inputBytes * 3 / 2)
-                let sent = try connection.wire.sendUntilStalled(octets, milliseconds: 200)
-                #expect(sent == octets.count)
+                let bytes = [UInt8](repeating: 7, count: EventLoop.inputBytes * 3 / 2)
+                let sent = try connection.wire.sendUntilStalled(bytes, milliseconds: 200)
+                #expect(sent == bytes.count)
                 stalled.open()
                 try connection.awaitEnd()
             }

@@ -4,10 +4,10 @@ import Testing
 
 struct AcceptTests {
     private func accepts(_ fields: String) throws -> Bool {
-        let octets = Array("GET /metrics HTTP/1.1\r\nHost: a\r\n\(fields)\r\n".utf8)
+        let bytes = Array("GET /metrics HTTP/1.1\r\nHost: a\r\n\(fields)\r\n".utf8)
         var head = RequestHead()
-        try head.read(octets.span, isSecure: false, limits: HeadLimits())
-        return head.fields.acceptsOpenMetrics(octets.span)
+        try head.read(bytes.span, isSecure: false, limits: HeadLimits())
+        return head.fields.acceptsOpenMetrics(bytes.span)
     }
 
     @Test(arguments: [

@@ -5,8 +5,8 @@ import Testing
 @Suite struct CachingTests {
     private func mayBeShared(_ lines: [String], answering method: Method = .get) throws -> Bool {
         let text = "HTTP/1.1 200 OK\r\n" + lines.map { $0 + "\r\n" }.joined() + "\r\n"
-        let octets = Array(text.utf8)
-        return try ResponseHead.reading(text).mayBeShared(octets.span, answering: method)
+        let bytes = Array(text.utf8)
+        return try ResponseHead.reading(text).mayBeShared(bytes.span, answering: method)
     }
 
     @Test(arguments: [
@@ -44,8 +44,8 @@ import Testing
 
     @Test func `a 304 goes into a response that is kept`() throws {
         let text = "HTTP/1.1 304 Not Modified\r\nCache-Control: private\r\n\r\n"
-        let octets = Array(text.utf8)
-        #expect(try ResponseHead.reading(text).mayBeShared(octets.span, answering: .get))
+        let bytes = Array(text.utf8)
+        #expect(try ResponseHead.reading(text).mayBeShared(bytes.span, answering: .get))
     }
 
     @Test(arguments: [

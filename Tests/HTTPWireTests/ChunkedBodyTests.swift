@@ -3,19 +3,19 @@ import Testing
 
 struct ChunkedBodyTests {
     struct Row: Sendable, CustomTestStringConvertible {
-        let octets: String
+        let bytes: String
         let reason: Malformed.Reason?
         let content: String
 
-        init(_ octets: String, _ reason: Malformed.Reason) {
-            (self.octets, self.reason, content) = (octets, reason, "")
+        init(_ bytes: String, _ reason: Malformed.Reason) {
+            (self.bytes, self.reason, content) = (bytes, reason, "")
         }
 
-        init(_ octets: String, content: String) {
-            (self.octets, reason, self.content) = (octets, nil, content)
+        init(_ bytes: String, content: String) {
+            (self.bytes, reason, self.content) = (bytes, nil, content)
         }
 
-        var testDescription: String { octets.debugDescription }
+        var testDescription: String { bytes.debugDescription }
     }
 
     static let rows: [Row] = [
@@ -40,7 +40,7 @@ struct ChunkedBodyTests {
         Row("1\r\na\n", .chunkDataEnd),
         Row("0\r\n\n", .bareLineFeed), Row("0\r\n\rx", .bareCarriageReturn),
         Row("0\r\nX-T: v\n", .bareLineFeed), Row("0\r\nX-T\r\n\r\n", .colonMissing),
-        Row("0\r\n X: v\r\n\r\n", .obsoleteFold), Row("0\r\nX: \u{0}\r\n\r\n", .controlOctet),
+        Row("0\r\n X: v\r\n\r\n", .obsoleteFold), Row("0\r\nX: \u{0}\r\n\r\n", .controlByte),
         Row("0\r\nContent_Length: 1\r\n\r\n", .underscoreTwin),
     ]
 
@@ -78,8 +78,8 @@ struct ChunkedBodyTests {
     @Test(arguments: rows)
     func `a chunked body is read alike however it is cut`(_ row: Row) {
         let next = "GET / HTTP/1.1\r\n"
-        let octets = Array((row.octets + next).utf8)
-        for pieces in Splits.all(octets) {
+        let bytes = Array((row.bytes + next).utf8)
+        for pieces in Splits.all(bytes) {
             let result = Self.read(pieces)
             #expect(result.fault == row.reason)
             guard row.reason == nil else { continue }
@@ -91,9 +91,9 @@ struct ChunkedBodyTests {
 
     @Test(arguments: rows.filter { $0.reason == nil })
     func `a truncated chunked body is never finished`(_ row: Row) {
-        let octets = Array(row.octets.utf8)
-        for count in octets.indices {
-            var result = Self.read([Array(octets[..<count])])
+        let bytes = Array(row.bytes.utf8)
+        for count in bytes.indices {
+            var result = Self.read([Array(bytes[..<count])])
             #expect(result.rest == nil && result.fault == nil)
             #expect(throws: Malformed(.bodyTruncated, at: 0)) { try result.reader.close() }
         }
@@ -143,15 +143,15 @@ struct ChunkedBodyTests {
 
     @Test func `no content is finished at once, and until close only by closing`() throws {
         var position = 0
-        let octets: [UInt8] = [1, 2]
+        let bytes: [UInt8] = [1, 2]
         for framing in [BodyFraming.none, .length(0)] {
             var reader = BodyReader(framing, limits: HeadLimits())
-            let step = try reader.read(octets.span, from: &position)
+            let step = try reader.read(bytes.span, from: &position)
             #expect(step == .finished && position == 0)
         }
         var open = BodyReader(.untilClose, limits: HeadLimits())
-        let content = try open.read(octets.span, from: &position)
-        let rest = try open.read(octets.span, from: &position)
+        let content = try open.read(bytes.span, from: &position)
+        let rest = try open.read(bytes.span, from: &position)
         #expect(content == .content(0..<2) && rest == .needMore)
         #expect(open.expectedCount == nil && !open.isFinished)
         try open.close()

@@ -7,7 +7,7 @@ struct ClientAddressTests {
         _ source: ClientAddress.Source,
         peer: String
     ) throws -> ClientAddress {
-        let octets = Array(text.utf8)
+        let bytes = Array(text.utf8)
         let head = try RequestHead.reading(text)
         let trusted = try #require(IPNetwork("10.0.0.0/8"))
         var address = ClientAddress()
@@ -22,7 +22,7 @@ struct ClientAddressTests {
         ) { _ in true }
         try address.read(
             head.fields,
-            octets.span,
+            bytes.span,
             source: source,
             peer: #require(IPAddress(peer))
         ) { trusted.contains($0) }
@@ -127,7 +127,7 @@ struct ClientAddressTests {
         source: ClientAddress.Source = .forwarded
     ) throws -> String {
         let text = "GET / HTTP/1.1\r\nHost: a.test\r\n\(fields)\r\n"
-        let octets = Array(text.utf8)
+        let bytes = Array(text.utf8)
         let head = try RequestHead.reading(text)
         let peer = trusted ? "10.0.0.1" : "2001:db8::1"
         let writer = try ProvenanceWriter(
@@ -137,8 +137,8 @@ struct ClientAddressTests {
             writesForwarded: source == .forwarded
         )
         var out: [UInt8] = []
-        HeadWriter.beginRequest(head, octets.span, HeadWriter.RequestOptions(), into: &out)
-        try writer.write(head, octets.span, address(text, source, peer: peer), into: &out)
+        HeadWriter.beginRequest(head, bytes.span, HeadWriter.RequestOptions(), into: &out)
+        try writer.write(head, bytes.span, address(text, source, peer: peer), into: &out)
         HeadWriter.endHead(into: &out)
         return String(decoding: out, as: UTF8.self)
     }

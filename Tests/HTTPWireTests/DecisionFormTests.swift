@@ -16,10 +16,10 @@ import Testing
     private func asked(_ form: DecisionForm, _ lines: [String]) throws -> String? {
         let text = (["GET /question HTTP/1.1", "Host: gateway"] + lines).map { $0 + "\r\n" }
             .joined()
-        let octets = Array((text + "\r\n").utf8)
+        let bytes = Array((text + "\r\n").utf8)
         let head = try RequestHead.reading(text + "\r\n")
         var out: [UInt8] = []
-        guard form.write(head, octets.span, into: &out) else { return nil }
+        guard form.write(head, bytes.span, into: &out) else { return nil }
         return String(decoding: out, as: UTF8.self)
     }
 
@@ -99,11 +99,11 @@ import Testing
             "Origin: https://a.example", "Access-Control-Request-Method: POST",
         ]
         let text = try #require(try asked(.authRequest, lines))
-        let octets = Array(text.utf8)
-        #expect(try RequestHead.reading(text).isPreflight(octets.span))
+        let bytes = Array(text.utf8)
+        #expect(try RequestHead.reading(text).isPreflight(bytes.span))
         let forged = try #require(try asked(.authRequest, lines + ["X-HTTP-Method: DELETE"]))
-        let bytes = Array(forged.utf8)
-        #expect(try !RequestHead.reading(forged).isPreflight(bytes.span))
+        let other = Array(forged.utf8)
+        #expect(try !RequestHead.reading(forged).isPreflight(other.span))
         let upgrade = try #require(try asked(.authRequest, lines + ["Upgrade: websocket"]))
         let more = Array(upgrade.utf8)
         #expect(try !RequestHead.reading(upgrade).isPreflight(more.span))
@@ -120,17 +120,17 @@ import Testing
         isForeign: Bool
     ) throws {
         let text = (["GET / HTTP/1.1", "Host: a"] + lines).map { $0 + "\r\n" }.joined() + "\r\n"
-        let octets = Array(text.utf8)
+        let bytes = Array(text.utf8)
         let head = try RequestHead.reading(text)
-        #expect(head.fields.asksForeignProtocol(octets.span) == isForeign, "\(lines)")
+        #expect(head.fields.asksForeignProtocol(bytes.span) == isForeign, "\(lines)")
     }
 
     @Test func `each spelling of a name that counts is a twin`() throws {
         func hasTwin(_ name: String) throws -> Bool {
             let text = "GET / HTTP/1.1\r\nHost: a\r\n\(name): x\r\n\r\n"
-            let octets = Array(text.utf8)
+            let bytes = Array(text.utf8)
             let guarded = FieldNameSet(["Idempotency-Key"])
-            return try RequestHead.reading(text).fields.hasTwin(octets.span, guarding: guarded)
+            return try RequestHead.reading(text).fields.hasTwin(bytes.span, guarding: guarded)
         }
         for name in [
             "App-Attest-Key-Id", "App-Attest-Some-Name-That-Is-Longer-Than-Others",

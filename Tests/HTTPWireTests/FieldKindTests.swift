@@ -21,7 +21,7 @@ struct FieldKindTests {
             ("app-attest-device-BITS", .appAttestDeviceBits),
             ("App-Attest-Device", .appAttestOther), ("App.Attest.Device.Bits", .disguised),
             ("X-App-Attest", .other), ("X_Forwarded_For", .underscored), ("_", .underscored),
-            ("X-A-Name-Of-More-Than-24-Octets_", .underscored),
+            ("X-A-Name-Of-More-Than-24-Bytes_", .underscored),
             ("X-HTTP-Method-Override", .methodOverride),
             ("Proxy-Authorization", .proxyAuthorization), ("Server", .server), ("Servers", .other),
             ("Host~", .other), ("Proxy", .proxy), ("C^te", .other),
@@ -54,8 +54,8 @@ struct FieldKindTests {
 
     @Test func `a set of names is asked without case`() {
         let set = FieldNameSet(["X-One", "A"])
-        let octets = Array("x-oneX-Ones".utf8)
-        let answers = [0..<5, 5..<11, 0..<1].map { set.contains(octets.span, $0) }
+        let bytes = Array("x-oneX-Ones".utf8)
+        let answers = [0..<5, 5..<11, 0..<1].map { set.contains(bytes.span, $0) }
         #expect(answers == [true, false, false])
         #expect(FieldNameSet().isEmpty && !set.isEmpty)
     }
@@ -63,8 +63,8 @@ struct FieldKindTests {
     @Test func `a name is the twin of one in the set only if CGI makes one variable of both`() {
         let set = FieldNameSet(["X-One", "x.two"])
         func isTwin(_ name: String) -> Bool {
-            let octets = Array(name.utf8)
-            return set.containsTwin(octets.span, of: 0..<octets.count)
+            let bytes = Array(name.utf8)
+            return set.containsTwin(bytes.span, of: 0..<bytes.count)
         }
         for name in ["X.One", "x_one", "X^ONE", "x-two", "X|Two"] {
             #expect(isTwin(name), "\(name)")
@@ -88,9 +88,9 @@ struct FieldKindTests {
         ]
         for name in others { #expect(!KeptFields.isKeepable(name), "\(name)") }
         let kept = KeptFields(["x-real-ip", "x-host"])
-        let octets = Array("X-HostX-Real-IP".utf8)
+        let bytes = Array("X-HostX-Real-IP".utf8)
         let answers = [0..<6, 6..<15].map {
-            [kept.fromAll.contains(octets.span, $0), kept.fromProxies.contains(octets.span, $0)]
+            [kept.fromAll.contains(bytes.span, $0), kept.fromProxies.contains(bytes.span, $0)]
         }
         #expect(answers == [[true, true], [false, true]])
         #expect(!kept.keepsHost && KeptFields(["x-forwarded-host"]).keepsHost)
@@ -104,9 +104,9 @@ struct FieldKindTests {
     func `authentication of a connection is known by its scheme`(_ line: String, _ is: Bool) throws
     {
         let text = "GET / HTTP/1.1\r\nHost: a\r\n\(line)\r\n\r\n"
-        let octets = Array(text.utf8)
+        let bytes = Array(text.utf8)
         let head = try RequestHead.reading(text)
-        #expect(head.fields.authenticatesConnection(octets.span) == `is`)
+        #expect(head.fields.authenticatesConnection(bytes.span) == `is`)
     }
 
     @Test(arguments: [
@@ -120,9 +120,9 @@ struct FieldKindTests {
         _ is: Bool
     ) throws {
         let text = "HTTP/1.1 401 x\r\n\(lines)\r\n\r\n"
-        let octets = Array(text.utf8)
+        let bytes = Array(text.utf8)
         let head = try ResponseHead.reading(text)
-        #expect(head.fields.authenticatesConnection(octets.span) == `is`)
+        #expect(head.fields.authenticatesConnection(bytes.span) == `is`)
     }
 
     @Test func `kinds are found, first and only`() throws {

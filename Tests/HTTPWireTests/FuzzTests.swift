@@ -22,26 +22,26 @@ private struct Mutator {
     ].map { Array($0.utf8) }
 
     mutating func mutated(_ source: [UInt8]) -> [UInt8] {
-        var octets = source
+        var bytes = source
         for _ in 0...index(4) {
-            let place = index(octets.count + 1)
+            let place = index(bytes.count + 1)
             switch index(6) {
-            case 0 where place < octets.count: octets[place] = UInt8(truncatingIfNeeded: next())
-            case 1 where place < octets.count: octets.remove(at: place)
+            case 0 where place < bytes.count: bytes[place] = UInt8(truncatingIfNeeded: next())
+            case 1 where place < bytes.count: bytes.remove(at: place)
             case 2:
-                octets.insert(contentsOf: Self.dictionary[index(Self.dictionary.count)], at: place)
-            case 3: octets.insert(UInt8(truncatingIfNeeded: next()), at: place)
-            case 4: octets.removeSubrange(place...)
-            default: octets.insert(contentsOf: octets[..<place].suffix(8), at: place)
+                bytes.insert(contentsOf: Self.dictionary[index(Self.dictionary.count)], at: place)
+            case 3: bytes.insert(UInt8(truncatingIfNeeded: next()), at: place)
+            case 4: bytes.removeSubrange(place...)
+            default: bytes.insert(contentsOf: bytes[..<place].suffix(8), at: place)
             }
         }
-        return octets
+        return bytes
     }
 
     /// Cuts bytes in up to four pieces.
-    mutating func pieces(_ octets: [UInt8]) -> [[UInt8]] {
+    mutating func pieces(_ bytes: [UInt8]) -> [[UInt8]] {
         var pieces: [[UInt8]] = []
-        var rest = octets[...]
+        var rest = bytes[...]
         for _ in 0..<index(4) {
             let cut = index(rest.count + 1)
             pieces.append(Array(rest.prefix(cut)))
@@ -73,9 +73,9 @@ struct FuzzTests {
     func `mutated requests end as they do in one piece`(_ seed: Int) {
         var mutator = Mutator(seed: UInt64(seed))
         for round in 0..<1500 {
-            let octets = mutator.mutated(Self.requests[round % Self.requests.count])
-            let cut = RequestStream(mutator.pieces(octets))
-            #expect(RequestStream([octets]).agrees(with: cut), "\(octets)")
+            let bytes = mutator.mutated(Self.requests[round % Self.requests.count])
+            let cut = RequestStream(mutator.pieces(bytes))
+            #expect(RequestStream([bytes]).agrees(with: cut), "\(bytes)")
         }
     }
 
@@ -83,18 +83,18 @@ struct FuzzTests {
     func `mutated responses end as they do in one piece`(_ seed: Int) {
         var mutator = Mutator(seed: UInt64(seed) + 100)
         for round in 0..<1500 {
-            let octets = mutator.mutated(Self.responses[round % Self.responses.count])
-            let cut = ResponseStream(mutator.pieces(octets), to: .get)
-            #expect(ResponseStream([octets], to: .get).agrees(with: cut), "\(octets)")
+            let bytes = mutator.mutated(Self.responses[round % Self.responses.count])
+            let cut = ResponseStream(mutator.pieces(bytes), to: .get)
+            #expect(ResponseStream([bytes], to: .get).agrees(with: cut), "\(bytes)")
         }
     }
 
     @Test func `what is written for any head reads again`() {
         var mutator = Mutator(seed: 7)
         for round in 0..<3000 {
-            let octets = mutator.mutated(Self.requests[round % Self.requests.count])
-            let fault = FuzzTarget.faultOfRewriting(octets)
-            #expect(fault == nil, "\(octets)")
+            let bytes = mutator.mutated(Self.requests[round % Self.requests.count])
+            let fault = FuzzTarget.faultOfRewriting(bytes)
+            #expect(fault == nil, "\(bytes)")
         }
     }
 
@@ -104,14 +104,14 @@ struct FuzzTests {
         let seeds = ["/a/%2e%2e/b;c//d", "2001:db8::1.2.3.4", "for=\"[::1]:4\", for=1.2.3.4"]
             .map { Array($0.utf8) }
         for round in 0..<6000 {
-            let octets = mutator.mutated(seeds[round % seeds.count])
-            view.read(octets.span, 0..<octets.count)
+            let bytes = mutator.mutated(seeds[round % seeds.count])
+            view.read(bytes.span, 0..<bytes.count)
             _ = view.refusal(allowing: PathConstructs(rawValue: UInt16(truncatingIfNeeded: round)))
             let walk = view.visitReadings(.all, odd: .ofPatterns, depth: 3) { _, text, ends in
                 (ends.isEmpty ? 0 : ends[ends.count - 1]) <= text.count
             }
             #expect(walk != .stopped)
-            if let address = IPAddress(octets.span, 0..<octets.count) {
+            if let address = IPAddress(bytes.span, 0..<bytes.count) {
                 #expect(IPAddress(address.text) == address)
             }
         }
@@ -153,15 +153,15 @@ struct FuzzTests {
         for _ in 0..<4_000 {
             let list = mutator.mutated(Array(Self.lists[mutator.index(Self.lists.count)].utf8))
             for (source, name, entry) in appended {
-                let octets =
+                let bytes =
                     Array("GET / HTTP/1.1\r\nHost: a\r\n\(name): ".utf8) + list
                     + Array(", \(entry)\r\n\r\n".utf8)
                 var head = RequestHead()
                 // A line end in the list makes other fields of it, or no head at all.
                 guard !list.contains(13), !list.contains(10),
-                    (try? head.read(octets.span, isSecure: false, limits: HeadLimits())) != nil
+                    (try? head.read(bytes.span, isSecure: false, limits: HeadLimits())) != nil
                 else { continue }
-                address.read(head.fields, octets.span, source: source, peer: peer) { $0 == peer }
+                address.read(head.fields, bytes.span, source: source, peer: peer) { $0 == peer }
                 let expected = entry.contains("2001") ? "2001:db8::7" : "198.51.100.7"
                 #expect(address.client.text == expected, "\(text(list, 0..<list.count))")
                 read += 1

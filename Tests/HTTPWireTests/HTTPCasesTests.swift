@@ -9,8 +9,8 @@ import Testing
 struct HTTPCasesTests {
     @Test(arguments: HTTPCase.given.filter { $0.direction == "request" })
     func `a request case comes out as expected, however it is cut`(_ one: HTTPCase) {
-        let octets = one.octets
-        for pieces in Splits.all(octets, cutsBelow: 160) {
+        let bytes = one.bytes
+        for pieces in Splits.all(bytes, cutsBelow: 160) {
             let replay = RequestStream(pieces)
             let fault = Self.fault(one, replay)
             if HTTPCase.divergences[one.id] != nil {
@@ -26,14 +26,14 @@ struct HTTPCasesTests {
 
     @Test(arguments: HTTPCase.given.filter { $0.direction == "response" })
     func `a response case comes out as expected, however it is cut`(_ one: HTTPCase) {
-        let octets = one.octets
+        let bytes = one.bytes
         let method: Method =
             switch one.request_method {
             case "HEAD": .head
             case "POST": .post
             default: .get
             }
-        for pieces in Splits.all(octets, cutsBelow: 160) {
+        for pieces in Splits.all(bytes, cutsBelow: 160) {
             let fault = Self.fault(one, ResponseStream(pieces, to: method))
             if HTTPCase.divergences[one.id] != nil {
                 #expect(fault != nil, "\(one.id) passes now; take it off the list")

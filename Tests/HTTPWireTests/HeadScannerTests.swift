@@ -32,7 +32,7 @@ struct HeadScannerTests {
                 let (outcome, _) = Self.scan(pieces)
                 #expect(outcome == .success(.complete(start..<head.count)))
             }
-            let (_, seen) = Self.scan(Splits.bytes(head + next))
+            let (_, seen) = Self.scan(Splits.singles(head + next))
             #expect(seen == head.count)
         }
     }
@@ -41,20 +41,20 @@ struct HeadScannerTests {
         ("GET / HTTP/1.1\n", Malformed.Reason.bareLineFeed),
         ("GET / HTTP/1.1\rX", .bareCarriageReturn),
         ("GET / HTTP/1.1\r\r", .bareCarriageReturn),
-        ("\u{16}", .controlOctet), ("GET / HTTP/1.1\r\nX: \u{0}", .controlOctet),
+        ("\u{16}", .controlByte), ("GET / HTTP/1.1\r\nX: \u{0}", .controlByte),
         ("GET / HTTP/1.1\r\n\r\n", .hostMissing),
         ("GET /\r\n", .requestLineSyntax), ("G@", .methodSyntax), (" ", .methodSyntax),
         ("\r\n\r\n\r", .emptyLinesBeforeHead),
     ])
     func `rejects at once what can become no head`(_ source: String, _ reason: Malformed.Reason) {
-        let octets = Array(source.utf8)
-        let (outcome, seen) = Self.scan(Splits.bytes(octets))
+        let bytes = Array(source.utf8)
+        let (outcome, seen) = Self.scan(Splits.singles(bytes))
         if reason == .hostMissing {
             // Only the whole head tells; the scanner lets it through.
-            #expect(outcome == .success(.complete(0..<octets.count)))
+            #expect(outcome == .success(.complete(0..<bytes.count)))
         } else {
             #expect(outcome == .failure(Malformed(reason, at: 0)))
-            #expect(seen == octets.count)
+            #expect(seen == bytes.count)
         }
     }
 
@@ -73,7 +73,7 @@ struct HeadScannerTests {
     ) {
         let source = Array((start + String(repeating: filling, count: 20000) + end).utf8)
         #expect(Self.scan([source]).0 == .failure(Malformed(reason, at: 0)))
-        let (outcome, seen) = Self.scan(Splits.bytes(source))
+        let (outcome, seen) = Self.scan(Splits.singles(source))
         #expect(outcome == .failure(Malformed(reason, at: 0)))
         #expect(seen <= Self.limits.headBytesMax + 2)
     }

@@ -7,13 +7,13 @@ struct HeadWriterTests {
         _ source: String,
         _ change: (inout HeadWriter.RequestOptions) -> Void = { _ in }
     ) throws -> String {
-        let octets = Array(source.utf8)
+        let bytes = Array(source.utf8)
         let head = try RequestHead.reading(source)
         var options = HeadWriter.RequestOptions()
         options.framing = head.framing
         change(&options)
         var out: [UInt8] = []
-        HeadWriter.beginRequest(head, octets.span, options, into: &out)
+        HeadWriter.beginRequest(head, bytes.span, options, into: &out)
         HeadWriter.endHead(into: &out)
         return String(decoding: out, as: UTF8.self)
     }
@@ -23,13 +23,13 @@ struct HeadWriterTests {
         to method: HTTPWire.Method = .get,
         _ change: (inout HeadWriter.ResponseOptions) -> Void = { _ in }
     ) throws -> String {
-        let octets = Array(source.utf8)
+        let bytes = Array(source.utf8)
         let head = try ResponseHead.reading(source, to: method, upgradeSent: true)
         var options = HeadWriter.ResponseOptions()
         options.framing = head.framing
         change(&options)
         var out: [UInt8] = []
-        HeadWriter.beginResponse(head, octets.span, options, into: &out)
+        HeadWriter.beginResponse(head, bytes.span, options, into: &out)
         HeadWriter.endHead(into: &out)
         return String(decoding: out, as: UTF8.self)
     }
@@ -129,7 +129,7 @@ struct HeadWriterTests {
                 + "App-Attest-Verdict: ok\r\n\r\n"
         ) {
             $0.framing = .chunked
-            $0.date = HTTPDate.octets(unixSeconds: 784_111_777)
+            $0.date = HTTPDate.bytes(unixSeconds: 784_111_777)
             $0.connection = .close
             $0.addsVia = true
         }
@@ -160,7 +160,7 @@ struct HeadWriterTests {
         var out: [UInt8] = []
         HeadWriter.beginLocalResponse(
             status: 401,
-            date: HTTPDate.octets(unixSeconds: 951_782_400),
+            date: HTTPDate.bytes(unixSeconds: 951_782_400),
             framing: .length(12),
             connection: .keepAlive,
             into: &out
@@ -198,13 +198,13 @@ struct HeadWriterTests {
     @Test func `what is written for a request reads as the same request`() throws {
         for one in HTTPCase.given
         where one.direction == "request" && one.expect.action != "reject" {
-            let octets = one.octets
+            let bytes = one.bytes
             var scanner = HeadScanner(.request(isSecure: false))
             let limits = HeadLimits()
-            guard case .complete(let range) = try? scanner.scan(octets.span, limits: limits) else {
+            guard case .complete(let range) = try? scanner.scan(bytes.span, limits: limits) else {
                 continue
             }
-            let source = octets.span.extracting(range)
+            let source = bytes.span.extracting(range)
             var head = RequestHead()
             guard (try? head.read(source, isSecure: false, limits: limits)) != nil else { continue }
             var out: [UInt8] = []

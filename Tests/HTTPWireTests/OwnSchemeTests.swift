@@ -6,10 +6,10 @@ import Testing
     private func passed(_ values: [String]) throws -> [String] {
         let lines = values.map { "WWW-Authenticate: \($0)\r\n" }.joined()
         let text = "HTTP/1.1 401 No\r\nX-One: 1\r\n\(lines)X-Two: 2\r\n\r\n"
-        let octets = Array(text.utf8)
+        let bytes = Array(text.utf8)
         let head = try ResponseHead.reading(text)
         var out: [UInt8] = []
-        HeadWriter.beginResponse(head, octets.span, HeadWriter.ResponseOptions(), into: &out)
+        HeadWriter.beginResponse(head, bytes.span, HeadWriter.ResponseOptions(), into: &out)
         HeadWriter.endHead(into: &out)
         let written = String(decoding: out, as: UTF8.self)
         #expect(written.contains("X-One: 1\r\n") && written.contains("X-Two: 2\r\n"))

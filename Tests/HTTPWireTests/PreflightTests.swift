@@ -10,8 +10,8 @@ import Testing
         _ line: String = "OPTIONS /v1/orders?dry=1 HTTP/1.1"
     ) throws -> Bool {
         let text = ([line, "Host: api.example.com"] + lines).map { $0 + "\r\n" }.joined() + "\r\n"
-        let octets = Array(text.utf8)
-        return try RequestHead.reading(text).isPreflight(octets.span)
+        let bytes = Array(text.utf8)
+        return try RequestHead.reading(text).isPreflight(bytes.span)
     }
 
     @Test(arguments: [

@@ -31,7 +31,7 @@ struct RequestHeadTests {
         Row("Content-Length: 18446744073709551616", .contentLengthOverflow, "2⁶⁴"),
         Row("Transfer-Encoding: cHunKed", nil, "chunked in any case"),
         Row("Transfer-Encoding: chunked, chunked", .transferEncodingSyntax, "chunked twice"),
-        Row("Transfer-Encoding: \u{B}chunked", .controlOctet, "a vertical tab before chunked"),
+        Row("Transfer-Encoding: \u{B}chunked", .controlByte, "a vertical tab before chunked"),
         Row("Transfer-Encoding: gzip", .transferEncodingUnknown, "a coding we don't know"),
         Row("Transfer-Encoding:", .transferEncodingSyntax, "no coding"),
         Row(
@@ -52,7 +52,7 @@ struct RequestHeadTests {
         Row("X : a", .fieldNameSyntax, "a space before the colon"),
         Row("X", .colonMissing, "no colon"),
         Row(": v", .fieldNameSyntax, "no name"),
-        Row("X: \u{7F}", .controlOctet, "DEL in a value"),
+        Row("X: \u{7F}", .controlByte, "DEL in a value"),
         Row("X:", nil, "an empty value"),
         Row("X: caf\u{E9}\t x", nil, "obs-text and a tab in a value"),
     ]
@@ -68,7 +68,7 @@ struct RequestHeadTests {
             ("GET / HTTP/1.1", nil), ("GET  / HTTP/1.1", .requestLineSyntax),
             ("GET / HTTP/1.1 ", .versionSyntax), ("GET /", .requestLineSyntax),
             ("G@T / HTTP/1.1", .methodSyntax), ("GET /a#b HTTP/1.1", .targetFragment),
-            ("GET /\u{E9} HTTP/1.1", .targetOctet), ("GET * HTTP/1.1", .targetForm),
+            ("GET /\u{E9} HTTP/1.1", .targetByte), ("GET * HTTP/1.1", .targetForm),
             ("OPTIONS * HTTP/1.1", nil), ("OPTIONS *x HTTP/1.1", .targetForm),
             ("CONNECT a.test:443 HTTP/1.1", .methodRefused), ("TRACE / HTTP/1.1", .methodRefused),
             ("GET a.test:80 HTTP/1.1", .targetForm), ("GET http://a.test/ HTTP/1.1", nil),
@@ -129,17 +129,17 @@ struct RequestHeadTests {
     @Test func `a head is told as ranges into its bytes`() throws {
         let source = "GET http://A.test:80/p?q=/x HTTP/1.1\r\nhost: a.test\r\nX-A:  v \r\n\r\n"
         let head = try RequestHead.reading(source)
-        let octets = Array(source.utf8)
-        let host = head.host(octets.span)
-        #expect(text(octets, head.methodRange) == "GET")
-        #expect(text(octets, head.target) == "http://A.test:80/p?q=/x")
-        #expect(text(octets, head.path) == "/p")
-        #expect(text(octets, head.query) == "?q=/x")
-        #expect(text(octets, head.authority) == "A.test:80")
-        #expect(text(octets, host) == "A.test")
-        #expect(text(octets, head.fields.fields[1].name) == "X-A")
-        #expect(text(octets, head.fields.fields[1].value) == "v")
-        #expect(head.count == octets.count)
+        let bytes = Array(source.utf8)
+        let host = head.host(bytes.span)
+        #expect(text(bytes, head.methodRange) == "GET")
+        #expect(text(bytes, head.target) == "http://A.test:80/p?q=/x")
+        #expect(text(bytes, head.path) == "/p")
+        #expect(text(bytes, head.query) == "?q=/x")
+        #expect(text(bytes, head.authority) == "A.test:80")
+        #expect(text(bytes, host) == "A.test")
+        #expect(text(bytes, head.fields.fields[1].name) == "X-A")
+        #expect(text(bytes, head.fields.fields[1].value) == "v")
+        #expect(head.count == bytes.count)
     }
 
     @Test(arguments: [
@@ -168,8 +168,8 @@ struct RequestHeadTests {
     @Test func `an upgrade counts only with its Connection option and in HTTP 1.1`() throws {
         func upgrade(_ version: String, _ fields: String) throws -> Bool {
             let source = "GET / HTTP/\(version)\r\nHost: a\r\nUpgrade: WebSocket\r\n\(fields)\r\n"
-            let octets = Array(source.utf8)
-            return try RequestHead.reading(source).asksForWebSocket(octets.span)
+            let bytes = Array(source.utf8)
+            return try RequestHead.reading(source).asksForWebSocket(bytes.span)
         }
         #expect(try upgrade("1.1", "Connection: keep-alive, Upgrade\r\n"))
         #expect(try !upgrade("1.1", ""))
@@ -180,8 +180,8 @@ struct RequestHeadTests {
     @Test func `Max-Forwards is read for OPTIONS only, and when it is a number`() throws {
         func hops(_ method: String, _ value: String) throws -> UInt64? {
             let source = "\(method) / HTTP/1.1\r\nHost: a\r\nMax-Forwards: \(value)\r\n\r\n"
-            let octets = Array(source.utf8)
-            return try RequestHead.reading(source).maxForwards(octets.span)
+            let bytes = Array(source.utf8)
+            return try RequestHead.reading(source).maxForwards(bytes.span)
         }
         #expect(try hops("OPTIONS", "5") == 5)
         #expect(try hops("OPTIONS", "0") == 0)
@@ -236,8 +236,8 @@ struct RequestHeadTests {
     @Test func `a request that passed here before is known by its Via`() throws {
         func passed(_ via: String) throws -> Bool {
             let source = "GET / HTTP/1.1\r\nHost: a\r\nVia: \(via)\r\n\r\n"
-            let octets = Array(source.utf8)
-            return try RequestHead.reading(source).hasPassedHere(octets.span)
+            let bytes = Array(source.utf8)
+            return try RequestHead.reading(source).hasPassedHere(bytes.span)
         }
         #expect(try passed("1.1 Portcullis"))
         #expect(try passed("1.0 other, 1.1  portcullis (x)"))

@@ -8,10 +8,10 @@ struct RequestIDTests {
         _ fields: String,
         _ read: (FieldSection, Span<UInt8>) -> RequestID?
     ) throws -> String? {
-        let octets = Array("GET / HTTP/1.1\r\nHost: a\r\n\(fields)\r\n".utf8)
+        let bytes = Array("GET / HTTP/1.1\r\nHost: a\r\n\(fields)\r\n".utf8)
         var head = RequestHead()
-        try head.read(octets.span, isSecure: false, limits: HeadLimits())
-        return read(head.fields, octets.span)?.text
+        try head.read(bytes.span, isSecure: false, limits: HeadLimits())
+        return read(head.fields, bytes.span)?.text
     }
 
     private func requestID(_ fields: String) throws -> String? {

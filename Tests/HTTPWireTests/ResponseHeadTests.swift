@@ -46,7 +46,7 @@ struct ResponseHeadTests {
             ("Transfer-Encoding: foo\r\n", .transferEncodingUnknown),
             ("X-A: a\r\n b\r\n", .obsoleteFold), ("X-A : b\r\n", nil),
             ("Content-Length : 5\r\n", .fieldNameSyntax), ("X_A: b\r\n", nil),
-            ("Content_Length: 5\r\n", .underscoreTwin), ("X-A: \u{0}\r\n", .controlOctet),
+            ("Content_Length: 5\r\n", .underscoreTwin), ("X-A: \u{0}\r\n", .controlByte),
         ] as [(String, Malformed.Reason?)]
     )
     func `an ambiguous response is rejected`(_ fields: String, _ reason: Malformed.Reason?) {

@@ -3,15 +3,15 @@ import Testing
 
 struct TargetViewTests {
     private static func view(_ path: String) -> TargetView {
-        let octets = Array(path.utf8)
+        let bytes = Array(path.utf8)
         var view = TargetView()
-        view.read(octets.span, 0..<octets.count)
+        view.read(bytes.span, 0..<bytes.count)
         return view
     }
 
     private static func segments(_ path: String) -> [String] {
         let view = view(path)
-        return (0..<view.segmentCount).map { text(view.octets, view.segment($0)) }
+        return (0..<view.segmentCount).map { text(view.bytes, view.segment($0)) }
     }
 
     @Test(
@@ -71,8 +71,8 @@ struct TargetViewTests {
 
     @Test func `a view keeps nothing of the last one`() {
         var view = Self.view("/a%2f/../;/x")
-        let octets = Array("/b".utf8)
-        view.read(octets.span, 0..<2)
+        let bytes = Array("/b".utf8)
+        view.read(bytes.span, 0..<2)
         #expect(view.findings == [] && view.segmentCount == 1)
         #expect(view.segment(0, equals: Array("b".utf8)))
         #expect(!view.segment(0, equals: Array("B".utf8)))

@@ -19,8 +19,8 @@ extension AndroidTrial.Options: TrialOptions {
         signature = vector.signature?.signatureB64
     }
 
-    func report(on octets: [UInt8]) throws -> Report {
-        try AndroidTrial(self, now: now).report(on: octets)
+    func report(on bytes: [UInt8]) throws -> Report {
+        try AndroidTrial(self, now: now).report(on: bytes)
     }
 }
 

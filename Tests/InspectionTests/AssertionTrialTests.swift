@@ -17,8 +17,8 @@ extension AssertionTrial.Options: TrialOptions {
         clientDataHash = vector.clientDataHashB64
     }
 
-    func report(on octets: [UInt8]) throws -> Report {
-        try AssertionTrial(self).report(on: octets)
+    func report(on bytes: [UInt8]) throws -> Report {
+        try AssertionTrial(self).report(on: bytes)
     }
 }
 
@@ -26,7 +26,7 @@ extension AssertionTrial.Options: TrialOptions {
     @Test(arguments: SharedVectors.assertions)
     func `a genuine assertion is accepted with its facts`(_ vector: AssertionVector) throws {
         var options = AssertionTrial.Options(vector)
-        let report = try options.report(on: octets(vector.assertionB64))
+        let report = try options.report(on: bytes(vector.assertionB64))
         #expect(report.status == .accepted)
         #expect(report.json["counter"] == .number(Int64(vector.counter)))
         #expect(report.json["key_id"] == .string(vector.keyId))
@@ -34,7 +34,7 @@ extension AssertionTrial.Options: TrialOptions {
         #expect(report.json["diagnosis"] == nil)
         options.clientDataHash = nil
         options.clientData = Base64.decode(vector.clientDataB64)
-        #expect(try options.reason(on: octets(vector.assertionB64)) == nil)
+        #expect(try options.reason(on: bytes(vector.assertionB64)) == nil)
     }
 
     @Test(arguments: SharedVectors.assertions)
@@ -42,7 +42,7 @@ extension AssertionTrial.Options: TrialOptions {
         _ vector: AssertionVector
     ) throws {
         let options = AssertionTrial.Options(vector)
-        let object = try octets(vector.assertionB64)
+        let object = try bytes(vector.assertionB64)
         #expect(
             try options.reason(on: object) { $0.previousCounter = vector.counter }
                 == .string("counter-replayed")
@@ -113,9 +113,9 @@ extension AssertionTrial.Options: TrialOptions {
         #expect(try report(right) == (.accepted, .array([])))
         #expect(try report([0xA2]) == (.refused, .array([])))
         options.clientData = nil
-        options.clientDataHash = Base64.text(SHA256.digest(of: data).octets)
+        options.clientDataHash = Base64.text(SHA256.digest(of: data).array)
         let twice = key.assertion(
-            clientDataHash: SHA256.digest(of: data).octets,
+            clientDataHash: SHA256.digest(of: data).array,
             damage: .hashedTwice
         )
         #expect(try report(twice) == (.refused, .array([.string("hashed-twice")])))

@@ -19,8 +19,8 @@ extension AttestationTrial.Options: TrialOptions {
         root = vector.root
     }
 
-    func report(on octets: [UInt8]) throws -> Report {
-        try AttestationTrial(self, now: now).report(on: octets)
+    func report(on bytes: [UInt8]) throws -> Report {
+        try AttestationTrial(self, now: now).report(on: bytes)
     }
 }
 
@@ -29,7 +29,7 @@ let now = UnixTime(seconds: 1_800_000_000)
 @Suite struct AttestationTrialTests {
     @Test(arguments: SharedVectors.attestations)
     func `a genuine attestation is accepted with its facts`(_ vector: AttestationVector) throws {
-        let object = try octets(vector.attestationB64)
+        let object = try bytes(vector.attestationB64)
         let report = try AttestationTrial.Options(vector).report(on: object)
         #expect(report.status == .accepted)
         #expect(report.json["verdict"] == .string("accept"))
@@ -50,7 +50,7 @@ let now = UnixTime(seconds: 1_800_000_000)
         _ vector: AttestationVector
     ) throws {
         let options = AttestationTrial.Options(vector)
-        let object = try octets(vector.attestationB64)
+        let object = try bytes(vector.attestationB64)
         let end = try #require(UnixTime(iso8601: vector.leafNotAfter))
         #expect(try options.reason(on: object) { $0.at = vector.leafNotAfter } == nil)
         for text in [
@@ -89,7 +89,7 @@ let now = UnixTime(seconds: 1_800_000_000)
     func `one of several accepted apps and environments is enough`(
         _ vector: AttestationVector
     ) throws {
-        let object = try octets(vector.attestationB64)
+        let object = try bytes(vector.attestationB64)
         let reason = try AttestationTrial.Options(vector).reason(on: object) {
             $0.appIDs.insert("ABCDE12345.com.example.shop", at: 0)
             $0.environments = ["production", "development"]
@@ -104,7 +104,7 @@ let now = UnixTime(seconds: 1_800_000_000)
         guard let challenge = vector.challengeB64.flatMap({ Base64.decode($0) }) else { return }
         var options = AttestationTrial.Options(vector)
         options.challenge = challenge
-        let report = try options.report(on: octets(vector.attestationB64))
+        let report = try options.report(on: bytes(vector.attestationB64))
         let expected: [JSONValue] =
             vector.clientDataHashFormedAs == "raw" ? [.string("not-hashed")] : []
         #expect(report.json["diagnosis"] == .array(expected))

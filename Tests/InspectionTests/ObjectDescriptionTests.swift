@@ -10,7 +10,7 @@ import Testing
 @Suite struct ObjectDescriptionTests {
     @Test(arguments: SharedVectors.attestations)
     func `an attestation is shown without being judged`(_ vector: AttestationVector) throws {
-        let report = ObjectDescription.attestation(try octets(vector.attestationB64))
+        let report = ObjectDescription.attestation(try bytes(vector.attestationB64))
         #expect(report.status == .accepted)
         #expect(report.json["verdict"] == nil)
         #expect(report.json["key_id"] == .string(vector.keyId))
@@ -27,7 +27,7 @@ import Testing
 
     @Test(arguments: SharedVectors.assertions)
     func `an assertion is shown without being judged`(_ vector: AssertionVector) throws {
-        let report = ObjectDescription.assertion(try octets(vector.assertionB64))
+        let report = ObjectDescription.assertion(try bytes(vector.assertionB64))
         #expect(report.status == .accepted)
         #expect(report.json["counter"] == .number(Int64(vector.counter)))
         let hash = AppIDHash(appID: vector.appId)
@@ -41,7 +41,7 @@ import Testing
 
     @Test(arguments: SharedVectors.receipts)
     func `a receipt is shown without being judged`(_ vector: ReceiptVector) throws {
-        let report = ObjectDescription.receipt(try octets(vector.receiptB64))
+        let report = ObjectDescription.receipt(try bytes(vector.receiptB64))
         #expect(report.status == .accepted)
         #expect(report.json["creation_time"] == .string(vector.creationTime))
         #expect(report.json["not_before"] == .text(vector.notBefore))

@@ -18,8 +18,8 @@ import Testing
     }
 
     @Test func `anything else is the object itself`() {
-        for octets in [Self.object, [], Array("AAA*".utf8), [0xA0], Array("A".utf8)] {
-            #expect(ObjectFile.object(in: octets) == octets)
+        for bytes in [Self.object, [], Array("AAA*".utf8), [0xA0], Array("A".utf8)] {
+            #expect(ObjectFile.object(in: bytes) == bytes)
         }
     }
 
@@ -30,15 +30,15 @@ import Testing
         defer { #expect(throws: Never.self) { try FileManager.default.removeItem(at: folder) } }
         let small = folder.appendingPathComponent("small")
         try Data(Self.object).write(to: small)
-        #expect(try ObjectFile.octets(small.path) == Self.object)
+        #expect(try ObjectFile.bytes(small.path) == Self.object)
         let large = folder.appendingPathComponent("large")
-        try Data(repeating: 0xA2, count: ObjectFile.octetsMax + 1).write(to: large)
-        #expect(try ObjectFile.octets(large.path).count == ObjectFile.octetsMax)
+        try Data(repeating: 0xA2, count: ObjectFile.bytesMax + 1).write(to: large)
+        #expect(try ObjectFile.bytes(large.path).count == ObjectFile.bytesMax)
         let missing = folder.appendingPathComponent("missing").path
-        let error = #expect(throws: UsageError.self) { try ObjectFile.octets(missing) }
+        let error = #expect(throws: UsageError.self) { try ObjectFile.bytes(missing) }
         #expect(error?.message.contains(missing) == true)
         let place = #expect(throws: UsageError.self) {
-            try ObjectFile.octets(folder.path, place: "--root")
+            try ObjectFile.bytes(folder.path, place: "--root")
         }
         #expect(place?.place == "--root")
     }

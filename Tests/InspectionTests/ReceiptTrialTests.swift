@@ -17,15 +17,15 @@ extension ReceiptTrial.Options: TrialOptions {
         root = vector.root
     }
 
-    func report(on octets: [UInt8]) throws -> Report {
-        try ReceiptTrial(self, now: now).report(on: octets)
+    func report(on bytes: [UInt8]) throws -> Report {
+        try ReceiptTrial(self, now: now).report(on: bytes)
     }
 }
 
 @Suite struct ReceiptTrialTests {
     @Test(arguments: SharedVectors.receipts)
     func `a genuine receipt is accepted with its facts`(_ vector: ReceiptVector) throws {
-        let report = try ReceiptTrial.Options(vector).report(on: octets(vector.receiptB64))
+        let report = try ReceiptTrial.Options(vector).report(on: bytes(vector.receiptB64))
         #expect(report.status == .accepted)
         #expect(report.json["type"] == .string(vector.receiptType))
         #expect(report.json["app_id"] == .string(vector.appId))
@@ -42,7 +42,7 @@ extension ReceiptTrial.Options: TrialOptions {
     func `the key may be left out, and is then only shown`(_ vector: ReceiptVector) throws {
         var options = ReceiptTrial.Options(vector)
         options.publicKey = nil
-        let report = try options.report(on: octets(vector.receiptB64))
+        let report = try options.report(on: bytes(vector.receiptB64))
         #expect(report.json["public_key"] == .string(vector.publicKeyX963B64))
         #expect(report.json["public_key_compared"] == .bool(false))
     }
@@ -52,7 +52,7 @@ extension ReceiptTrial.Options: TrialOptions {
         _ vector: ReceiptVector
     ) throws {
         let options = ReceiptTrial.Options(vector)
-        let object = try octets(vector.receiptB64)
+        let object = try bytes(vector.receiptB64)
         let end = try #require(UnixTime(iso8601: vector.expiration))
         #expect(try options.reason(on: object) { $0.at = vector.expiration } == nil)
         #expect(
@@ -74,12 +74,12 @@ extension ReceiptTrial.Options: TrialOptions {
         var options = ReceiptTrial.Options(vector)
         let created = try #require(UnixTime(iso8601: vector.creationTime))
         options.at = created.advanced(bySeconds: 301).iso8601
-        #expect(try options.reason(on: octets(vector.receiptB64)) == nil)
+        #expect(try options.reason(on: bytes(vector.receiptB64)) == nil)
         for (age, reason) in [
             ("5m", "receipt-too-old"), ("300s", "receipt-too-old"), ("6m", nil), ("1h", nil),
             ("1d", nil),
         ] {
-            let found = try options.reason(on: octets(vector.receiptB64)) { $0.maxAge = age }
+            let found = try options.reason(on: bytes(vector.receiptB64)) { $0.maxAge = age }
             #expect(found == JSONValue.text(reason).ifString)
         }
     }
@@ -89,7 +89,7 @@ extension ReceiptTrial.Options: TrialOptions {
         _ vector: ReceiptVector
     ) throws {
         let options = ReceiptTrial.Options(vector)
-        let object = try octets(vector.receiptB64)
+        let object = try bytes(vector.receiptB64)
         let other = P256PrivateKey().publicKey
         #expect(
             try options.reason(on: object) { $0.publicKey = Base64.text(other.x963) }
@@ -111,7 +111,7 @@ extension ReceiptTrial.Options: TrialOptions {
     func `the receipt inside an attestation is judged like any other`(
         _ vector: AttestationVector
     ) throws {
-        let description = ObjectDescription.attestation(try octets(vector.attestationB64))
+        let description = ObjectDescription.attestation(try bytes(vector.attestationB64))
         let inside = description.json["receipt_base64"]
         guard case .string(let text)? = inside, let object = Base64.decode(text) else {
             Issue.record("no receipt")

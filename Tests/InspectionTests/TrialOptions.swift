@@ -5,18 +5,18 @@ import Testing
 
 /// The options of a trial.
 protocol TrialOptions {
-    func report(on octets: [UInt8]) throws -> Report
+    func report(on bytes: [UInt8]) throws -> Report
 }
 
 extension TrialOptions {
     /// The reason of the refusal with some options changed; `nil` when the trial accepts.
     func reason(
-        on octets: [UInt8],
+        on bytes: [UInt8],
         _ change: (inout Self) -> Void = { _ in }
     ) throws -> JSONValue? {
         var other = self
         change(&other)
-        let report = try other.report(on: octets)
+        let report = try other.report(on: bytes)
         #expect((report.status == .accepted) == (report.json["verdict"] == .string("accept")))
         return report.json["reason"]
     }

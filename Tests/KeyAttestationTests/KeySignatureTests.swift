@@ -5,7 +5,7 @@ import Testing
 
 @Suite struct KeySignatureTests {
     private static let package = "com.example.shop"
-    private static let hash = SHA256.digest(of: Array("client data".utf8)).octets
+    private static let hash = SHA256.digest(of: Array("client data".utf8)).array
 
     private let key = ECPrivateKey(generating: .p256)
 
@@ -17,7 +17,7 @@ import Testing
                 clientDataHash: Self.hash
             )
         )
-        let digest = SHA256.digest(of: message).octets
+        let digest = SHA256.digest(of: message).array
         let signature = key.signature(overDigest: digest.span)
         return "v1.\(counter).\(String(decoding: Base64.encodeURL(signature), as: UTF8.self))"
     }

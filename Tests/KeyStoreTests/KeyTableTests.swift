@@ -30,7 +30,7 @@ import Testing
             }
             #expect(stored.environment == .test)
         }
-        #expect(table.octets / ids.count <= 200)
+        #expect(table.bytes / ids.count <= 200)
         guard case .unknown = table.find(KeyID(SHA256.digest(of: [1]))) else {
             Issue.record("a key that is not there is found")
             return
@@ -74,10 +74,10 @@ import Testing
         let journal = MemoryJournal()
         let key = P256PrivateKey(seed: [1].span).publicKey
         let ids = (0..<5_000).compactMap { number -> KeyID? in
-            var octets = [UInt8](repeating: 0, count: 32)
-            octets[30] = UInt8(number / 256)
-            octets[31] = UInt8(number % 256)
-            return KeyID(bytes: octets)
+            var bytes = [UInt8](repeating: 0, count: 32)
+            bytes[30] = UInt8(number / 256)
+            bytes[31] = UInt8(number % 256)
+            return KeyID(bytes: bytes)
         }
         let table = try KeyTable(journal: journal)
         for id in ids {

@@ -127,8 +127,8 @@ import Testing
             #expect(made.copy(device: local, number: number, hasChallenge: false, into: &proof))
             let key = device.makeKey(seed: Self.fleet.keySeed(local + 5))
             #expect(proof.keyID == Array(key.keyID.base64.utf8))
-            let octets = Base64.decode(proof.assertion.span)
-            let verified = try UnverifiedAssertion(bytes: try #require(octets)).verified(
+            let bytes = Base64.decode(proof.assertion.span)
+            let verified = try UnverifiedAssertion(bytes: try #require(bytes)).verified(
                 clientDataHash: hash.span,
                 key: key.publicKey,
                 app: AppIDHash(appID: Self.fleet.appID)

@@ -67,7 +67,7 @@ import Verification
         challenge: [UInt8](repeating: UInt8(ascii: "C"), count: 56)
     )
 
-    private static func octets(
+    private static func bytes(
         _ template: RequestTemplate,
         _ sending: Sending,
         _ proof: ProofTexts? = proof
@@ -77,8 +77,8 @@ import Verification
         return message.head + template.body(of: message)
     }
 
-    private static func text(_ octets: [UInt8]) -> String {
-        String(decoding: octets, as: UTF8.self)
+    private static func text(_ bytes: [UInt8]) -> String {
+        String(decoding: bytes, as: UTF8.self)
     }
 
     @Test func `a request carries what the rule asks for, in its own field names`() {
@@ -90,7 +90,7 @@ import Verification
         let proof = String(repeating: "s", count: 188)
         let challenge = String(repeating: "C", count: 56)
         #expect(
-            Self.text(Self.octets(template, .good)) == """
+            Self.text(Self.bytes(template, .good)) == """
                 PUT /a?b=1 HTTP/1.1\r
                 Host: example.com\r
                 X-Kind: 1\r
@@ -104,7 +104,7 @@ import Verification
                 abc
                 """
         )
-        #expect(!Self.text(Self.octets(template, .missing, nil)).contains("x-key"))
+        #expect(!Self.text(Self.bytes(template, .missing, nil)).contains("x-key"))
     }
 
     @Test func `what is signed is what the client guide describes`() {
@@ -119,11 +119,11 @@ import Verification
             .all,
             method: "PUT",
             target: "/a?b=1",
-            digest: SHA256.digest(of: Array("abc".utf8)).octets,
+            digest: SHA256.digest(of: Array("abc".utf8)).array,
             challenge: String(repeating: "C", count: 56),
             headers: [("host", "example.com"), ("x-kind", "1, 2"), ("x-none", nil)]
         )
-        #expect(hash == SHA256.digest(of: lines).octets)
+        #expect(hash == SHA256.digest(of: lines).array)
     }
 
     @Test(arguments: [Sending.tamperedSignature, .tamperedContent])
@@ -132,13 +132,13 @@ import Verification
             "[method, body]",
             content: ContentPlan(3...3, isChunked: true)
         )
-        let (good, other) = (Self.octets(template, .good), Self.octets(template, sending))
+        let (good, other) = (Self.bytes(template, .good), Self.bytes(template, sending))
         #expect(good.count == other.count)
         #expect(zip(good, other).filter(!=).count == 1)
     }
 
     @Test func `tampering with the target leaves method and path`() {
-        let text = Self.text(Self.octets(Self.template("[method, target]"), .tamperedTarget))
+        let text = Self.text(Self.bytes(Self.template("[method, target]"), .tamperedTarget))
         #expect(text.hasPrefix("PUT /a?b=1&changed=1 HTTP/1.1\r\n"))
     }
 
@@ -149,7 +149,7 @@ import Verification
             more: more,
             content: ContentPlan(90...90, isChunked: false)
         )
-        let text = Self.text(Self.octets(template, .good))
+        let text = Self.text(Self.bytes(template, .good))
         let start = try #require(text.range(of: "\r\n\r\n"))
         let content = Array(text[start.upperBound...].utf8)
         let pointer = try #require(JSONPointer("/auth/filling"))
@@ -158,9 +158,9 @@ import Verification
         #expect(text.contains("Content-Length: \(content.count)\r\n"))
         var hasher = ContentHasher()
         let hash = hasher.hash(template, template.contents[0], challenge: Self.proof.challenge)
-        #expect(hash == SHA256.digest(of: content).octets)
+        #expect(hash == SHA256.digest(of: content).array)
         // Changed, it is still JSON with the challenge in it.
-        let other = Self.text(Self.octets(template, .tamperedContent))
+        let other = Self.text(Self.bytes(template, .tamperedContent))
         let changed = Array(other[start.upperBound...].utf8)
         #expect(changed != content)
         #expect(pointer.string(in: changed.span) == Self.proof.challenge)

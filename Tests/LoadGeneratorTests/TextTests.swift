@@ -66,7 +66,7 @@ import Testing
         #expect(Figures.fixed(-0.004, 2) == "0.00")
         #expect(Figures.fixed(-1.256, 2) == "-1.26")
         #expect(Figures.fixed(.infinity, 2) == "–")
-        #expect(Figures.octets(1_500_000_000) == "1.40 GiB")
+        #expect(Figures.bytes(1_500_000_000) == "1.40 GiB")
     }
 
     @Test func `a reason is found in a problem document, or none`() {

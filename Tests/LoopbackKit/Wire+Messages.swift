@@ -13,12 +13,12 @@ extension Wire {
         }
     }
 
-    private static func blankLine(_ octets: [UInt8], from start: Int) -> Int? {
-        guard octets.count >= 4 else { return nil }
+    private static func blankLine(_ bytes: [UInt8], from start: Int) -> Int? {
+        guard bytes.count >= 4 else { return nil }
         let blank: [UInt8] = [13, 10, 13, 10]
         var index = start
-        while index + 4 <= octets.count {
-            if octets[index..<index + 4].elementsEqual(blank) { return index + 4 }
+        while index + 4 <= bytes.count {
+            if bytes[index..<index + 4].elementsEqual(blank) { return index + 4 }
             index += 1
         }
         return nil

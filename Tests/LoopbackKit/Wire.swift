@@ -63,21 +63,21 @@ package final class Wire: @unchecked Sendable {
 
     package func send(_ text: String) throws { try send(Array(text.utf8)) }
 
-    package func send(_ octets: [UInt8]) throws {
-        guard let tls else { return try sendRaw(octets) }
+    package func send(_ bytes: [UInt8]) throws {
+        guard let tls else { return try sendRaw(bytes) }
         while !tls.isEstablished { try exchangeRecords() }
-        for start in stride(from: 0, to: octets.count, by: 1 << 16) {
-            let piece = Array(octets[start..<min(start + (1 << 16), octets.count)])
+        for start in stride(from: 0, to: bytes.count, by: 1 << 16) {
+            let piece = Array(bytes[start..<min(start + (1 << 16), bytes.count)])
             guard tls.write(piece.span) else { throw WireFault.failed("tls", 0) }
             try sendCiphertext()
         }
     }
 
     /// Sends as much as is taken without waiting longer than this for room; how much that was.
-    package func sendUntilStalled(_ octets: [UInt8], milliseconds: Int32) throws -> Int {
+    package func sendUntilStalled(_ bytes: [UInt8], milliseconds: Int32) throws -> Int {
         var sent = 0
-        while sent < octets.count {
-            let count = octets.withUnsafeBytes {
+        while sent < bytes.count {
+            let count = bytes.withUnsafeBytes {
                 Glibc.send(
                     descriptor,
                     $0.baseAddress?.advanced(by: sent),
@@ -106,9 +106,9 @@ package final class Wire: @unchecked Sendable {
         throw WireFault.timedOut
     }
 
-    private func sendRaw(_ octets: [UInt8]) throws {
-        let sent = try sendUntilStalled(octets, milliseconds: Self.patienceMilliseconds)
-        guard sent == octets.count else { throw WireFault.timedOut }
+    private func sendRaw(_ bytes: [UInt8]) throws {
+        let sent = try sendUntilStalled(bytes, milliseconds: Self.patienceMilliseconds)
+        guard sent == bytes.count else { throw WireFault.timedOut }
     }
 
     /// Says that nothing more is sent.
@@ -156,10 +156,10 @@ package final class Wire: @unchecked Sendable {
             let outcome = plain.withUnsafeMutableBytes { tls.read(into: $0) }
             noteFault { try sendCiphertext() }
             switch outcome {
-            case .octets(let count): return inbox += plain[..<count]
+            case .bytes(let count): return inbox += plain[..<count]
             case .needsInput:
-                let octets = try receiveRecords()
-                tls.feed(octets.span)
+                let bytes = try receiveRecords()
+                tls.feed(bytes.span)
             case .closed: throw WireFault.ended
             case .failed(let failure):
                 // A close with bytes unread is a reset, and the peer may lose the alert to it.
@@ -197,25 +197,25 @@ package final class Wire: @unchecked Sendable {
         try sendCiphertext()
         if case .failed(let failure) = outcome { throw WireFault.malformed("TLS: \(failure)") }
         if !tls.isEstablished {
-            let octets = try receiveRaw(atMost: 1 << 16)
-            tls.feed(octets.span)
+            let bytes = try receiveRaw(atMost: 1 << 16)
+            tls.feed(bytes.span)
         }
     }
 
     private func sendCiphertext() throws {
-        var octets: [UInt8] = []
-        tls?.takeCiphertext(into: &octets)
-        try sendRaw(octets)
+        var bytes: [UInt8] = []
+        tls?.takeCiphertext(into: &bytes)
+        try sendRaw(bytes)
     }
 
     private func receiveRaw(atMost max: Int) throws -> [UInt8] {
         guard wait(for: POLLIN, Self.patienceMilliseconds) else { throw WireFault.timedOut }
-        var octets = [UInt8](repeating: 0, count: max)
-        let count = recv(descriptor, &octets, max, 0)
+        var bytes = [UInt8](repeating: 0, count: max)
+        let count = recv(descriptor, &bytes, max, 0)
         guard count != 0 else { throw WireFault.ended }
         guard count > 0 else { throw Self.fault("recv") }
-        octets.removeLast(max - count)
-        return octets
+        bytes.removeLast(max - count)
+        return bytes
     }
 
     /// Whether the other side resets the connection in this time; nothing is read meanwhile.

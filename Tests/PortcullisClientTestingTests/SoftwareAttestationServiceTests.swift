@@ -15,7 +15,7 @@ import Testing
         builds: .any
     )
     private let authority: TestAuthority
-    private let hash = Data(SHA256.digest(of: Array("challenge".utf8)).octets)
+    private let hash = Data(SHA256.digest(of: Array("challenge".utf8)).array)
 
     init() throws { authority = try TestAuthority() }
 

@@ -61,8 +61,8 @@ import Testing
 
     @Test func `a connection goes on after an answer`() async throws {
         let response = try await Loopback().exchange(get("/healthz", "")) { _, client in
-            client.progressed = { [unowned client] octets in
-                guard octets.suffix(3).elementsEqual("ok\n".utf8) else { return }
+            client.progressed = { [unowned client] bytes in
+                guard bytes.suffix(3).elementsEqual("ok\n".utf8) else { return }
                 client.progressed = nil
                 client.send("GET /readyz HTTP/1.0\r\n\r\n")
             }

@@ -5,8 +5,8 @@ import Testing
     private static let challenge = "AQK5TG9OsePDnwAAAAAAAAABAAAAAGsBPcgXDVlJPoNH3aeJ2TP69BF3"
 
     private func domain(_ text: String) -> ClientDataDomain {
-        let octets = Array(text.utf8.prefix(ClientDataDomain.startCount))
-        return ClientDataDomain(of: octets.span)
+        let bytes = Array(text.utf8.prefix(ClientDataDomain.startCount))
+        return ClientDataDomain(of: bytes.span)
     }
 
     private static let lines: [String] = [
@@ -73,7 +73,7 @@ import Testing
                         for target in ["/", "*", "/-"] {
                             for challenge in [Self.challenge, ""] {
                                 let digest = [UInt8](repeating: UInt8(target.count), count: 32)
-                                let octets = RequestLines.clientData(
+                                let bytes = RequestLines.clientData(
                                     parts,
                                     method: method,
                                     target: target,
@@ -91,8 +91,8 @@ import Testing
                                     values: headers.map(\.1)
                                 )
                                 count += 1
-                                if seen.updateValue(signed, forKey: octets) ?? signed != signed {
-                                    Issue.record("\(String(decoding: octets, as: UTF8.self))")
+                                if seen.updateValue(signed, forKey: bytes) ?? signed != signed {
+                                    Issue.record("\(String(decoding: bytes, as: UTF8.self))")
                                 }
                             }
                         }
@@ -101,16 +101,16 @@ import Testing
             }
         }
         #expect(count == 16 * 113 * 12)
-        for octets in seen.keys {
-            let start = Array(octets.prefix(ClientDataDomain.startCount))
+        for bytes in seen.keys {
+            let start = Array(bytes.prefix(ClientDataDomain.startCount))
             #expect(ClientDataDomain(of: start.span) == .lines)
         }
     }
 
     @Test func `a part that reads as absent is told`() {
         for (text, isAbsent) in [("-", true), ("", false), ("--", false), ("G", false)] {
-            let octets = Array(text.utf8)
-            #expect(RequestLines.readsAsAbsent(octets.span) == isAbsent)
+            let bytes = Array(text.utf8)
+            #expect(RequestLines.readsAsAbsent(bytes.span) == isAbsent)
         }
     }
 }

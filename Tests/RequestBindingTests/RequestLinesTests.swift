@@ -53,7 +53,7 @@ import Testing
         lines.value(Array("1".utf8).span)
         lines.value(Array("2".utf8).span)
         lines.endHeader()
-        #expect(String(decoding: lines.octets, as: UTF8.self) == "-\nx-a: 1, 2\n")
+        #expect(String(decoding: lines.bytes, as: UTF8.self) == "-\nx-a: 1, 2\n")
     }
 
     @Test(arguments: [SignedParts.all, [.method, .body], [.target, .challenge], []])
@@ -62,13 +62,13 @@ import Testing
         var lines = RequestLines()
         lines.begin(parts, method: method.span)
         lines.target(target.span)
-        let before = lines.octets
+        let before = lines.bytes
         lines.beginBehindDigest(parts)
         lines.challenge(Array("AQEA".utf8).span)
-        let behind = lines.octets
+        let behind = lines.bytes
         lines.resume(behind: before, parts, hasDigest: false)
         lines.digest(digest.span)
-        let whole = lines.octets + behind
+        let whole = lines.bytes + behind
         #expect(String(decoding: whole, as: UTF8.self) == text(parts))
     }
 

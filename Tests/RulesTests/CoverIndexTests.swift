@@ -103,7 +103,7 @@ import Testing
             let shared = patterns.indices.filter { number in
                 let example = asked.example(sharedWith: patterns[number], one: "other")
                 let view = view(example)
-                let path = (0..<view.segmentCount).map { Array(view.octets[view.segment($0)]) }
+                let path = (0..<view.segmentCount).map { Array(view.bytes[view.segment($0)]) }
                 return asked.matches(path) && patterns[number].matches(path)
             }
             #expect(found.numbers == shared)

@@ -6,11 +6,11 @@ import HTTPWire
 enum ReferenceReadings {
     /// A byte of a path, decoded or as it stands.
     private struct Token {
-        let octet: UInt8
+        let byte: UInt8
         let isEncoded: Bool
 
         func isSeparator(_ reading: PathReading, encodedToo: Bool) -> Bool {
-            switch (octet, isEncoded) {
+            switch (byte, isEncoded) {
             case (UInt8(ascii: "/"), false): true
             case (UInt8(ascii: "\\"), false): reading.contains(.splitsAtBackslash)
             case (UInt8(ascii: "/"), true): encodedToo && reading.contains(.splitsAtEncodedSlash)
@@ -150,14 +150,14 @@ enum ReferenceReadings {
     private static func tokens(_ path: String, _ reading: PathReading) -> [Token] {
         var tokens: [Token] = []
         var rest = Array(path.utf8.dropFirst())[...]
-        while let octet = rest.popFirst() {
-            if octet == UInt8(ascii: ";"), reading.contains(.endsAtSemicolon) { break }
-            if octet == UInt8(ascii: "%"), !reading.contains(.keepsEscapes) {
+        while let byte = rest.popFirst() {
+            if byte == UInt8(ascii: ";"), reading.contains(.endsAtSemicolon) { break }
+            if byte == UInt8(ascii: "%"), !reading.contains(.keepsEscapes) {
                 let digits = String(decoding: rest.prefix(2), as: UTF8.self)
                 rest = rest.dropFirst(2)
-                tokens.append(Token(octet: UInt8(digits, radix: 16) ?? 0, isEncoded: true))
+                tokens.append(Token(byte: UInt8(digits, radix: 16) ?? 0, isEncoded: true))
             } else {
-                tokens.append(Token(octet: octet, isEncoded: false))
+                tokens.append(Token(byte: byte, isEncoded: false))
             }
         }
         return tokens
@@ -171,7 +171,7 @@ enum ReferenceReadings {
         }
         func withoutParameter(_ part: [Token], encodedToo: Bool) -> [Token] {
             Array(
-                part.prefix { $0.octet != UInt8(ascii: ";") || $0.isEncoded && !encodedToo }
+                part.prefix { $0.byte != UInt8(ascii: ";") || $0.isEncoded && !encodedToo }
             )
         }
         guard !tokens.isEmpty else { return [] }
@@ -187,7 +187,7 @@ enum ReferenceReadings {
         case (true, true):
             all = parts(tokens, encodedToo: true).map { withoutParameter($0, encodedToo: true) }
         }
-        return all.map { $0.map(\.octet) }
+        return all.map { $0.map(\.byte) }
     }
 }
 

@@ -5,7 +5,7 @@ import Testing
 @Suite struct RolloutTests {
     /// A thousand key ids, the same at every run.
     private static let keys = (0..<1000).map { number in
-        SHA256.digest(of: Array("key \(number)".utf8)).octets
+        SHA256.digest(of: Array("key \(number)".utf8)).array
     }
     private static let now = UnixTime(seconds: 1_790_000_000)
 

@@ -4,9 +4,9 @@ import Testing
 
 /// The view of a path.
 func view(_ path: String) -> TargetView {
-    let octets = Array(path.utf8)
+    let bytes = Array(path.utf8)
     var view = TargetView()
-    view.read(octets.span, 0..<octets.count)
+    view.read(bytes.span, 0..<bytes.count)
     return view
 }
 
@@ -39,7 +39,7 @@ func view(_ path: String) -> TargetView {
     ])
     func `a pattern takes these paths`(pattern: String, path: String, isMatch: Bool) throws {
         let view = view(path)
-        let segments = (0..<view.segmentCount).map { Array(view.octets[view.segment($0)]) }
+        let segments = (0..<view.segmentCount).map { Array(view.bytes[view.segment($0)]) }
         #expect(try PathPattern(pattern).matches(segments) == isMatch)
     }
 
@@ -116,8 +116,8 @@ func view(_ path: String) -> TargetView {
     ])
     func `a host pattern takes these hosts`(pattern: String, host: String, isMatch: Bool) throws {
         let pattern = try #require(HostPattern(text: pattern))
-        let octets = Array(host.utf8)
-        #expect(pattern.matches(octets.span) == isMatch)
+        let bytes = Array(host.utf8)
+        #expect(pattern.matches(bytes.span) == isMatch)
     }
 
     @Test(

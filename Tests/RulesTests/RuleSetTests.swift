@@ -150,10 +150,10 @@ import Testing
         _ host: String,
         _ path: String
     ) -> [Int] {
-        let (methodOctets, hostOctets) = (Array(method.utf8), Array(host.utf8))
+        let (methodBytes, hostBytes) = (Array(method.utf8), Array(host.utf8))
         let meeting = matches.indices.filter { place in
-            matches[place].host.matches(hostOctets.span)
-                && matches[place].takes(method: methodOctets.span)
+            matches[place].host.matches(hostBytes.span)
+                && matches[place].takes(method: methodBytes.span)
         }
         let readings = made.map(ReferenceReadings.all) ?? [.asWritten]
         var found: [Int] = []

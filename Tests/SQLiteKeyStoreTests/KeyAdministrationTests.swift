@@ -202,18 +202,18 @@ import Testing
         records[3].receipt = nil
         records[3].counters = CounterState(highest: SignCounter(rawValue: .max), seen: 0x8001)
         try load(records)
-        var octets: [UInt8] = []
-        #expect(try keys.export { octets += $0 } == 5)
+        var bytes: [UInt8] = []
+        #expect(try keys.export { bytes += $0 } == 5)
         let other = try TemporaryFolder()
         let copy = try KeyAdministration(path: other.database, creates: true)
-        let file = try other.write(String(decoding: octets, as: UTF8.self), to: "export.jsonl")
+        let file = try other.write(String(decoding: bytes, as: UTF8.self), to: "export.jsonl")
         let report = try copy.importLines(from: file)
         #expect(report.inserted == 5)
         #expect(report.warnings.isEmpty)
         for record in records { #expect(try copy.record(record.keyID) == record) }
         var again: [UInt8] = []
         _ = try copy.export { again += $0 }
-        #expect(again == octets)
+        #expect(again == bytes)
     }
 
     @Test func `an export holds counters that are in the log only`() throws {

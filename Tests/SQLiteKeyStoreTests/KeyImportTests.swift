@@ -135,12 +135,12 @@ import Testing
     }
 
     @Test func `a point that is not on the curve is refused`() throws {
-        var octets = KeyRecord.sample(1).publicKey.x963
-        octets[64] ^= 1
-        let report = try importing([line(1, "public_key", "\"\(Base64.text(octets))\"")])
+        var bytes = KeyRecord.sample(1).publicKey.x963
+        bytes[64] ^= 1
+        let report = try importing([line(1, "public_key", "\"\(Base64.text(bytes))\"")])
         #expect(report.problems.first?.text.contains("curve") == true)
-        octets[0] = 2
-        let other = try importing([line(1, "public_key", "\"\(Base64.text(octets))\"")])
+        bytes[0] = 2
+        let other = try importing([line(1, "public_key", "\"\(Base64.text(bytes))\"")])
         #expect(other.problems.first?.text.contains("04") == true)
     }
 

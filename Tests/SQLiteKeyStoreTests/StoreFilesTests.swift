@@ -67,10 +67,10 @@ extension KeyID {
         let journal = try SQLiteKeyJournal(path: folder.database)
         try enrol(KeyRecord.many(5_000), journal)
         journal.close()
-        var octets = try Data(contentsOf: URL(fileURLWithPath: folder.database))
-        let start = octets.count / 2 / 4_096 * 4_096
-        for index in start..<(start + 2_000) { octets[index] = 0xA5 }
-        try octets.write(to: URL(fileURLWithPath: folder.database))
+        var bytes = try Data(contentsOf: URL(fileURLWithPath: folder.database))
+        let start = bytes.count / 2 / 4_096 * 4_096
+        for index in start..<(start + 2_000) { bytes[index] = 0xA5 }
+        try bytes.write(to: URL(fileURLWithPath: folder.database))
         let refused = try problem { _ = try SQLiteKeyJournal(path: folder.database) }
         #expect(refused.reason == .damaged)
         #expect(refused.hint.contains("keys import"))

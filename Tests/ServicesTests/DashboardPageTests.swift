@@ -25,7 +25,7 @@ struct DashboardPageTests {
     {
         let policy = try field("Content-Security-Policy").components(separatedBy: "; ")
         for (directive, tag) in [("script-src", "script"), ("style-src", "style")] {
-            let digest = SHA256.digest(of: Array(try content(of: tag).utf8)).octets
+            let digest = SHA256.digest(of: Array(try content(of: tag).utf8)).array
             let hash = Data(digest).base64EncodedString()
             #expect(policy.contains("\(directive) 'sha256-\(hash)'"))
         }

@@ -43,7 +43,7 @@ import Testing
 
     /// The certificates of an attestation and its root: leaf, intermediate, root.
     private func chain(_ vector: AttestationVector) throws -> [[UInt8]] {
-        let attestation = try UnverifiedAttestation(bytes: try octets(vector.attestationB64))
+        let attestation = try UnverifiedAttestation(bytes: try bytes(vector.attestationB64))
         return [
             attestation.leaf.der, attestation.intermediate.der,
             Self.root(of: vector, AppleRoots.appAttestation),

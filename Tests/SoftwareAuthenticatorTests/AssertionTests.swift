@@ -84,7 +84,7 @@ import Testing
     @Test func `client mistakes are the ones that the diagnosis knows`() throws {
         var bench = Bench(.beforeTwentySeven)
         let data = Array("client data".utf8)
-        let hash = SHA256.digest(of: data).octets
+        let hash = SHA256.digest(of: data).array
         func mistake(_ object: [UInt8]) throws -> ClientMistake? {
             AssertionDiagnosis.mistake(
                 in: try UnverifiedAssertion(bytes: object),
@@ -111,7 +111,7 @@ import Testing
             challenge: "AQEA",
             fields: ["idempotency-key": "8e03978e"]
         )
-        let digest = SHA256.digest(of: request.content).octets
+        let digest = SHA256.digest(of: request.content).array
         let lines = RequestLines.clientData(
             .all,
             method: "POST",
@@ -128,7 +128,7 @@ import Testing
             let stored = bench.key.counter
             let proof = bench.key.proof(of: request, signing: form)
             let object = try #require(Base64.decode(proof.assertion))
-            let hash = SHA256.digest(of: data).octets
+            let hash = SHA256.digest(of: data).array
             #expect(bench.assertionRefusal(object, hash: hash, after: stored) == nil)
             #expect(proof.keyID == bench.key.keyID.base64)
             #expect(proof.fields.map(\.name).last == "Content-Digest")

@@ -6,7 +6,7 @@ import SoftwareAuthenticator
 struct Bench {
     static let now = UnixTime(seconds: 1_800_000_000)
     static let appID = "ABCDE12345.com.example.shop"
-    static let hash = SHA256.digest(of: [1, 2, 3]).octets
+    static let hash = SHA256.digest(of: [1, 2, 3]).array
     static let authority = SoftwareAuthority(seed: [7], madeAt: now)
 
     static let shapes: [DeviceShape] = [

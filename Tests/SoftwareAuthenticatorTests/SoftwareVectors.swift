@@ -212,7 +212,7 @@ extension SoftwareVectors {
     func file(_ plan: Attestation) throws -> VectorFile {
         let key = key(plan.name, plan.shape, plan.environment)
         let challenge = Array("challenge of \(plan.name)".utf8)
-        let hash = plan.isRaw ? challenge : SHA256.digest(of: challenge).octets
+        let hash = plan.isRaw ? challenge : SHA256.digest(of: challenge).array
         var object = key.attestation(clientDataHash: hash, at: time)
         if plan.hasDamagedReceipt {
             // The last byte of the signer's certificate is one of its signature.
@@ -242,7 +242,7 @@ extension SoftwareVectors {
         let header =
             head(key, plan.note) + [
                 ("counter", String(plan.counter)), ("client-data", Base64.text(data)),
-                ("client-data-hash", Base64.text(SHA256.digest(of: data).octets)),
+                ("client-data-hash", Base64.text(SHA256.digest(of: data).array)),
             ] + plan.says
         return VectorFile(header: header, object: Base64.text(object))
     }
@@ -251,7 +251,7 @@ extension SoftwareVectors {
         _ plan: (name: String, note: String, metric: UInt32, isOf2020: Bool)
     ) -> VectorFile {
         let key = key(plan.name, .beforeTwentySeven, .production)
-        let hash = SHA256.digest(of: Array(plan.name.utf8)).octets
+        let hash = SHA256.digest(of: Array(plan.name.utf8)).array
         let kind = ReceiptKind.refreshed(riskMetric: plan.metric)
         let object =
             plan.isOf2020

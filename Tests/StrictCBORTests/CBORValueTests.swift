@@ -2,7 +2,7 @@ import ByteCoding
 import StrictCBOR
 import Testing
 
-private let budget = CBORBudget(octetsMax: 1024, depthMax: 8, itemsMax: 64)
+private let budget = CBORBudget(bytesMax: 1024, depthMax: 8, itemsMax: 64)
 
 private func decoded(_ hex: String, _ budget: CBORBudget = budget) throws -> CBORValue {
     try CBORValue(decoding: try #require(Hex.decode(hex)), budget: budget)
@@ -88,8 +88,8 @@ struct Bad: Sendable, CustomTestStringConvertible {
         Bad("829fff01", .indefiniteLength, 1), Bad("61ff", .notUTF8, 0), Bad("62c328", .notUTF8, 0),
         Bad("63eda080", .notUTF8, 0), Bad("62c080", .notUTF8, 0),
         Bad("a2010201 03", .duplicateKey, 3), Bad("a2616101616102", .duplicateKey, 4),
-        Bad("a1a2010201030 0", .duplicateKey, 4), Bad("0000", .trailingOctets, 1),
-        Bad("a000", .trailingOctets, 1), Bad("f6f6", .trailingOctets, 1),
+        Bad("a1a2010201030 0", .duplicateKey, 4), Bad("0000", .trailingBytes, 1),
+        Bad("a000", .trailingBytes, 1), Bad("f6f6", .trailingBytes, 1),
     ])
     func `is refused with its reason and offset`(row: Bad) {
         let hex = row.hex.filter { $0 != " " }
@@ -111,7 +111,7 @@ struct Bad: Sendable, CustomTestStringConvertible {
     }
 
     @Test func `items are bounded, those of a count before they are read`() throws {
-        let few = CBORBudget(octetsMax: 1024, depthMax: 8, itemsMax: 4)
+        let few = CBORBudget(bytesMax: 1024, depthMax: 8, itemsMax: 4)
         _ = try decoded("83000000", few)
         #expect(error("8400000000", few) == CBORError(.tooManyItems, at: 0))
         #expect(error("a20102030400", few)?.reason == .tooManyItems)
@@ -119,7 +119,7 @@ struct Bad: Sendable, CustomTestStringConvertible {
     }
 
     @Test func `bytes are bounded`() {
-        let short = CBORBudget(octetsMax: 3, depthMax: 8, itemsMax: 4)
+        let short = CBORBudget(bytesMax: 3, depthMax: 8, itemsMax: 4)
         #expect(error("420000", short) == nil)
         #expect(error("43000000", short) == CBORError(.tooLong, at: 0))
     }
@@ -127,12 +127,12 @@ struct Bad: Sendable, CustomTestStringConvertible {
     @Test func `no short input traps`() {
         for first in UInt8.min...UInt8.max {
             for second in UInt8.min...UInt8.max {
-                for octets in [[first], [first, second], [first, second, first, second, 0]] {
+                for bytes in [[first], [first, second], [first, second, first, second, 0]] {
                     do throws(CBORError) {
-                        let value = try CBORValue(decoding: octets, budget: budget)
-                        if value.encoded != octets { Issue.record("\(octets) came back otherwise") }
+                        let value = try CBORValue(decoding: bytes, budget: budget)
+                        if value.encoded != bytes { Issue.record("\(bytes) came back otherwise") }
                     } catch {
-                        if error.offset > octets.count { Issue.record("\(octets): \(error)") }
+                        if error.offset > bytes.count { Issue.record("\(bytes): \(error)") }
                     }
                 }
             }

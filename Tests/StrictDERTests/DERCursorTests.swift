@@ -4,10 +4,10 @@ import Testing
 
 @Suite struct DERCursorTests {
     private func error(_ hex: String) -> DERError? {
-        guard let octets = Hex.decode(hex) else { return nil }
+        guard let bytes = Hex.decode(hex) else { return nil }
         do throws(DERError) {
-            var cursor = DERCursor(0..<octets.count)
-            _ = try cursor.next(in: octets.span)
+            var cursor = DERCursor(0..<bytes.count)
+            _ = try cursor.next(in: bytes.span)
             try cursor.finish()
             return nil
         } catch {
@@ -22,7 +22,7 @@ import Testing
         ("0480", .lengthNotDefinite), ("0485000000000100", .lengthTooLarge),
         ("04ff", .lengthTooLarge),
         ("0484ffffffff", .truncated), ("bf1e00", .tagTooLarge), ("bf8001 00", .tagTooLarge),
-        ("bfffffff7f00", .tagTooLarge), ("bf", .truncated), ("050000", .trailingOctets),
+        ("bfffffff7f00", .tagTooLarge), ("bf", .truncated), ("050000", .trailingBytes),
     ])
     func `what is not DER is refused`(hex: String, reason: DERError.Reason) {
         #expect(error(hex.filter { $0 != " " })?.reason == reason)
@@ -32,9 +32,9 @@ import Testing
     func `what the encoder writes is read`(count: Int) throws {
         let content = [UInt8](repeating: 1, count: count)
         for number in [UInt32(0), 30, 31, 127, 128, 1_404, 2_097_151] {
-            let octets = DEREncoder.element(.explicit(number), content)
-            var cursor = DERCursor(0..<octets.count)
-            let range = try cursor.next(.explicit(number), in: octets.span)
+            let bytes = DEREncoder.element(.explicit(number), content)
+            var cursor = DERCursor(0..<bytes.count)
+            let range = try cursor.next(.explicit(number), in: bytes.span)
             try cursor.finish()
             #expect(range.count == count)
         }
@@ -42,15 +42,15 @@ import Testing
 
     @Test func `small integers are non-negative and minimal`() throws {
         for value in [UInt32(0), 1, 127, 128, 255, 256, 0x7FFF_FFFF] {
-            let octets = DEREncoder.integer(value)
-            var cursor = DERCursor(0..<octets.count)
-            #expect(try cursor.smallInteger(in: octets.span) == Int(value))
+            let bytes = DEREncoder.integer(value)
+            var cursor = DERCursor(0..<bytes.count)
+            #expect(try cursor.smallInteger(in: bytes.span) == Int(value))
         }
         for hex in ["0200", "020180", "02020001", "02050080000000"] {
-            let octets = try #require(Hex.decode(hex))
-            var cursor = DERCursor(0..<octets.count)
+            let bytes = try #require(Hex.decode(hex))
+            var cursor = DERCursor(0..<bytes.count)
             #expect(throws: DERError(.badInteger, at: 0)) {
-                try cursor.smallInteger(in: octets.span)
+                try cursor.smallInteger(in: bytes.span)
             }
         }
     }

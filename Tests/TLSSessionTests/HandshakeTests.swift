@@ -127,9 +127,9 @@ import Testing
     }
 
     @Test(arguments: [0x00, 0x0d, 0x19, 0x61, 0x80, 0xff])
-    func `a first byte that begins no record is not TLS`(octet: Int) throws {
+    func `a first byte that begins no record is not TLS`(byte: Int) throws {
         let server = try TLSSession(accepting: SessionPair.serverContext())
-        server.feed([UInt8(octet), 1, 2, 3, 4, 5])
+        server.feed([UInt8(byte), 1, 2, 3, 4, 5])
         var none: [UInt8] = []
         #expect(SessionPair.readAll(server, into: &none).reason == .notTLS)
     }

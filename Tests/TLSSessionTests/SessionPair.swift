@@ -88,19 +88,19 @@ struct SessionPair {
         var buffer = [UInt8](repeating: 0, count: bufferSize)
         while true {
             let outcome = buffer.withUnsafeMutableBytes { session.read(into: $0) }
-            guard case .octets(let count) = outcome else { return outcome }
+            guard case .bytes(let count) = outcome else { return outcome }
             plain += buffer[..<count]
         }
     }
 }
 
 extension TLSSession {
-    func feed(_ octets: some Collection<UInt8>) {
-        feed(Array(octets).span)
+    func feed(_ bytes: some Collection<UInt8>) {
+        feed(Array(bytes).span)
     }
 
-    func write(_ octets: some Collection<UInt8>) -> Bool {
-        write(Array(octets).span)
+    func write(_ bytes: some Collection<UInt8>) -> Bool {
+        write(Array(bytes).span)
     }
 }
 

@@ -36,7 +36,7 @@ import Testing
         pair.server.feed(pair.toServer)
         var first = [UInt8](repeating: 0, count: bufferSize)
         let outcome = first.withUnsafeMutableBytes { pair.server.read(into: $0) }
-        #expect(outcome == .octets(min(bufferSize, plain.count)))
+        #expect(outcome == .bytes(min(bufferSize, plain.count)))
         var rest: [UInt8] = []
         #expect(
             SessionPair.readAll(pair.server, into: &rest, bufferSize: bufferSize) == .needsInput
@@ -60,7 +60,7 @@ import Testing
             let outcome = buffer.withUnsafeMutableBytes {
                 pair.server.read(into: $0, feeding: piece.span)
             }
-            if case .octets(let count) = outcome { read += buffer[..<count] }
+            if case .bytes(let count) = outcome { read += buffer[..<count] }
             #expect(SessionPair.readAll(pair.server, into: &read) == .needsInput)
         }
         #expect(read == plain)

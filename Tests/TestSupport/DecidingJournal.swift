@@ -17,7 +17,7 @@ package final class DecidingJournal: KeyJournal {
 
     /// What is stored. Touched under `state` where it is read and then written.
     private let stored = MemoryJournal()
-    private let secret = RandomOctets.make(count: 32)
+    private let secret = RandomBytes.make(count: 32)
     private let state = Mutex(State())
 
     package init() {}

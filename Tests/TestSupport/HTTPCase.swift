@@ -10,11 +10,11 @@ package struct HTTPCase: Decodable, Sendable, CustomStringConvertible {
         package let `repeat`: String?
         package let count: Int?
 
-        package var octets: [UInt8] {
-            let repeated = HTTPCase.decode(repeat_b64) + HTTPCase.octets(`repeat`)
-            var octets = HTTPCase.decode(b64) + HTTPCase.octets(raw)
-            for _ in 0..<(count ?? 0) { octets += repeated }
-            return octets
+        package var bytes: [UInt8] {
+            let repeated = HTTPCase.decode(repeat_b64) + HTTPCase.bytes(`repeat`)
+            var bytes = HTTPCase.decode(b64) + HTTPCase.bytes(raw)
+            for _ in 0..<(count ?? 0) { bytes += repeated }
+            return bytes
         }
     }
 
@@ -70,11 +70,11 @@ package struct HTTPCase: Decodable, Sendable, CustomStringConvertible {
     /// The bytes of each part, in order; delays are left out.
     package var pieces: [[UInt8]] {
         let parts = (parts ?? []) + (segments ?? [])
-        let pieces = [Self.decode(raw_b64), Self.octets(raw)] + parts.map(\.octets)
+        let pieces = [Self.decode(raw_b64), Self.bytes(raw)] + parts.map(\.bytes)
         return pieces.filter { !$0.isEmpty }
     }
 
-    package var octets: [UInt8] { pieces.reduce(into: []) { $0 += $1 } }
+    package var bytes: [UInt8] { pieces.reduce(into: []) { $0 += $1 } }
 
     package var description: String { id }
 
@@ -83,7 +83,7 @@ package struct HTTPCase: Decodable, Sendable, CustomStringConvertible {
         return Array(data)
     }
 
-    private static func octets(_ text: String?) -> [UInt8] {
+    private static func bytes(_ text: String?) -> [UInt8] {
         (text ?? "").unicodeScalars.map { UInt8(truncatingIfNeeded: $0.value) }
     }
 

@@ -8,9 +8,9 @@ package struct BrokenVector: Error {
 }
 
 /// The bytes that a member holds in base64.
-package func octets(_ base64: String) throws -> [UInt8] {
-    guard let octets = Base64.decode(base64) else { throw BrokenVector() }
-    return octets
+package func bytes(_ base64: String) throws -> [UInt8] {
+    guard let bytes = Base64.decode(base64) else { throw BrokenVector() }
+    return bytes
 }
 
 /// The moment that a member holds as ISO 8601 writes it.
@@ -27,6 +27,6 @@ package func keyID(_ base64: String) throws -> KeyID {
 
 /// The public key that a member holds in base64.
 package func publicKey(_ base64: String) throws -> P256PublicKey {
-    guard let key = P256PublicKey(x963: try octets(base64)) else { throw BrokenVector() }
+    guard let key = P256PublicKey(x963: try bytes(base64)) else { throw BrokenVector() }
     return key
 }

@@ -121,8 +121,8 @@ import Testing
             print("skipped: no \(program.path)")
             return
         }
-        let octets = try Data(contentsOf: program, options: .alwaysMapped)
+        let bytes = try Data(contentsOf: program, options: .alwaysMapped)
         // A mangled name holds its module's name after its length.
-        #expect(octets.range(of: Data("21SoftwareAuthenticator".utf8)) == nil)
+        #expect(bytes.range(of: Data("21SoftwareAuthenticator".utf8)) == nil)
     }
 }

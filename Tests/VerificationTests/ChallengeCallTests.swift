@@ -11,10 +11,10 @@ import Verification
     }
 
     private func purpose(_ text: String, _ fixture: EnrolmentFixture) -> ChallengePurpose? {
-        let octets = Array(text.utf8)
+        let bytes = Array(text.utf8)
         return ChallengePurpose.allCases.first { purpose in
             let found = fixture.issuer.examine(
-                octets.span,
+                bytes.span,
                 purpose: purpose,
                 now: fixture.now.seconds
             )

@@ -32,7 +32,7 @@ import Verification
         var trial = try Trial()
         _ = trial.enrolledKey()
         _ = trial.keys.find(Trial.device().makeKey().keyID)
-        let (count, octets) = (trial.keys.count, trial.keys.octets)
+        let (count, bytes) = (trial.keys.count, trial.keys.bytes)
         let before = Self.writes(trial)
         for _ in 0..<200 {
             var stranger = Trial.device().makeKey()
@@ -41,7 +41,7 @@ import Verification
         }
         #expect(trial.judge.verifications == 0)
         #expect(trial.keys.count == count)
-        #expect(trial.keys.octets == octets)
+        #expect(trial.keys.bytes == bytes)
         #expect(Self.writes(trial) == before)
     }
 

@@ -126,7 +126,7 @@ import Verification
     // MARK: Ramp
 
     private func keyID(_ number: Int) throws -> KeyID {
-        try #require(KeyID(bytes: SHA256.digest(of: Array("key \(number)".utf8)).octets))
+        try #require(KeyID(bytes: SHA256.digest(of: Array("key \(number)".utf8)).array))
     }
 
     @Test func `a key outside the share takes nothing from the rate and is told to come later`()
@@ -148,7 +148,7 @@ import Verification
         // The same keys again, by the function of the rules' rollouts.
         let rollout = Rollout(.fixed(share), salt: "enrolment")
         for number in 0..<500 {
-            let bytes = try keyID(number).digest.octets
+            let bytes = try keyID(number).digest.array
             #expect(rollout.enforces(bytes.span, at: Trial.start) == admitted.contains(number))
         }
     }

@@ -37,7 +37,7 @@ import Verification
         _ request: SoftwareKey.Request,
         _ form: SigningForm
     ) -> [UInt8] {
-        SoftwareKey.clientData(of: request, form, SHA256.digest(of: request.content).octets)
+        SoftwareKey.clientData(of: request, form, SHA256.digest(of: request.content).array)
     }
 
     /// What somebody who has the assertion sends to a rule of another form.
@@ -104,8 +104,8 @@ import Verification
             "portcullis-request-v2\nanything",
         ]
         for form in Self.forms.prefix(75) {
-            let octets = Self.clientData(try trial.request(), form)
-            contents.append(String(decoding: octets, as: UTF8.self))
+            let bytes = Self.clientData(try trial.request(), form)
+            contents.append(String(decoding: bytes, as: UTF8.self))
         }
         for content in contents {
             let request = try trial.request(content: content)

@@ -34,9 +34,9 @@ struct GenuineEnrolmentTests {
         hash: [UInt8]? = nil,
         at now: UnixTime? = nil
     ) throws -> Result<KeyRecord, EnrolmentRefusal> {
-        let given = try octets(vector.clientDataHashB64)
+        let given = try bytes(vector.clientDataHashB64)
         return fixture.enrolment.examine(
-            try object ?? octets(vector.attestationB64),
+            try object ?? bytes(vector.attestationB64),
             try #require(KeyID(base64: keyID ?? vector.keyId)),
             now: try now ?? moment(vector.verifyAt),
             clientDataHash: { _ in hash ?? given }
@@ -59,7 +59,7 @@ struct GenuineEnrolmentTests {
         #expect(await fixture.answer(try action(vector, fixture)).status == 201)
         let id = try #require(KeyID(base64: vector.keyId))
         let record = try #require(fixture.journal.record(id))
-        #expect(record.publicKey.x963 == (try octets(vector.publicKeyX963B64)))
+        #expect(record.publicKey.x963 == (try bytes(vector.publicKeyX963B64)))
         #expect(record.appID == vector.appId)
         #expect(record.environment.rawValue == vector.environment)
         #expect(record.counters == CounterState())
@@ -81,7 +81,7 @@ struct GenuineEnrolmentTests {
         let fixture = try EnrolmentFixture([try policy(vector)])
         let late = try moment(vector.leafNotAfter).advanced(bySeconds: 1)
         #expect(reason(try action(vector, fixture, at: late)) == "certificate-expired")
-        var hash = try octets(vector.clientDataHashB64)
+        var hash = try bytes(vector.clientDataHashB64)
         hash[0] ^= 1
         #expect(reason(try action(vector, fixture, hash: hash)) == "nonce-mismatch")
         let other = Base64.text([UInt8](repeating: 1, count: 32))
@@ -112,10 +112,10 @@ struct GenuineEnrolmentTests {
             vector.clientDataHashFormedAs == "raw" ? .raw : .sha256
         let fixture = try EnrolmentFixture([try policy(vector) { $0.clientDataHash = hashing }])
         let action = fixture.enrolment.examine(
-            try octets(vector.attestationB64),
+            try bytes(vector.attestationB64),
             try #require(KeyID(base64: vector.keyId)),
             now: try moment(vector.verifyAt),
-            clientDataHash: { $0 == .sha256 ? SHA256.digest(of: challenge).octets : challenge }
+            clientDataHash: { $0 == .sha256 ? SHA256.digest(of: challenge).array : challenge }
         )
         #expect(await fixture.answer(action).status == 201)
     }
@@ -135,7 +135,7 @@ struct GenuineEnrolmentTests {
         hash: [UInt8]
     ) throws -> Result<KeyRecord, EnrolmentRefusal> {
         fixture.enrolment.examine(
-            try octets(vector.attestationB64),
+            try bytes(vector.attestationB64),
             try #require(KeyID(base64: vector.keyId)),
             now: try moment(vector.verifyAt),
             clientDataHash: { _ in hash }
@@ -147,11 +147,11 @@ struct GenuineEnrolmentTests {
         vector: AttestationVector
     ) async throws {
         let fixture = try Self.fixture(vector)
-        let hash = try octets(vector.clientDataHashB64)
+        let hash = try bytes(vector.clientDataHashB64)
         #expect(await fixture.answer(try Self.action(vector, fixture, hash: hash)).status == 201)
         let id = try #require(KeyID(base64: vector.keyId))
         let record = try #require(fixture.journal.record(id))
-        #expect(record.publicKey.x963 == (try octets(vector.publicKeyX963B64)))
+        #expect(record.publicKey.x963 == (try bytes(vector.publicKeyX963B64)))
         #expect(record.appID == vector.appId)
         #expect(record.environment == .test)
         #expect((record.receipt == nil) == vector.id.hasSuffix("damaged-receipt"))
@@ -174,7 +174,7 @@ struct GenuineEnrolmentTests {
         let fixture = try EnrolmentFixture([
             Trial.policy(vector.appId, [.production, .development])
         ])
-        let hash = try octets(vector.clientDataHashB64)
+        let hash = try bytes(vector.clientDataHashB64)
         let answer = await fixture.answer(try Self.action(vector, fixture, hash: hash))
         #expect(answer.reason == "certificate-untrusted")
     }

@@ -243,7 +243,7 @@ import Verification
         )
         var foreign = SoftwareSession(
             id: String(decoding: opened.id, as: UTF8.self),
-            secret: opened.secret.octets
+            secret: opened.secret.array
         )
         let elsewhere = try trial.send(trial.request(), by: &foreign)
         #expect(refusal(elsewhere) == .sessionUnknown)

@@ -53,17 +53,17 @@ enum Ending {
     /// SQLite's own way to replace its system calls, meant for tests of faults (`sqlite3_vfs`,
     /// xSetSystemCall). Which of them it uses depends on how it was built.
     private static func followWrites() {
-        let write: @convention(c) (Int32, UnsafeRawPointer?, Int) -> Int = { file, octets, count in
-            Ending.passWrite(to: file, count) { Glibc.write(file, octets, $0) }
-            return Glibc.write(file, octets, count)
+        let write: @convention(c) (Int32, UnsafeRawPointer?, Int) -> Int = { file, bytes, count in
+            Ending.passWrite(to: file, count) { Glibc.write(file, bytes, $0) }
+            return Glibc.write(file, bytes, count)
         }
         let pwrite: @convention(c) (Int32, UnsafeRawPointer?, Int, off_t) -> Int = {
             file,
-            octets,
+            bytes,
             count,
             offset in
-            Ending.passWrite(to: file, count) { Glibc.pwrite(file, octets, $0, offset) }
-            return Glibc.pwrite(file, octets, count, offset)
+            Ending.passWrite(to: file, count) { Glibc.pwrite(file, bytes, $0, offset) }
+            return Glibc.pwrite(file, bytes, count, offset)
         }
         guard let system = sqlite3_vfs_find(nil), let replace = system.pointee.xSetSystemCall else {
             return
@@ -78,16 +78,16 @@ enum Ending {
     private static func followReads() {
         let read: @convention(c) (Int32, UnsafeMutableRawPointer?, Int) -> Int = {
             file,
-            octets,
+            bytes,
             count in
-            Ending.isReadFailing() ? -1 : Glibc.read(file, octets, count)
+            Ending.isReadFailing() ? -1 : Glibc.read(file, bytes, count)
         }
         let pread: @convention(c) (Int32, UnsafeMutableRawPointer?, Int, off_t) -> Int = {
             file,
-            octets,
+            bytes,
             count,
             offset in
-            Ending.isReadFailing() ? -1 : Glibc.pread(file, octets, count, offset)
+            Ending.isReadFailing() ? -1 : Glibc.pread(file, bytes, count, offset)
         }
         guard let system = sqlite3_vfs_find(nil), let replace = system.pointee.xSetSystemCall else {
             return

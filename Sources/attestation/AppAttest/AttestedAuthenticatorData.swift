@@ -130,7 +130,7 @@ public struct AuthenticatorExtensions: Hashable, Sendable {
 
     /// Reads one map with nothing after it.
     init(_ bytes: Span<UInt8>, _ range: Range<Int>) throws(CBORError) {
-        let budget = CBORBudget(octetsMax: Self.bytesMax, depthMax: 4, itemsMax: 64)
+        let budget = CBORBudget(bytesMax: Self.bytesMax, depthMax: 4, itemsMax: 64)
         var cursor = try CBORCursor(range, budget: budget)
         let count = try cursor.map(in: bytes)
         var keys: [Range<Int>] = []

@@ -46,7 +46,7 @@ public struct AppIDHash: Hashable, Sendable {
 
     /// The hash with these bytes; `nil` unless there are exactly 32.
     public init?(bytes: some Collection<UInt8>) {
-        guard bytes.count == 32, let digest = SHA256Digest(octets: bytes) else { return nil }
+        guard bytes.count == 32, let digest = SHA256Digest(bytes: bytes) else { return nil }
         self.digest = digest
     }
 
@@ -56,7 +56,7 @@ public struct AppIDHash: Hashable, Sendable {
     }
 
     /// The 32 bytes as an array.
-    public var bytes: [UInt8] { digest.octets }
+    public var bytes: [UInt8] { digest.array }
 }
 
 extension AppIDHash: Codable {

@@ -20,7 +20,7 @@ public struct KeyID: Hashable, Sendable {
 
     /// The key id with these bytes; `nil` unless there are exactly 32.
     public init?(bytes: some Collection<UInt8>) {
-        guard bytes.count == 32, let digest = SHA256Digest(octets: bytes) else { return nil }
+        guard bytes.count == 32, let digest = SHA256Digest(bytes: bytes) else { return nil }
         self.digest = digest
     }
 
@@ -41,14 +41,14 @@ public struct KeyID: Hashable, Sendable {
     }
 
     /// The 32 bytes as an array.
-    public var bytes: [UInt8] { digest.octets }
+    public var bytes: [UInt8] { digest.array }
 
     /// Padded base64, 44 characters.
-    public var base64: String { Base64.text(digest.octets) }
+    public var base64: String { Base64.text(digest.array) }
 
     /// What logs may show of a key id: the first 12 hexadecimal digits of SHA-256 of its bytes.
     public var logName: String {
-        Hex.text(SHA256.digest(of: bytes).octets.prefix(6))
+        Hex.text(SHA256.digest(of: bytes).array.prefix(6))
     }
 }
 

@@ -51,7 +51,7 @@ package struct ChainSummary: Sendable {
             ? last
             : roots.lazy.compactMap { PlainCertificate(der: ContiguousArray($0.der).span) }
                 .first { CertificateName($0.subject) == issuer }
-        rootKeyDigest = root.map { SHA256.digest(of: $0.subjectPublicKeyInfo).octets }
+        rootKeyDigest = root.map { SHA256.digest(of: $0.subjectPublicKeyInfo).array }
     }
     private static let words = [
         "1.2.840.10045.2.1": "ec", "1.2.840.113549.1.1.1": "rsa",

@@ -58,7 +58,7 @@ public struct ProvisioningInfo: Hashable, Sendable {
 
     /// Reads an extension; `nil` for one that is ill-formed, as phones of one maker have it.
     init?(_ bytes: [UInt8]) {
-        let budget = CBORBudget(octetsMax: Self.bytesMax, depthMax: 4, itemsMax: 64)
+        let budget = CBORBudget(bytesMax: Self.bytesMax, depthMax: 4, itemsMax: 64)
         guard case .map(let pairs) = try? CBORValue(decoding: bytes, budget: budget) else {
             return nil
         }

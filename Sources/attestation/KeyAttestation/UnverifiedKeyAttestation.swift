@@ -107,7 +107,7 @@ extension UnverifiedKeyAttestation {
             provisioning: chain.provisioning,
             provisioningInfo: chain.below[1].values(of: ProvisioningInfo.oid).first
                 .flatMap { ProvisioningInfo($0) },
-            attesterID: SHA256.digest(of: chain.below[1].subjectPublicKeyInfo).octets,
+            attesterID: SHA256.digest(of: chain.below[1].subjectPublicKeyInfo).array,
             root: roots[chain.rootIndex]
         )
     }

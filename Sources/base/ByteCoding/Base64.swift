@@ -13,60 +13,60 @@ public enum Base64 {
     /// The value of each byte as a digit of either alphabet; 0xFF for a byte that is none.
     private static let values: ContiguousArray<UInt8> = {
         var table = ContiguousArray<UInt8>(repeating: 0xFF, count: 256)
-        for (value, octet) in standard.enumerated() { table[Int(octet)] = UInt8(value) }
-        for (value, octet) in urlSafe.enumerated() { table[Int(octet)] = UInt8(value) }
+        for (value, byte) in standard.enumerated() { table[Int(byte)] = UInt8(value) }
+        for (value, byte) in urlSafe.enumerated() { table[Int(byte)] = UInt8(value) }
         return table
     }()
 
     /// The padded text of section 4.
-    public static func encode(_ octets: some Sequence<UInt8>) -> [UInt8] {
-        encode(ContiguousArray(octets).span)
+    public static func encode(_ bytes: some Sequence<UInt8>) -> [UInt8] {
+        encode(ContiguousArray(bytes).span)
     }
 
     /// The padded text of section 4.
-    public static func encode(_ octets: Span<UInt8>) -> [UInt8] {
+    public static func encode(_ bytes: Span<UInt8>) -> [UInt8] {
         var text: [UInt8] = []
-        append(octets, to: &text)
+        append(bytes, to: &text)
         return text
     }
 
     /// The text of section 5 without padding, for URLs and challenges.
-    public static func encodeURL(_ octets: some Sequence<UInt8>) -> [UInt8] {
-        encodeURL(ContiguousArray(octets).span)
+    public static func encodeURL(_ bytes: some Sequence<UInt8>) -> [UInt8] {
+        encodeURL(ContiguousArray(bytes).span)
     }
 
     /// The text of section 5 without padding, for URLs and challenges.
-    public static func encodeURL(_ octets: Span<UInt8>) -> [UInt8] {
+    public static func encodeURL(_ bytes: Span<UInt8>) -> [UInt8] {
         var text: [UInt8] = []
-        append(octets, alphabet: urlSafe, padded: false, to: &text)
+        append(bytes, alphabet: urlSafe, padded: false, to: &text)
         return text
     }
 
     /// The padded text of section 4 as a string, for messages and files.
-    public static func text(_ octets: some Sequence<UInt8>) -> String {
-        String(decoding: encode(octets), as: UTF8.self)
+    public static func text(_ bytes: some Sequence<UInt8>) -> String {
+        String(decoding: encode(bytes), as: UTF8.self)
     }
 
     /// Appends the padded text of section 4.
-    public static func append(_ octets: Span<UInt8>, to text: inout [UInt8]) {
-        append(octets, alphabet: standard, padded: true, to: &text)
+    public static func append(_ bytes: Span<UInt8>, to text: inout [UInt8]) {
+        append(bytes, alphabet: standard, padded: true, to: &text)
     }
 
     /// Not over any sequence: code for one is not specialized across modules, and then allocates an
     /// iterator's box for each byte.
     private static func append(
-        _ octets: Span<UInt8>,
+        _ bytes: Span<UInt8>,
         alphabet: ContiguousArray<UInt8>,
         padded: Bool,
         to text: inout [UInt8]
     ) {
         let digits = alphabet.span
-        text.reserveCapacity(text.count + (octets.count / 3 + 1) * 4)
-        let rest = octets.count % 3
+        text.reserveCapacity(text.count + (bytes.count / 3 + 1) * 4)
+        let rest = bytes.count % 3
         var index = 0
-        while index < octets.count - rest {
+        while index < bytes.count - rest {
             let group =
-                Int(octets[index]) << 16 | Int(octets[index + 1]) << 8 | Int(octets[index + 2])
+                Int(bytes[index]) << 16 | Int(bytes[index + 1]) << 8 | Int(bytes[index + 2])
             text.append(digits[group >> 18])
             text.append(digits[group >> 12 & 63])
             text.append(digits[group >> 6 & 63])
@@ -74,7 +74,7 @@ public enum Base64 {
             index += 3
         }
         guard rest > 0 else { return }
-        let group = Int(octets[index]) << 16 | (rest == 2 ? Int(octets[index + 1]) << 8 : 0)
+        let group = Int(bytes[index]) << 16 | (rest == 2 ? Int(bytes[index + 1]) << 8 : 0)
         text.append(digits[group >> 18])
         text.append(digits[group >> 12 & 63])
         if rest == 2 { text.append(digits[group >> 6 & 63]) }
@@ -97,8 +97,8 @@ public enum Base64 {
         guard end % 4 != 1, padding == 0 || (end + padding) % 4 == 0 else { return nil }
         let values = values.span
         let rest = end % 4
-        var octets: [UInt8] = []
-        octets.reserveCapacity(end / 4 * 3 + 2)
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(end / 4 * 3 + 2)
         // All digits together: one that is none has bits above the six of a digit.
         var seen: UInt8 = 0
         var index = 0
@@ -106,20 +106,20 @@ public enum Base64 {
             let (a, b) = (values[Int(text[index])], values[Int(text[index + 1])])
             let (c, d) = (values[Int(text[index + 2])], values[Int(text[index + 3])])
             seen |= a | b | c | d
-            octets.append(a << 2 | b >> 4)
-            octets.append(b << 4 | c >> 2)
-            octets.append(c << 6 | d)
+            bytes.append(a << 2 | b >> 4)
+            bytes.append(b << 4 | c >> 2)
+            bytes.append(c << 6 | d)
             index += 4
         }
         if rest > 0 {
             let (a, b) = (values[Int(text[index])], values[Int(text[index + 1])])
             let c = rest == 3 ? values[Int(text[index + 2])] : 0
             seen |= a | b | c
-            octets.append(a << 2 | b >> 4)
-            if rest == 3 { octets.append(b << 4 | c >> 2) }
+            bytes.append(a << 2 | b >> 4)
+            if rest == 3 { bytes.append(b << 4 | c >> 2) }
             guard rest == 3 ? c & 3 == 0 : b & 15 == 0 else { return nil }
         }
-        return seen < 64 ? octets : nil
+        return seen < 64 ? bytes : nil
     }
 
     /// The bytes of a text in either alphabet; `nil` when it is not base64. See

@@ -10,12 +10,12 @@ public enum Hex {
     private static let digits = Array("0123456789abcdef".utf8)
 
     /// The digits of all bytes in order.
-    public static func text(_ octets: some Sequence<UInt8>) -> String {
+    public static func text(_ bytes: some Sequence<UInt8>) -> String {
         var text: [UInt8] = []
-        text.reserveCapacity(octets.underestimatedCount * 2)
-        for octet in octets {
-            text.append(digits[Int(octet >> 4)])
-            text.append(digits[Int(octet & 15)])
+        text.reserveCapacity(bytes.underestimatedCount * 2)
+        for byte in bytes {
+            text.append(digits[Int(byte >> 4)])
+            text.append(digits[Int(byte & 15)])
         }
         return String(decoding: text, as: UTF8.self)
     }
@@ -24,15 +24,15 @@ public enum Hex {
     public static func decode(_ text: some StringProtocol) -> [UInt8]? {
         let digits = Array(text.utf8)
         guard digits.count % 2 == 0 else { return nil }
-        var octets: [UInt8] = []
-        octets.reserveCapacity(digits.count / 2)
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(digits.count / 2)
         for index in stride(from: 0, to: digits.count, by: 2) {
             guard let high = value(digits[index]), let low = value(digits[index + 1]) else {
                 return nil
             }
-            octets.append(high << 4 | low)
+            bytes.append(high << 4 | low)
         }
-        return octets
+        return bytes
     }
 
     private static func value(_ digit: UInt8) -> UInt8? {
@@ -48,10 +48,10 @@ public enum Hex {
 extension String {
     /// The text of bytes in UTF-8; `nil` when they are none. Apple's systems have
     /// `String(validating:as:)` since 2024 only.
-    package init?(utf8 octets: [UInt8]) {
-        self.init(decoding: octets, as: UTF8.self)
+    package init?(utf8 bytes: [UInt8]) {
+        self.init(decoding: bytes, as: UTF8.self)
         // What is no UTF-8 was replaced by other bytes.
-        guard utf8.elementsEqual(octets) else { return nil }
+        guard utf8.elementsEqual(bytes) else { return nil }
     }
 }
 

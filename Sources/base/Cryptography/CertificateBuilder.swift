@@ -154,14 +154,14 @@ public struct CertificateBuilder: Sendable {
     }
 
     private func add(_ field: String, _ value: String, to name: OpaquePointer?) {
-        let octets = Array(value.utf8)
+        let bytes = Array(value.utf8)
         Self.require(
             X509_NAME_add_entry_by_txt(
                 name,
                 field,
                 MBSTRING_UTF8,
-                octets,
-                Int32(octets.count),
+                bytes,
+                Int32(bytes.count),
                 -1,
                 0
             ),

@@ -23,7 +23,7 @@ package enum OpenSSLCleanup {
 }
 
 /// Bytes from OpenSSL's generator, which the kernel seeds.
-public enum RandomOctets {
+public enum RandomBytes {
     /// The most bytes that one call gives.
     public static let countMax = 1 << 20
 
@@ -34,12 +34,12 @@ public enum RandomOctets {
 
     /// Fresh bytes, fit for keys and challenges. `count` is 0…``countMax``.
     public static func make(count: Int) -> [UInt8] {
-        precondition(count >= 0 && count <= countMax, "RandomOctets: count out of range")
+        precondition(count >= 0 && count <= countMax, "RandomBytes: count out of range")
         return [UInt8](unsafeUninitializedCapacity: count) { buffer, initialized in
             // Exactly `count` bytes are written, or the process ends: a guessable key is worse
             // than none.
             guard count == 0 || RAND_bytes(buffer.baseAddress, Int32(count)) == 1 else {
-                preconditionFailure("RandomOctets: the system gives no randomness")
+                preconditionFailure("RandomBytes: the system gives no randomness")
             }
             initialized = count
         }
@@ -48,8 +48,8 @@ public enum RandomOctets {
 
 extension SHA256Digest {
     /// The digest that has these bytes.
-    public init(_ octets: InlineArray<32, UInt8>) {
-        let span = octets.span
+    public init(_ bytes: InlineArray<32, UInt8>) {
+        let span = bytes.span
         self = span.withUnsafeBytes { SHA256Digest($0) }
     }
 
@@ -70,11 +70,11 @@ enum PEM {
         guard let bio = BIO_new(BIO_s_mem()) else { preconditionFailure("PEM: no memory") }
         defer { BIO_free(bio) }
         guard write(bio) else { preconditionFailure("PEM: OpenSSL cannot write") }
-        return String(decoding: octets(of: bio), as: UTF8.self)
+        return String(decoding: bytes(of: bio), as: UTF8.self)
     }
 
     /// A copy of what a memory BIO holds.
-    static func octets(of bio: OpaquePointer) -> [UInt8] {
+    static func bytes(of bio: OpaquePointer) -> [UInt8] {
         var start: UnsafeMutablePointer<CChar>?
         let count = copenssl_bio_mem_data(bio, &start)
         guard let start, count > 0 else { return [] }

@@ -21,7 +21,7 @@ public final class ECPrivateKey: @unchecked Sendable {
         }
 
         /// Bytes of a scalar or coordinate.
-        var octets: Int {
+        var bytes: Int {
             switch self {
             case .p256: 32
             case .p384: 48
@@ -47,7 +47,7 @@ public final class ECPrivateKey: @unchecked Sendable {
 
     /// The key of this scalar, big-endian, of the curve's length; `nil` unless it is 1…order − 1.
     public convenience init?(_ curve: Curve, scalar: Span<UInt8>) {
-        guard scalar.count == curve.octets, let key = EC_KEY_new_by_curve_name(curve.nid) else {
+        guard scalar.count == curve.bytes, let key = EC_KEY_new_by_curve_name(curve.nid) else {
             return nil
         }
         let number = scalar.withUnsafeBufferPointer {
@@ -111,7 +111,7 @@ public final class ECPrivateKey: @unchecked Sendable {
         self.curve = curve
         self.key = key
         self.envelope = envelope
-        let count = 1 + 2 * curve.octets
+        let count = 1 + 2 * curve.bytes
         x963 = [UInt8](unsafeUninitializedCapacity: count) { buffer, initialized in
             initialized = EC_POINT_point2oct(
                 EC_KEY_get0_group(key),

@@ -14,7 +14,7 @@ public enum HMACSHA256 {
         public init(_ key: Span<UInt8>) {
             var block = [UInt8](repeating: 0, count: 64)
             if key.count > 64 {
-                block.replaceSubrange(0..<32, with: SHA256.digest(key).octets)
+                block.replaceSubrange(0..<32, with: SHA256.digest(key).array)
             } else {
                 for index in 0..<key.count { block[index] = key[index] }
             }
@@ -32,9 +32,9 @@ public enum HMACSHA256 {
 
         /// A new random key. Its bytes are kept nowhere else.
         public static func random() -> Key {
-            var octets = RandomOctets.make(count: 32)
-            defer { HMACSHA256.erase(&octets) }
-            return Key(octets.span)
+            var bytes = RandomBytes.make(count: 32)
+            defer { HMACSHA256.erase(&bytes) }
+            return Key(bytes.span)
         }
 
         /// The authentication code of a message.
@@ -66,8 +66,8 @@ public enum HMACSHA256 {
     }
 
     /// Overwrites bytes that are needed no more, so that no freed memory holds them.
-    private static func erase(_ octets: inout [UInt8]) {
-        octets.withUnsafeMutableBytes { bytes in
+    private static func erase(_ bytes: inout [UInt8]) {
+        bytes.withUnsafeMutableBytes { bytes in
             // The C border: pointer and count are of one buffer, which outlives the call.
             OPENSSL_cleanse(bytes.baseAddress, bytes.count)
         }

@@ -62,7 +62,7 @@ public struct P256PrivateKey: Sendable {
     /// each, big-endian (RFC 7518 §3.4).
     package func joseSignature(message: Span<UInt8>) -> [UInt8] {
         let der = signature(message: message)
-        guard let parts = ECDSASignature(der.span, integerOctetsMax: 32) else {
+        guard let parts = ECDSASignature(der.span, integerBytesMax: 32) else {
             preconditionFailure("P256PrivateKey: a signature that OpenSSL made is malformed")
         }
         return [parts.r, parts.s].flatMap { range in

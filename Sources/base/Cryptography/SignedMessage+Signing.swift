@@ -85,7 +85,7 @@ extension SignedMessage {
         guard BIO_write(input, content, Int32(content.count)) == content.count,
             i2d_CMS_bio_stream(output, message, input, Int32(bitPattern: flags)) == 1
         else { fail() }
-        return PEM.octets(of: output)
+        return PEM.bytes(of: output)
     }
 
     private static func fail() -> Never {

@@ -58,7 +58,7 @@ public struct P256PublicKey: Hashable, Sendable {
         withUnsafeTemporaryAllocation(byteCount: 65, alignment: 1) { point in
             // 04, then two times 32 bytes, are the 65 of the buffer.
             point.storeBytes(of: 4, as: UInt8.self)
-            withUnsafeBytes(of: (x.octets, y.octets)) { bytes in
+            withUnsafeBytes(of: (x.bytes, y.bytes)) { bytes in
                 UnsafeMutableRawBufferPointer(rebasing: point[1...]).copyMemory(from: bytes)
             }
             return body(UnsafeRawBufferPointer(point))
@@ -79,8 +79,8 @@ extension P256PublicKey {
     /// and without allocating, and the numbers' ranges are checked by the verification (SEC 1
     /// §4.1.4 step 1).
     public func isValidSignature(_ signature: Span<UInt8>, digest: SHA256Digest) -> Bool {
-        guard let parts = ECDSASignature(signature, integerOctetsMax: 32) else { return false }
-        return parts.withPair(of: signature, integerOctets: 32) { isValid(pair: $0, digest) }
+        guard let parts = ECDSASignature(signature, integerBytesMax: 32) else { return false }
+        return parts.withPair(of: signature, integerBytes: 32) { isValid(pair: $0, digest) }
     }
 
     /// Whether `signature` is one of this key over SHA-256 of this message, as JSON Web Signatures
@@ -117,29 +117,29 @@ package struct ECDSASignature {
     package let r: Range<Int>
     package let s: Range<Int>
 
-    package init?(_ octets: Span<UInt8>, integerOctetsMax: Int) {
-        guard octets.count >= 8, octets.count < 0x82, octets[0] == 0x30,
-            Int(octets[1]) == octets.count - 2,
-            let r = Self.integer(octets, at: 2, octetsMax: integerOctetsMax),
-            let s = Self.integer(octets, at: r.upperBound, octetsMax: integerOctetsMax),
-            s.upperBound == octets.count
+    package init?(_ bytes: Span<UInt8>, integerBytesMax: Int) {
+        guard bytes.count >= 8, bytes.count < 0x82, bytes[0] == 0x30,
+            Int(bytes[1]) == bytes.count - 2,
+            let r = Self.integer(bytes, at: 2, bytesMax: integerBytesMax),
+            let s = Self.integer(bytes, at: r.upperBound, bytesMax: integerBytesMax),
+            s.upperBound == bytes.count
         else { return nil }
         self.r = r
         self.s = s
     }
 
-    /// Lends both numbers, each of `integerOctets` bytes, big-endian, on the stack.
+    /// Lends both numbers, each of `integerBytes` bytes, big-endian, on the stack.
     ///
-    /// - octets: the signature that was read, whose integers had this limit.
+    /// - bytes: the signature that was read, whose integers had this limit.
     func withPair<Result>(
-        of octets: Span<UInt8>,
-        integerOctets: Int,
+        of bytes: Span<UInt8>,
+        integerBytes: Int,
         _ body: (UnsafeRawBufferPointer) -> Result
     ) -> Result {
-        withUnsafeTemporaryAllocation(byteCount: 2 * integerOctets, alignment: 1) { pair in
+        withUnsafeTemporaryAllocation(byteCount: 2 * integerBytes, alignment: 1) { pair in
             pair.initializeMemory(as: UInt8.self, repeating: 0)
-            copy(r, of: octets, into: pair[..<integerOctets])
-            copy(s, of: octets, into: pair[integerOctets...])
+            copy(r, of: bytes, into: pair[..<integerBytes])
+            copy(s, of: bytes, into: pair[integerBytes...])
             return body(UnsafeRawBufferPointer(pair))
         }
     }
@@ -147,29 +147,29 @@ package struct ECDSASignature {
     /// Writes a number right-aligned. A byte more than there is place for is the zero of the sign.
     private func copy(
         _ range: Range<Int>,
-        of octets: Span<UInt8>,
+        of bytes: Span<UInt8>,
         into place: Slice<UnsafeMutableRawBufferPointer>
     ) {
         var place = place
         let count = min(range.count, place.count)
         for step in 0..<count {
-            place[place.endIndex - count + step] = octets[range.upperBound - count + step]
+            place[place.endIndex - count + step] = bytes[range.upperBound - count + step]
         }
     }
 
     private static func integer(
-        _ octets: Span<UInt8>,
+        _ bytes: Span<UInt8>,
         at offset: Int,
-        octetsMax: Int
+        bytesMax: Int
     ) -> Range<Int>? {
-        guard octets.count - offset >= 3, octets[offset] == 0x02 else { return nil }
-        let count = Int(octets[offset + 1])
+        guard bytes.count - offset >= 3, bytes[offset] == 0x02 else { return nil }
+        let count = Int(bytes[offset + 1])
         let start = offset + 2
         // One byte more than the order has, for the sign.
-        guard count >= 1, count <= octetsMax + 1, octets.count - start >= count else { return nil }
-        guard octets[start] < 0x80 else { return nil }
-        if octets[start] == 0, count > 1, octets[start + 1] < 0x80 { return nil }
-        guard count <= octetsMax || octets[start] == 0 else { return nil }
+        guard count >= 1, count <= bytesMax + 1, bytes.count - start >= count else { return nil }
+        guard bytes[start] < 0x80 else { return nil }
+        if bytes[start] == 0, count > 1, bytes[start + 1] < 0x80 { return nil }
+        guard count <= bytesMax || bytes[start] == 0 else { return nil }
         return start..<(start + count)
     }
 }
@@ -188,7 +188,7 @@ struct HashedMessage: Digest {
         try digest.withUnsafeBytes(body)
     }
 
-    func makeIterator() -> Array<UInt8>.Iterator { digest.octets.makeIterator() }
+    func makeIterator() -> Array<UInt8>.Iterator { digest.array.makeIterator() }
 }
 
 extension P256PublicKey: Codable {

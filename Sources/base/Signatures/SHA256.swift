@@ -11,9 +11,9 @@
 /// Elsewhere it is swift-crypto's.
 public enum SHA256 {
     /// The digest of bytes that lie in one piece.
-    public static func digest(_ octets: Span<UInt8>) -> SHA256Digest {
+    public static func digest(_ bytes: Span<UInt8>) -> SHA256Digest {
         var stream = Stream()
-        stream.update(octets)
+        stream.update(bytes)
         return stream.digest()
     }
 
@@ -39,8 +39,8 @@ public enum SHA256 {
     }
 
     /// The digest of an array.
-    public static func digest(of octets: [UInt8]) -> SHA256Digest {
-        digest(ContiguousArray(octets).span)
+    public static func digest(of bytes: [UInt8]) -> SHA256Digest {
+        digest(ContiguousArray(bytes).span)
     }
 
     package static func digest(of digest: SHA256Digest) -> SHA256Digest {
@@ -63,8 +63,8 @@ public enum SHA256 {
         }
 
         /// Takes the next bytes.
-        public mutating func update(_ octets: Span<UInt8>) {
-            octets.withUnsafeBytes { bytes in
+        public mutating func update(_ bytes: Span<UInt8>) {
+            bytes.withUnsafeBytes { bytes in
                 #if Gateway && os(Linux)
                     // The C border: pointer and count are of one buffer, which outlives the call.
                     _ = SHA256_Update(&context, bytes.baseAddress, bytes.count)
@@ -103,20 +103,20 @@ public struct SHA256Digest: Hashable, Sendable {
     private let block: Block32
 
     /// The digest that a buffer of 32 bytes holds.
-    package init(_ octets: UnsafeRawBufferPointer) {
-        precondition(octets.count == 32, "SHA256Digest: not 32 bytes")
-        block = Block32(octets)
+    package init(_ bytes: UnsafeRawBufferPointer) {
+        precondition(bytes.count == 32, "SHA256Digest: not 32 bytes")
+        block = Block32(bytes)
     }
 
     /// The digest that has these bytes; `nil` unless there are exactly 32.
-    public init?(_ octets: Span<UInt8>) {
-        guard octets.count == 32 else { return nil }
-        block = octets.withUnsafeBytes { Block32($0) }
+    public init?(_ bytes: Span<UInt8>) {
+        guard bytes.count == 32 else { return nil }
+        block = bytes.withUnsafeBytes { Block32($0) }
     }
 
     /// The digest that has these bytes; `nil` unless there are exactly 32.
-    public init?(octets: some Collection<UInt8>) {
-        self.init(ContiguousArray(octets).span)
+    public init?(bytes: some Collection<UInt8>) {
+        self.init(ContiguousArray(bytes).span)
     }
 
     /// Lends the 32 bytes, which lie on the stack.
@@ -132,16 +132,16 @@ public struct SHA256Digest: Hashable, Sendable {
     func withUnsafeBytes<Result, Failure>(
         _ body: (UnsafeRawBufferPointer) throws(Failure) -> Result
     ) throws(Failure) -> Result {
-        try Swift.withUnsafeBytes(of: block.octets, body)
+        try Swift.withUnsafeBytes(of: block.bytes, body)
     }
 
     /// Writes the 32 bytes into a buffer of 32.
     package func copy(to buffer: UnsafeMutableRawBufferPointer) {
-        buffer.storeBytes(of: block.octets, as: (UInt64, UInt64, UInt64, UInt64).self)
+        buffer.storeBytes(of: block.bytes, as: (UInt64, UInt64, UInt64, UInt64).self)
     }
 
     /// The bytes as an array.
-    public var octets: [UInt8] {
+    public var array: [UInt8] {
         withUnsafeBytes { Array($0) }
     }
 
@@ -149,8 +149,8 @@ public struct SHA256Digest: Hashable, Sendable {
     package var firstWord: UInt64 { block.word0 }
 
     /// Whether these are the same bytes, decided in a time that depends on their number only.
-    public func isEqual(constantTime octets: Span<UInt8>) -> Bool {
-        guard let other = SHA256Digest(octets) else { return false }
+    public func isEqual(constantTime bytes: Span<UInt8>) -> Bool {
+        guard let other = SHA256Digest(bytes) else { return false }
         return isEqual(constantTime: other)
     }
 
@@ -170,9 +170,9 @@ struct Block32: Hashable, Sendable {
     let word3: UInt64
 
     /// The first 32 bytes of a buffer, which has at least as many.
-    init(_ octets: UnsafeRawBufferPointer) {
+    init(_ bytes: UnsafeRawBufferPointer) {
         func word(_ offset: Int) -> UInt64 {
-            UInt64(bigEndian: octets.loadUnaligned(fromByteOffset: offset, as: UInt64.self))
+            UInt64(bigEndian: bytes.loadUnaligned(fromByteOffset: offset, as: UInt64.self))
         }
         word0 = word(0)
         word1 = word(8)
@@ -181,7 +181,7 @@ struct Block32: Hashable, Sendable {
     }
 
     /// The bytes in their order, when they are looked at in memory.
-    var octets: (UInt64, UInt64, UInt64, UInt64) {
+    var bytes: (UInt64, UInt64, UInt64, UInt64) {
         (word0.bigEndian, word1.bigEndian, word2.bigEndian, word3.bigEndian)
     }
 }

@@ -27,7 +27,7 @@ public struct SignedMessage: Sendable {
     }
 
     /// The longest message that is read. Apple's receipts have 3…4 KiB.
-    public static let octetsMax = 64 * 1024
+    public static let bytesMax = 64 * 1024
     /// The most certificates in a message. Apple's receipts have three.
     public static let certificatesMax = 8
 
@@ -43,8 +43,8 @@ public struct SignedMessage: Sendable {
     private let isECDSAWithSHA256: Bool
 
     /// Reads one message with nothing after it. Throws `.malformed`.
-    public init(ber octets: Span<UInt8>) throws(Failure) {
-        guard octets.count <= Self.octetsMax, let parts = Reading.parts(ber: octets) else {
+    public init(ber bytes: Span<UInt8>) throws(Failure) {
+        guard bytes.count <= Self.bytesMax, let parts = Reading.parts(ber: bytes) else {
             throw Failure(.malformed)
         }
         do throws(X509CertificateError) {
@@ -86,7 +86,7 @@ public struct SignedMessage: Sendable {
 protocol MessageReading {
     /// What is in one message with nothing after it; `nil` when it is none of one signer with
     /// content and certificates, or beyond a limit.
-    static func parts(ber octets: Span<UInt8>) -> SignedMessage.Parts?
+    static func parts(ber bytes: Span<UInt8>) -> SignedMessage.Parts?
 }
 
 extension SignedMessage {

@@ -94,8 +94,8 @@ extension UnixTime {
 
     /// Reads `YYYY-MM-DDThh:mm:ss[.fraction]Z`. See ``init(iso8601:)-(Span<UInt8>)``.
     public init?(iso8601 text: String) {
-        let octets = Array(text.utf8)
-        self.init(iso8601: ContiguousArray(octets).span)
+        let bytes = Array(text.utf8)
+        self.init(iso8601: ContiguousArray(bytes).span)
     }
 
     /// Reads the time of a certificate: `YYMMDDhhmmssZ` when `isTwoDigitYear`, else

@@ -160,7 +160,7 @@ extension X509Certificate {
 
 extension X509Certificate {
     /// The longest PEM file that is read.
-    package static let pemOctetsMax = 256 * 1024
+    package static let pemBytesMax = 256 * 1024
 
     private static let pemBegin = "-----BEGIN CERTIFICATE-----"
     private static let pemEnd = "-----END CERTIFICATE-----"
@@ -177,7 +177,7 @@ extension X509Certificate {
     /// The bytes of the certificates of a PEM text, whatever they are. See
     /// ``certificates(pem:)``.
     package static func ders(pem: String) throws(X509CertificateError) -> [[UInt8]] {
-        guard pem.utf8.count <= pemOctetsMax else {
+        guard pem.utf8.count <= pemBytesMax else {
             throw X509CertificateError(.malformed, "\(pem.utf8.count) bytes of PEM are too many")
         }
         var ders: [[UInt8]] = []

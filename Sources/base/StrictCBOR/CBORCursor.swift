@@ -16,7 +16,7 @@ public struct CBORCursor: Sendable {
 
     /// A cursor over a part of the bytes. Throws `.tooLong`.
     public init(_ range: Range<Int>, budget: CBORBudget) throws(CBORError) {
-        guard range.count <= budget.octetsMax else {
+        guard range.count <= budget.bytesMax else {
             throw CBORError(.tooLong, at: range.lowerBound)
         }
         offset = range.lowerBound
@@ -27,61 +27,61 @@ public struct CBORCursor: Sendable {
     /// Whether nothing is left.
     public var isAtEnd: Bool { offset == end }
 
-    /// Refuses what is left. Throws `.trailingOctets`.
+    /// Refuses what is left. Throws `.trailingBytes`.
     public func finish() throws(CBORError) {
-        guard isAtEnd else { throw CBORError(.trailingOctets, at: offset) }
+        guard isAtEnd else { throw CBORError(.trailingBytes, at: offset) }
     }
 
     /// Reads an unsigned integer.
-    public mutating func unsigned(in octets: Span<UInt8>) throws(CBORError) -> UInt64 {
-        try argument(of: .unsigned, in: octets)
+    public mutating func unsigned(in bytes: Span<UInt8>) throws(CBORError) -> UInt64 {
+        try argument(of: .unsigned, in: bytes)
     }
 
     /// Reads a byte string: where its bytes lie.
-    public mutating func bytes(in octets: Span<UInt8>) throws(CBORError) -> Range<Int> {
-        try content(argument(of: .bytes, in: octets))
+    public mutating func bytes(in bytes: Span<UInt8>) throws(CBORError) -> Range<Int> {
+        try content(argument(of: .bytes, in: bytes))
     }
 
     /// Reads a text string: where its bytes lie, which are UTF-8.
-    public mutating func text(in octets: Span<UInt8>) throws(CBORError) -> Range<Int> {
+    public mutating func text(in bytes: Span<UInt8>) throws(CBORError) -> Range<Int> {
         let start = offset
-        let range = try content(argument(of: .text, in: octets))
-        try checkUTF8(range, of: octets, itemAt: start)
+        let range = try content(argument(of: .text, in: bytes))
+        try checkUTF8(range, of: bytes, itemAt: start)
         return range
     }
 
     /// Reads the head of an array: how many items follow. The items are read by the caller, who
     /// also counts its depth.
-    public mutating func array(in octets: Span<UInt8>) throws(CBORError) -> Int {
+    public mutating func array(in bytes: Span<UInt8>) throws(CBORError) -> Int {
         let start = offset
-        return try count(argument(of: .array, in: octets), itemsEach: 1, at: start)
+        return try count(argument(of: .array, in: bytes), itemsEach: 1, at: start)
     }
 
     /// Reads the head of a map: how many pairs of key and value follow. That no key is there twice
     /// is the caller's to check, who knows the keys.
-    public mutating func map(in octets: Span<UInt8>) throws(CBORError) -> Int {
+    public mutating func map(in bytes: Span<UInt8>) throws(CBORError) -> Int {
         let start = offset
-        return try count(argument(of: .map, in: octets), itemsEach: 2, at: start)
+        return try count(argument(of: .map, in: bytes), itemsEach: 2, at: start)
     }
 
     /// Reads one item of any type with all its content, by the same rules as a tree.
     ///
     /// - Returns: the range of its bytes.
-    public mutating func skip(in octets: Span<UInt8>) throws(CBORError) -> Range<Int> {
+    public mutating func skip(in bytes: Span<UInt8>) throws(CBORError) -> Range<Int> {
         let start = offset
-        _ = try CBORValue(reading: &self, in: octets, keeping: false)
+        _ = try CBORValue(reading: &self, in: bytes, keeping: false)
         return start..<offset
     }
 
     // MARK: For the tree
 
     mutating func head(
-        in octets: Span<UInt8>
+        in bytes: Span<UInt8>
     ) throws(CBORError) -> (major: Major, information: UInt8, argument: UInt64) {
         let start = offset
-        guard offset < end, end <= octets.count else { throw CBORError(.truncated, at: offset) }
+        guard offset < end, end <= bytes.count else { throw CBORError(.truncated, at: offset) }
         try budget.takeItem(at: start)
-        let initial = octets[offset]
+        let initial = bytes[offset]
         offset += 1
         guard let major = Major(rawValue: initial >> 5) else {
             throw CBORError(.reserved, at: start)
@@ -95,7 +95,7 @@ public struct CBORCursor: Sendable {
             guard width <= end - offset else { throw CBORError(.truncated, at: end) }
             var argument: UInt64 = 0
             for index in offset..<(offset + width) {
-                argument = argument << 8 | UInt64(octets[index])
+                argument = argument << 8 | UInt64(bytes[index])
             }
             offset += width
             try checkShortest(argument, width: width, major: major, at: start)
@@ -130,10 +130,10 @@ public struct CBORCursor: Sendable {
 
     func checkUTF8(
         _ range: Range<Int>,
-        of octets: Span<UInt8>,
+        of bytes: Span<UInt8>,
         itemAt start: Int
     ) throws(CBORError) {
-        let isText = octets.extracting(range).withUnsafeBufferPointer(Self.isUTF8)
+        let isText = bytes.extracting(range).withUnsafeBufferPointer(Self.isUTF8)
         guard isText else { throw CBORError(.notUTF8, at: start) }
     }
 
@@ -161,10 +161,10 @@ public struct CBORCursor: Sendable {
 
     private mutating func argument(
         of expected: Major,
-        in octets: Span<UInt8>
+        in bytes: Span<UInt8>
     ) throws(CBORError) -> UInt64 {
         let start = offset
-        let head = try head(in: octets)
+        let head = try head(in: bytes)
         guard head.major == expected else { throw CBORError(.unexpectedType, at: start) }
         return head.argument
     }

@@ -42,15 +42,15 @@ public indirect enum CBORValue: Hashable, Sendable {
     }
 
     /// Decodes exactly one item. Throws the first rule that is broken, front to back.
-    public init(decoding octets: Span<UInt8>, budget: CBORBudget) throws(CBORError) {
-        var cursor = try CBORCursor(0..<octets.count, budget: budget)
-        self = try CBORValue(reading: &cursor, in: octets, keeping: true)
+    public init(decoding bytes: Span<UInt8>, budget: CBORBudget) throws(CBORError) {
+        var cursor = try CBORCursor(0..<bytes.count, budget: budget)
+        self = try CBORValue(reading: &cursor, in: bytes, keeping: true)
         try cursor.finish()
     }
 
     /// Decodes exactly one item. See ``init(decoding:budget:)-(Span<UInt8>,_)``.
-    public init(decoding octets: [UInt8], budget: CBORBudget) throws(CBORError) {
-        try self.init(decoding: ContiguousArray(octets).span, budget: budget)
+    public init(decoding bytes: [UInt8], budget: CBORBudget) throws(CBORError) {
+        try self.init(decoding: ContiguousArray(bytes).span, budget: budget)
     }
 
     /// The value of a text key of a map; `nil` for anything that is no map, or has no such key.
@@ -65,11 +65,11 @@ public indirect enum CBORValue: Hashable, Sendable {
     /// content of strings is then not copied.
     init(
         reading cursor: inout CBORCursor,
-        in octets: Span<UInt8>,
+        in bytes: Span<UInt8>,
         keeping: Bool
     ) throws(CBORError) {
         let start = cursor.offset
-        let head = try cursor.head(in: octets)
+        let head = try cursor.head(in: bytes)
         switch head.major {
         case .unsigned:
             self = .unsigned(head.argument)
@@ -77,19 +77,19 @@ public indirect enum CBORValue: Hashable, Sendable {
             self = .negative(head.argument)
         case .bytes:
             let range = try cursor.content(head.argument)
-            self = .bytes(keeping ? octets.extracting(range).array : [])
+            self = .bytes(keeping ? bytes.extracting(range).array : [])
         case .text:
             let range = try cursor.content(head.argument)
-            try cursor.checkUTF8(range, of: octets, itemAt: start)
+            try cursor.checkUTF8(range, of: bytes, itemAt: start)
             self = .text(
-                keeping ? String(decoding: octets.extracting(range).array, as: UTF8.self) : ""
+                keeping ? String(decoding: bytes.extracting(range).array, as: UTF8.self) : ""
             )
         case .array:
             let count = try cursor.count(head.argument, itemsEach: 1, at: start)
             try cursor.enter(at: start)
             var items: [CBORValue] = []
             for _ in 0..<count {
-                let item = try CBORValue(reading: &cursor, in: octets, keeping: keeping)
+                let item = try CBORValue(reading: &cursor, in: bytes, keeping: keeping)
                 if keeping { items.append(item) }
             }
             cursor.leave()
@@ -97,11 +97,11 @@ public indirect enum CBORValue: Hashable, Sendable {
         case .map:
             let count = try cursor.count(head.argument, itemsEach: 2, at: start)
             try cursor.enter(at: start)
-            self = .map(try Self.pairs(count, &cursor, octets, keeping))
+            self = .map(try Self.pairs(count, &cursor, bytes, keeping))
             cursor.leave()
         case .tag:
             try cursor.enter(at: start)
-            let item = try CBORValue(reading: &cursor, in: octets, keeping: keeping)
+            let item = try CBORValue(reading: &cursor, in: bytes, keeping: keeping)
             cursor.leave()
             self = .tagged(head.argument, item)
         case .simple:
@@ -117,7 +117,7 @@ public indirect enum CBORValue: Hashable, Sendable {
     private static func pairs(
         _ count: Int,
         _ cursor: inout CBORCursor,
-        _ octets: Span<UInt8>,
+        _ bytes: Span<UInt8>,
         _ keeping: Bool
     ) throws(CBORError) -> [Pair] {
         var pairs: [Pair] = []
@@ -127,13 +127,13 @@ public indirect enum CBORValue: Hashable, Sendable {
         var keys: [Range<Int>] = []
         for _ in 0..<count {
             let start = cursor.offset
-            let key = try CBORValue(reading: &cursor, in: octets, keeping: keeping)
+            let key = try CBORValue(reading: &cursor, in: bytes, keeping: keeping)
             let range = start..<cursor.offset
-            for other in keys where octets.hasEqualOctets(other, range) {
+            for other in keys where bytes.hasEqualBytes(other, range) {
                 throw CBORError(.duplicateKey, at: start)
             }
             keys.append(range)
-            let value = try CBORValue(reading: &cursor, in: octets, keeping: keeping)
+            let value = try CBORValue(reading: &cursor, in: bytes, keeping: keeping)
             if keeping { pairs.append(Pair(key, value)) }
         }
         return pairs
@@ -148,7 +148,7 @@ extension Span<UInt8> {
         return array
     }
 
-    fileprivate func hasEqualOctets(_ left: Range<Int>, _ right: Range<Int>) -> Bool {
+    fileprivate func hasEqualBytes(_ left: Range<Int>, _ right: Range<Int>) -> Bool {
         guard left.count == right.count else { return false }
         for step in 0..<left.count
         where self[left.lowerBound + step] != self[right.lowerBound + step] {
@@ -161,74 +161,74 @@ extension Span<UInt8> {
 extension CBORValue {
     /// The encoding with the shortest heads; maps in the order they have.
     public var encoded: [UInt8] {
-        var octets: [UInt8] = []
-        encode(into: &octets)
-        return octets
+        var bytes: [UInt8] = []
+        encode(into: &bytes)
+        return bytes
     }
 
-    private func encode(into octets: inout [UInt8]) {
+    private func encode(into bytes: inout [UInt8]) {
         switch self {
         case .unsigned(let value):
-            Self.head(.unsigned, value, into: &octets)
+            Self.head(.unsigned, value, into: &bytes)
         case .negative(let value):
-            Self.head(.negative, value, into: &octets)
+            Self.head(.negative, value, into: &bytes)
         case .bytes(let content):
-            Self.head(.bytes, UInt64(content.count), into: &octets)
-            octets += content
+            Self.head(.bytes, UInt64(content.count), into: &bytes)
+            bytes += content
         case .text(let text):
             let content = Array(text.utf8)
-            Self.head(.text, UInt64(content.count), into: &octets)
-            octets += content
+            Self.head(.text, UInt64(content.count), into: &bytes)
+            bytes += content
         case .array(let items):
-            Self.head(.array, UInt64(items.count), into: &octets)
-            for item in items { item.encode(into: &octets) }
+            Self.head(.array, UInt64(items.count), into: &bytes)
+            for item in items { item.encode(into: &bytes) }
         case .map(let pairs):
-            Self.head(.map, UInt64(pairs.count), into: &octets)
+            Self.head(.map, UInt64(pairs.count), into: &bytes)
             for pair in pairs {
-                pair.key.encode(into: &octets)
-                pair.value.encode(into: &octets)
+                pair.key.encode(into: &bytes)
+                pair.value.encode(into: &bytes)
             }
         case .tagged(let tag, let item):
-            Self.head(.tag, tag, into: &octets)
-            item.encode(into: &octets)
+            Self.head(.tag, tag, into: &bytes)
+            item.encode(into: &bytes)
         case .simple(let value):
             // RFC 8949 §3.3: 0…23 in the first byte, 32…255 in a second; 24…31 do not exist.
             precondition(!(24..<32).contains(value), "CBOR: simple values 24…31 are reserved")
-            Self.head(.simple, UInt64(value), into: &octets)
+            Self.head(.simple, UInt64(value), into: &bytes)
         case .float(let bits, let width):
             precondition([2, 4, 8].contains(width), "CBOR: a float has 2, 4 or 8 bytes")
-            octets.append(0xE0 | (width == 2 ? 25 : width == 4 ? 26 : 27))
-            Self.append(bits, width: width, to: &octets)
+            bytes.append(0xE0 | (width == 2 ? 25 : width == 4 ? 26 : 27))
+            Self.append(bits, width: width, to: &bytes)
         }
     }
 
     private static func head(
         _ major: CBORCursor.Major,
         _ argument: UInt64,
-        into octets: inout [UInt8]
+        into bytes: inout [UInt8]
     ) {
         let type = major.rawValue << 5
         switch argument {
         case 0...23:
-            octets.append(type | UInt8(argument))
+            bytes.append(type | UInt8(argument))
         case 24...0xFF:
-            octets.append(type | 24)
-            append(argument, width: 1, to: &octets)
+            bytes.append(type | 24)
+            append(argument, width: 1, to: &bytes)
         case 0x100...0xFFFF:
-            octets.append(type | 25)
-            append(argument, width: 2, to: &octets)
+            bytes.append(type | 25)
+            append(argument, width: 2, to: &bytes)
         case 0x1_0000...0xFFFF_FFFF:
-            octets.append(type | 26)
-            append(argument, width: 4, to: &octets)
+            bytes.append(type | 26)
+            append(argument, width: 4, to: &bytes)
         default:
-            octets.append(type | 27)
-            append(argument, width: 8, to: &octets)
+            bytes.append(type | 27)
+            append(argument, width: 8, to: &bytes)
         }
     }
 
-    private static func append(_ value: UInt64, width: Int, to octets: inout [UInt8]) {
+    private static func append(_ value: UInt64, width: Int, to bytes: inout [UInt8]) {
         for step in (0..<width).reversed() {
-            octets.append(UInt8(truncatingIfNeeded: value >> UInt64(step * 8)))
+            bytes.append(UInt8(truncatingIfNeeded: value >> UInt64(step * 8)))
         }
     }
 }

@@ -12,15 +12,15 @@
 /// work.
 public struct CBORBudget: Sendable {
     /// The most bytes of the whole object.
-    public let octetsMax: Int
+    public let bytesMax: Int
     /// Arrays, maps and tags that may still be entered inside one another.
     public private(set) var depthLeft: Int
     /// Items, keys and values counted apart, that may still be read.
     public private(set) var itemsLeft: Int
 
     /// A budget of bytes, levels and items.
-    public init(octetsMax: Int, depthMax: Int, itemsMax: Int) {
-        self.octetsMax = octetsMax
+    public init(bytesMax: Int, depthMax: Int, itemsMax: Int) {
+        self.bytesMax = bytesMax
         depthLeft = depthMax
         itemsLeft = itemsMax
     }
@@ -59,7 +59,7 @@ public struct CBORError: Error, Hashable, Sendable {
         /// A map has a key twice.
         case duplicateKey
         /// Bytes after the item.
-        case trailingOctets
+        case trailingBytes
         /// An item of another type than the one expected.
         case unexpectedType
         /// Deeper than the budget allows.

@@ -23,11 +23,11 @@ package struct DERCursor {
     package var isAtEnd: Bool { offset == end }
 
     /// Reads the next element, whatever it is.
-    package mutating func next(in octets: Span<UInt8>) throws(DERError) -> Element {
+    package mutating func next(in bytes: Span<UInt8>) throws(DERError) -> Element {
         let start = offset
-        guard end <= octets.count else { throw DERError(.truncated, at: start) }
-        let tag = try tag(in: octets)
-        let length = try length(in: octets)
+        guard end <= bytes.count else { throw DERError(.truncated, at: start) }
+        let tag = try tag(in: bytes)
+        let length = try length(in: bytes)
         guard length <= end - offset else { throw DERError(.truncated, at: start) }
         let content = offset..<(offset + length)
         offset = content.upperBound
@@ -37,66 +37,66 @@ package struct DERCursor {
     /// Reads the next element, which has to have this tag; its content.
     package mutating func next(
         _ tag: DERTag,
-        in octets: Span<UInt8>
+        in bytes: Span<UInt8>
     ) throws(DERError) -> Range<Int> {
         let start = offset
-        let element = try next(in: octets)
+        let element = try next(in: bytes)
         guard element.tag == tag else { throw DERError(.unexpectedTag, at: start) }
         return element.content
     }
 
     /// Reads the next element, a non-negative INTEGER below 2³¹.
-    package mutating func smallInteger(in octets: Span<UInt8>) throws(DERError) -> Int {
+    package mutating func smallInteger(in bytes: Span<UInt8>) throws(DERError) -> Int {
         let start = offset
-        let content = try next(.integer, in: octets)
-        guard (1...4).contains(content.count), octets[content.lowerBound] < 0x80 else {
+        let content = try next(.integer, in: bytes)
+        guard (1...4).contains(content.count), bytes[content.lowerBound] < 0x80 else {
             throw DERError(.badInteger, at: start)
         }
         // X.690 §8.3.2: the first nine bits are not all alike.
-        if content.count > 1, octets[content.lowerBound] == 0,
-            octets[content.lowerBound + 1] < 0x80
+        if content.count > 1, bytes[content.lowerBound] == 0,
+            bytes[content.lowerBound + 1] < 0x80
         {
             throw DERError(.badInteger, at: start)
         }
         var value = 0
-        for index in content { value = value << 8 | Int(octets[index]) }
+        for index in content { value = value << 8 | Int(bytes[index]) }
         return value
     }
 
     /// Reads the next element, an INTEGER or ENUMERATED of at most 64 bits.
     package mutating func integer(
         _ tag: DERTag,
-        in octets: Span<UInt8>
+        in bytes: Span<UInt8>
     ) throws(DERError) -> Int64 {
         let start = offset
-        let content = try next(tag, in: octets)
+        let content = try next(tag, in: bytes)
         guard (1...8).contains(content.count) else { throw DERError(.badInteger, at: start) }
-        var value = Int64(Int8(bitPattern: octets[content.lowerBound]))
+        var value = Int64(Int8(bitPattern: bytes[content.lowerBound]))
         for index in content.dropFirst() {
             // X.690 §8.3.2: the first nine bits are not all alike.
             let isFirst = index == content.lowerBound + 1
-            if isFirst, value == (octets[index] < 0x80 ? 0 : -1) {
+            if isFirst, value == (bytes[index] < 0x80 ? 0 : -1) {
                 throw DERError(.badInteger, at: start)
             }
-            value = value << 8 | Int64(octets[index])
+            value = value << 8 | Int64(bytes[index])
         }
         return value
     }
 
     /// Refuses what is left.
     package func finish() throws(DERError) {
-        guard isAtEnd else { throw DERError(.trailingOctets, at: offset) }
+        guard isAtEnd else { throw DERError(.trailingBytes, at: offset) }
     }
 
-    private mutating func octet(in octets: Span<UInt8>) throws(DERError) -> UInt8 {
+    private mutating func byte(in bytes: Span<UInt8>) throws(DERError) -> UInt8 {
         guard offset < end else { throw DERError(.truncated, at: offset) }
         defer { offset += 1 }
-        return octets[offset]
+        return bytes[offset]
     }
 
-    private mutating func tag(in octets: Span<UInt8>) throws(DERError) -> DERTag {
+    private mutating func tag(in bytes: Span<UInt8>) throws(DERError) -> DERTag {
         let start = offset
-        let first = try octet(in: octets)
+        let first = try byte(in: bytes)
         guard first & 0x1F == 0x1F else {
             return DERTag(bits: first & 0xE0, number: UInt32(first & 0x1F))
         }
@@ -104,7 +104,7 @@ package struct DERCursor {
         // are read.
         var number: UInt32 = 0
         for digit in 0..<3 {
-            let next = try octet(in: octets)
+            let next = try byte(in: bytes)
             guard digit > 0 || next != 0x80 else { throw DERError(.tagTooLarge, at: start) }
             number = number << 7 | UInt32(next & 0x7F)
             if next & 0x80 == 0 {
@@ -115,15 +115,15 @@ package struct DERCursor {
         throw DERError(.tagTooLarge, at: start)
     }
 
-    private mutating func length(in octets: Span<UInt8>) throws(DERError) -> Int {
+    private mutating func length(in bytes: Span<UInt8>) throws(DERError) -> Int {
         let start = offset
-        let first = try octet(in: octets)
+        let first = try byte(in: bytes)
         guard first >= 0x80 else { return Int(first) }
         guard first != 0x80 else { throw DERError(.lengthNotDefinite, at: start) }
         let count = Int(first & 0x7F)
         guard count <= 4 else { throw DERError(.lengthTooLarge, at: start) }
         var length = 0
-        for _ in 0..<count { length = length << 8 | Int(try octet(in: octets)) }
+        for _ in 0..<count { length = length << 8 | Int(try byte(in: bytes)) }
         guard length >= 0x80, length >> ((count - 1) * 8) > 0 else {
             throw DERError(.lengthNotMinimal, at: start)
         }

@@ -16,20 +16,20 @@ package enum DEREncoder {
         element(.set, Array(elements.joined()))
     }
 
-    package static func octetString(_ octets: [UInt8]) -> [UInt8] {
-        element(.octetString, octets)
+    package static func octetString(_ bytes: [UInt8]) -> [UInt8] {
+        element(.octetString, bytes)
     }
 
     /// A non-negative INTEGER.
     package static func integer(_ value: UInt32) -> [UInt8] {
-        var octets = bigEndian(UInt64(value))
-        if octets[0] >= 0x80 { octets.insert(0, at: 0) }
-        return element(.integer, octets)
+        var bytes = bigEndian(UInt64(value))
+        if bytes[0] >= 0x80 { bytes.insert(0, at: 0) }
+        return element(.integer, bytes)
     }
 
     /// A BIT STRING of whole bytes.
-    package static func bitString(_ octets: [UInt8]) -> [UInt8] {
-        element(.bitString, [0] + octets)
+    package static func bitString(_ bytes: [UInt8]) -> [UInt8] {
+        element(.bitString, [0] + bytes)
     }
 
     /// An OBJECT IDENTIFIER of two arcs and more (X.690 §8.19).
@@ -68,12 +68,12 @@ package enum DEREncoder {
 
     /// A number in as few bytes as hold it; 0 in one.
     private static func bigEndian(_ value: UInt64) -> [UInt8] {
-        var octets: [UInt8] = []
+        var bytes: [UInt8] = []
         var rest = value
         repeat {
-            octets.insert(UInt8(truncatingIfNeeded: rest), at: 0)
+            bytes.insert(UInt8(truncatingIfNeeded: rest), at: 0)
             rest >>= 8
         } while rest > 0
-        return octets
+        return bytes
     }
 }

@@ -10,7 +10,7 @@ package struct DERError: Error, Equatable {
     /// What was wrong.
     package enum Reason: String, Sendable {
         case truncated, unexpectedTag, tagTooLarge, lengthNotDefinite, lengthNotMinimal
-        case lengthTooLarge, trailingOctets, badInteger, duplicate, tooMany
+        case lengthTooLarge, trailingBytes, badInteger, duplicate, tooMany
     }
 
     package let reason: Reason

@@ -102,9 +102,9 @@ package enum DeviceReply: Hashable, Sendable {
 
     private static func month(_ text: [UInt8]) -> String? {
         guard text.count == 7 else { return nil }
-        for (index, octet) in text.enumerated() {
-            let isDigit = (0x30...0x39).contains(octet)
-            guard index == 4 ? octet == UInt8(ascii: "-") : isDigit else { return nil }
+        for (index, byte) in text.enumerated() {
+            let isDigit = (0x30...0x39).contains(byte)
+            guard index == 4 ? byte == UInt8(ascii: "-") : isDigit else { return nil }
         }
         return String(decoding: text, as: UTF8.self)
     }

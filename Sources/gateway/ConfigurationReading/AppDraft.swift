@@ -78,9 +78,9 @@ struct AppDraft {
     private static func hasTeamPrefix(_ id: String) -> Bool {
         let prefix = id.utf8.prefix { $0 != UInt8(ascii: ".") }
         return prefix.count == 10
-            && prefix.allSatisfy { octet in
-                (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(octet)
-                    || (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(octet)
+            && prefix.allSatisfy { byte in
+                (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
+                    || (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(byte)
             }
     }
 
@@ -152,8 +152,8 @@ struct AppDraft {
         let use = "a PEM file with the certificate of the test authority"
         do {
             let file = FilePath.joined(folder, path.value)
-            let octets = try files.contents(of: file, limit: X509Certificate.pemOctetsMax)
-            return try X509Certificate.certificates(pem: String(decoding: octets, as: UTF8.self))
+            let bytes = try files.contents(of: file, limit: X509Certificate.pemBytesMax)
+            return try X509Certificate.certificates(pem: String(decoding: bytes, as: UTF8.self))
         } catch let fault as FileFault {
             log.error(path.place, path.keyPath, found: "\(fault.found) (\(path.value))", use: use)
         } catch {

@@ -168,7 +168,7 @@ struct AppleDraft {
         let path = FilePath.joined(folder, file.value)
         let use = "a PEM file with the certificates of authorities"
         do {
-            let bytes = try files.contents(of: path, limit: X509Certificate.pemOctetsMax)
+            let bytes = try files.contents(of: path, limit: X509Certificate.pemBytesMax)
             _ = try X509Certificate.certificates(pem: String(decoding: bytes, as: UTF8.self))
             return bytes
         } catch let fault as FileFault {

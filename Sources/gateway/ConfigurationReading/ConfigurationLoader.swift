@@ -89,10 +89,10 @@ package enum ConfigurationLoader {
         log: ProblemLog
     ) -> SourceNode? {
         do throws(FileFault) {
-            let limit = SourceNode.Bounds.octetsMax
-            let octets = try files.contents(of: path, limit: limit)
+            let limit = SourceNode.Bounds.bytesMax
+            let bytes = try files.contents(of: path, limit: limit)
             log.check(rules: path, FileMode(try files.permissions(of: path)))
-            return SourceNode.read(octets, file: path, use: use, log: log)
+            return SourceNode.read(bytes, file: path, use: use, log: log)
         } catch {
             let place = Problem.Place(file: path, line: 1)
             log.error(place, "", found: error.found, use: "a readable YAML file of at most 1MiB")

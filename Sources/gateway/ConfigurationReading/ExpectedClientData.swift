@@ -24,16 +24,16 @@ enum ExpectedClientData {
                 lines.challenge(nil)
             }
             for name in headers {
-                let octets = Array(name.utf8)
-                lines.header(octets.span)
-                for value in trial.values(octets) {
+                let bytes = Array(name.utf8)
+                lines.header(bytes.span)
+                for value in trial.values(bytes) {
                     let value = Array(value.utf8)
                     lines.value(value.span)
                 }
                 lines.endHeader()
             }
             // The last line ends in a line feed too, behind which there is nothing.
-            return String(decoding: lines.octets, as: UTF8.self)
+            return String(decoding: lines.bytes, as: UTF8.self)
                 .split(separator: "\n", omittingEmptySubsequences: false).dropLast()
                 .map(String.init)
         }
@@ -50,8 +50,8 @@ enum ExpectedClientData {
     /// A request without content signs the digest of zero bytes.
     private static func digest(_ trial: borrowing RequestTrial, _ lines: inout RequestLines) {
         let declared = trial.values(Array("content-digest".utf8)).joined(separator: ", ")
-        let octets = Array(declared.utf8)
-        switch (trial.head.framing, ContentDigest.read(octets.span)) {
+        let bytes = Array(declared.utf8)
+        switch (trial.head.framing, ContentDigest.read(bytes.span)) {
         case (_, .digest(let digest)): lines.digest(digest.span)
         case (.none, _), (.length(0), _): lines.digest(SHA256.digest(of: []).bytes.span)
         case (_, .malformed): describe("<Content-Digest can't be read>", &lines)
@@ -60,7 +60,7 @@ enum ExpectedClientData {
     }
 
     private static func describe(_ words: String, _ lines: inout RequestLines) {
-        let octets = Array(words.utf8)
-        lines.digest(describedAs: octets.span)
+        let bytes = Array(words.utf8)
+        lines.digest(describedAs: bytes.span)
     }
 }

@@ -135,15 +135,15 @@ package struct Explanation: Sendable {
         now: UnixTime
     ) -> Placement? {
         guard rule.mode == .enforce else { return nil }
-        var subject: (name: String, octets: [UInt8])?
+        var subject: (name: String, bytes: [UInt8])?
         if rule.rollout.subject == .key, let keyID {
             subject = ("key", keyID.bytes)
         } else if let client {
-            subject = ("address \(client.text)", client.bucketOctets)
+            subject = ("address \(client.text)", client.bucketBytes)
         }
         guard let subject else { return nil }
         let share = rule.rollout.share(at: now)
-        let bucket = rule.rollout.bucket(of: subject.octets.span)
+        let bucket = rule.rollout.bucket(of: subject.bytes.span)
         return Placement(
             subject: subject.name,
             bucket: bucket.number,
@@ -155,7 +155,7 @@ package struct Explanation: Sendable {
 
 extension IPAddress {
     /// What is put into a bucket: 4 or 16 bytes in network order.
-    package var bucketOctets: [UInt8] {
+    package var bucketBytes: [UInt8] {
         switch self {
         case .v4(let address):
             return stride(from: 24, through: 0, by: -8).map {

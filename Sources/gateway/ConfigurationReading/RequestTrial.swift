@@ -29,7 +29,7 @@ package struct RequestSketch: Sendable {
     }
 
     /// The head that a client would send.
-    var head: (octets: [UInt8], isSecure: Bool) {
+    var head: (bytes: [UInt8], isSecure: Bool) {
         var target = url[...]
         var host: Substring?
         var isSecure = false
@@ -67,7 +67,7 @@ struct RequestTrial: ~Copyable {
         }
     }
 
-    let octets: [UInt8]
+    let bytes: [UInt8]
     let head: RequestHead
     let view: TargetView
     let outcome: Outcome
@@ -88,13 +88,13 @@ struct RequestTrial: ~Copyable {
         _ configuration: GatewayConfiguration,
         _ services: ServiceTable
     ) {
-        let (octets, isSecure) = sketch.head
+        let (bytes, isSecure) = sketch.head
         var head = RequestHead()
         var view = TargetView()
-        self.octets = octets
+        self.bytes = bytes
         do throws(Malformed) {
             try head.read(
-                octets.span,
+                bytes.span,
                 isSecure: isSecure,
                 limits: configuration.limits.requestHead
             )
@@ -107,7 +107,7 @@ struct RequestTrial: ~Copyable {
             return
         }
         self.head = head
-        if let answered = Self.answered(self.head, octets.span, services) {
+        if let answered = Self.answered(self.head, bytes.span, services) {
             self.view = view
             outcome = answered
             rule = nil
@@ -116,7 +116,7 @@ struct RequestTrial: ~Copyable {
         }
         let rules = configuration.rules
         var rivals: [RuleSet.Reading] = []
-        switch rules.destination(of: self.head, octets.span, view: &view) {
+        switch rules.destination(of: self.head, bytes.span, view: &view) {
         case .rule(let rule):
             self.rule = rule
             outcome = rule.mode == .deny ? .answered(.refused(.noRule)) : .rule(rule)
@@ -125,8 +125,8 @@ struct RequestTrial: ~Copyable {
             outcome = .answered(.malformed(reason))
             guard reason == .pathAmbiguous else { break }
             rivals = rules.readings(
-                method: octets.span.extracting(self.head.methodRange),
-                host: octets.span.extracting(self.head.authority),
+                method: bytes.span.extracting(self.head.methodRange),
+                host: bytes.span.extracting(self.head.authority),
                 view: &view
             ).filter(\.isRival)
         }
@@ -137,10 +137,10 @@ struct RequestTrial: ~Copyable {
     /// What the gateway answers without asking the rules.
     private static func answered(
         _ head: borrowing RequestHead,
-        _ octets: Span<UInt8>,
+        _ bytes: Span<UInt8>,
         _ services: ServiceTable
     ) -> Outcome? {
-        switch services.find(head, octets) {
+        switch services.find(head, bytes) {
         case .none: nil
         case .loop: .answered(.fault(.loopDetected))
         case .lastHop: .lastHop
@@ -153,12 +153,12 @@ struct RequestTrial: ~Copyable {
     var target: String { text(head.target) }
     var host: String { text(head.authority) }
 
-    func text(_ range: Range<Int>) -> String { String(decoding: octets[range], as: UTF8.self) }
+    func text(_ range: Range<Int>) -> String { String(decoding: bytes[range], as: UTF8.self) }
 
     /// The values of a field's lines.
     func values(_ name: [UInt8]) -> [String] {
         head.fields.fields.compactMap { field in
-            octets[field.name].map(HostPattern.foldedCase) == name ? text(field.value) : nil
+            bytes[field.name].map(HostPattern.foldedCase) == name ? text(field.value) : nil
         }
     }
 
@@ -171,8 +171,8 @@ struct RequestTrial: ~Copyable {
     /// Why the rule does not match, in words; `nil` when it does.
     func mismatch(_ rule: Rule) -> String? {
         let mismatch = rule.match.mismatch(
-            method: octets.span.extracting(head.methodRange),
-            host: octets.span.extracting(head.authority),
+            method: bytes.span.extracting(head.methodRange),
+            host: bytes.span.extracting(head.authority),
             view: view
         )
         switch mismatch {

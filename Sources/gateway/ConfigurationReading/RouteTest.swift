@@ -51,15 +51,15 @@ package struct RouteTest: Sendable {
         files: some ConfigurationFiles,
         log: ProblemLog
     ) -> [RouteCase] {
-        let octets: [UInt8]
+        let bytes: [UInt8]
         do throws(FileFault) {
-            octets = try files.contents(of: path, limit: SourceNode.Bounds.octetsMax)
+            bytes = try files.contents(of: path, limit: SourceNode.Bounds.bytesMax)
         } catch {
             let place = Problem.Place(file: path, line: 1)
             log.error(place, "", found: error.found, use: "a readable YAML file of at most 1MiB")
             return []
         }
-        guard let root = SourceNode.read(octets, file: path, use: "- request: …", log: log) else {
+        guard let root = SourceNode.read(bytes, file: path, use: "- request: …", log: log) else {
             return []
         }
         guard case .list(let nodes) = root.content else {

@@ -110,8 +110,8 @@ struct RuleDraft {
 
     /// `default` is the id of the default rule.
     private static func id(_ text: String) -> String? {
-        let isPlain = text.utf8.allSatisfy { octet in
-            switch octet {
+        let isPlain = text.utf8.allSatisfy { byte in
+            switch byte {
             case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
                 UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "."), UInt8(ascii: "-"),
                 UInt8(ascii: "_"):
@@ -136,14 +136,14 @@ enum FieldNameText {
     /// The name in lower case; `nil` when it is no token (RFC 9110 §5.6.2) or has an underscore,
     /// which many servers can't tell from a hyphen.
     static func lowerCase(_ text: String) -> String? {
-        let octets = Array(text.lowercased().utf8)
-        let isToken = octets.allSatisfy { octet in
-            switch octet {
+        let bytes = Array(text.lowercased().utf8)
+        let isToken = bytes.allSatisfy { byte in
+            switch byte {
             case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "0")...UInt8(ascii: "9"): true
-            default: "!#$%&'*+-.^`|~".utf8.contains(octet)
+            default: "!#$%&'*+-.^`|~".utf8.contains(byte)
             }
         }
-        return isToken && (1...256).contains(octets.count) ? text.lowercased() : nil
+        return isToken && (1...256).contains(bytes.count) ? text.lowercased() : nil
     }
 }
 

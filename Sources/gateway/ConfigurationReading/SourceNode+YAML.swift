@@ -4,7 +4,7 @@ extension SourceNode {
     /// The bounds of one file.
     enum Bounds {
         /// The most bytes.
-        static let octetsMax = 1 << 20
+        static let bytesMax = 1 << 20
         /// The most pieces.
         static let nodesMax = 100_000
         /// The deepest nesting. The deepest option has six levels.
@@ -28,22 +28,22 @@ extension SourceNode {
     ///
     /// - Returns: `nil` when there is nothing to read; the reason is in the log then.
     static func read(
-        _ octets: [UInt8],
+        _ bytes: [UInt8],
         file: String,
         use: String,
         log: ProblemLog
     ) -> SourceNode? {
         let top = Problem.Place(file: file, line: 1)
-        guard octets.count <= Bounds.octetsMax else {
-            log.error(top, "", found: "\(octets.count) bytes", use: "a file of at most 1MiB")
+        guard bytes.count <= Bounds.bytesMax else {
+            log.error(top, "", found: "\(bytes.count) bytes", use: "a file of at most 1MiB")
             return nil
         }
-        guard let text = String(validating: octets, as: UTF8.self), !text.contains(duplicateMark)
+        guard let text = String(validating: bytes, as: UTF8.self), !text.contains(duplicateMark)
         else {
             log.error(top, "", found: "bytes that are no UTF-8 text", use: "UTF-8")
             return nil
         }
-        guard aliasCount(octets) <= Bounds.aliasesMax else {
+        guard aliasCount(bytes) <= Bounds.aliasesMax else {
             log.error(top, "", found: "aliases (*name)", use: "the values themselves")
             return nil
         }
@@ -56,19 +56,19 @@ extension SourceNode {
     }
 
     /// Asterisks where an alias could begin, with a letter or digit after them.
-    private static func aliasCount(_ octets: [UInt8]) -> Int {
+    private static func aliasCount(_ bytes: [UInt8]) -> Int {
         var count = 0
         var last = UInt8(ascii: "\n")
-        for (index, octet) in octets.enumerated() {
-            if octet == UInt8(ascii: "*"), index + 1 < octets.count,
+        for (index, byte) in bytes.enumerated() {
+            if byte == UInt8(ascii: "*"), index + 1 < bytes.count,
                 " \t\r\n[{,:-?".utf8.contains(last),
-                Character(Unicode.Scalar(octets[index + 1])).isLetter
-                    || Character(Unicode.Scalar(octets[index + 1])).isNumber
-                    || octets[index + 1] == UInt8(ascii: "_")
+                Character(Unicode.Scalar(bytes[index + 1])).isLetter
+                    || Character(Unicode.Scalar(bytes[index + 1])).isNumber
+                    || bytes[index + 1] == UInt8(ascii: "_")
             {
                 count += 1
             }
-            last = octet
+            last = byte
         }
         return count
     }

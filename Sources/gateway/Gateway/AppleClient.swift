@@ -102,7 +102,7 @@ final class AppleClient: AppleCalling {
         let now = CallMoment(
             tick: MonotonicClock.nanoseconds,
             wall: wallClock() / 1_000,
-            random: RandomOctets.word()
+            random: RandomBytes.word()
         )
         let actions = board.withLock { decide(&$0.machine, now) }
         for action in actions { perform(action, detail) }

@@ -58,7 +58,7 @@ extension DeviceCheckClient {
     }
 
     private static func bytes(_ question: Question, _ token: SHA256Digest) -> [UInt8] {
-        [question.rawValue] + token.octets
+        [question.rawValue] + token.array
     }
 
     /// Answers a question of the process before.
@@ -66,7 +66,7 @@ extension DeviceCheckClient {
     /// - Returns: `nil` when it is no question about tokens.
     @Sendable func answer(_ question: [UInt8]) -> [UInt8]? {
         guard let first = question.first, let kind = Question(rawValue: first),
-            let token = SHA256Digest(octets: question.dropFirst())
+            let token = SHA256Digest(bytes: question.dropFirst())
         else { return nil }
         return board.withLock { board in
             switch kind {

@@ -160,7 +160,7 @@ final class DeviceCheckClient: DeviceChecking {
     ) {
         let call = device.call(
             question,
-            transaction: Hex.text(RandomOctets.make(count: 16)),
+            transaction: Hex.text(RandomBytes.make(count: 16)),
             at: wallClock(),
             timeout: timeout
         )
@@ -222,7 +222,7 @@ final class DeviceCheckClient: DeviceChecking {
         case .none: break
         case .ask(let question, let device):
             ask(question, device) { [self] reply in
-                let random = RandomOctets.word()
+                let random = RandomBytes.word()
                 take(keyID) { $0.replied(reply, to: keyID, random: random) }
             }
         case .pause(let time):

@@ -215,7 +215,7 @@ package final class GatewayServer: @unchecked Sendable {
         let services = judging.services(configuration, admission)
         let addresses = AddressTable(
             capacity: configuration.limits.addressesMax,
-            key: (RandomOctets.word(), RandomOctets.word())
+            key: (RandomBytes.word(), RandomBytes.word())
         )
         var loops: [LoopUnit] = []
         for number in 0..<count {

@@ -91,7 +91,7 @@ final class ReceiptRenewer: Sendable {
         self.apple = apple
         self.clock = clock
         telling = tell
-        let random = RandomOctets.word()
+        let random = RandomBytes.word()
         let schedule = RenewalSchedule(settings.renewal, at: clock.now(), random: random)
         state = Mutex(State(settings: settings, schedule: schedule))
     }
@@ -144,7 +144,7 @@ final class ReceiptRenewer: Sendable {
             let now = clock.now()
             let action = state.withLock { state -> RenewalSchedule.Action? in
                 guard !state.isEnded, state.settings.renewal.renews else { return nil }
-                return state.schedule.next(at: now, random: RandomOctets.word())
+                return state.schedule.next(at: now, random: RandomBytes.word())
             }
             switch action {
             case nil: return
@@ -178,7 +178,7 @@ final class ReceiptRenewer: Sendable {
             }
             schedule.scanEnded(at: clock.now())
         } catch {
-            schedule.scanFailed(at: clock.now(), random: RandomOctets.word())
+            schedule.scanFailed(at: clock.now(), random: RandomBytes.word())
             tell(.unreadable(error))
         }
         state.withLock { state in
@@ -213,7 +213,7 @@ final class ReceiptRenewer: Sendable {
             tell(.unreadable(error))
             return state.withLock { state in
                 state.schedule.dropped(due)
-                state.schedule.storeFailed(at: now, random: RandomOctets.word())
+                state.schedule.storeFailed(at: now, random: RandomBytes.word())
             }
         }
         // The key may have been revoked, or its receipt been renewed, since the store was looked
@@ -297,7 +297,7 @@ final class ReceiptRenewer: Sendable {
         let (stored, pause) = state.withLock { state -> (ReceiptState?, Int64?) in
             let before = state.schedule.pause(of: kept.environment, at: now)
             state.facts.add(label, metric: newer?.riskMetric)
-            let stored = state.schedule.ended(due, end, at: now, random: RandomOctets.word())
+            let stored = state.schedule.ended(due, end, at: now, random: RandomBytes.word())
             if stored != nil { state.storing.insert(due.row) }
             let pause = state.schedule.pause(of: kept.environment, at: now)
             return (stored, before == nil ? pause : nil)
@@ -325,7 +325,7 @@ final class ReceiptRenewer: Sendable {
             state.storing.remove(row)
             guard case .failure = result else { return state.schedule.storeWorked() }
             state.facts.add("unstored", metric: nil)
-            state.schedule.storeFailed(at: now, random: RandomOctets.word())
+            state.schedule.storeFailed(at: now, random: RandomBytes.word())
         }
         pump()
     }

@@ -22,7 +22,7 @@ struct Resolver: Sendable {
             switch (left, right) {
             case (.none, .none), (.noAnswer, .noAnswer): true
             case (.addresses(let left), .addresses(let right)):
-                left.map(\.octets) == right.map(\.octets)
+                left.map(\.bytes) == right.map(\.bytes)
             case (.addresses, _), (.none, _), (.noAnswer, _): false
             }
         }

@@ -96,5 +96,5 @@ struct ServerRegistry: Sendable {
 
 extension SocketAddress {
     /// What tells two addresses of one name apart.
-    fileprivate var identity: [UInt8] { octets }
+    fileprivate var identity: [UInt8] { bytes }
 }

@@ -58,7 +58,7 @@ package struct AndroidTrial: Sendable {
         // A key can be made without a challenge, which is the empty one.
         challenge =
             options.challenge.isEmpty
-            ? [] : try OptionText("--challenge-b64", options.challenge).octets()
+            ? [] : try OptionText("--challenge-b64", options.challenge).bytes()
         time = try OptionText("--at", options.at).time(now: now)
         roots = try OptionText.roots(pem: options.root, otherwise: GoogleRoots.all)
         statusList = try options.status.map(Self.statusList) ?? .empty
@@ -66,8 +66,8 @@ package struct AndroidTrial: Sendable {
         case (nil, nil): signed = nil
         case (let message?, let signature?):
             signed = (
-                message.isEmpty ? [] : try OptionText("--message-b64", message).octets(),
-                try OptionText("--signature-b64", signature).octets()
+                message.isEmpty ? [] : try OptionText("--message-b64", message).bytes(),
+                try OptionText("--signature-b64", signature).bytes()
             )
         case (nil, .some), (.some, nil):
             throw UsageError(

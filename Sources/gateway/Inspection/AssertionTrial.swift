@@ -32,9 +32,9 @@ package struct AssertionTrial: Sendable {
         stored = SignCounter(rawValue: options.previousCounter)
         switch (options.clientDataHash, options.clientData) {
         case (let hash?, nil):
-            clientDataHash = try OptionText("--client-data-hash", hash).octets()
+            clientDataHash = try OptionText("--client-data-hash", hash).bytes()
         case (nil, let data?):
-            clientDataHash = SHA256.digest(of: data).octets
+            clientDataHash = SHA256.digest(of: data).array
         case (nil, nil), (.some, .some):
             throw UsageError(
                 "--client-data-hash",
@@ -46,9 +46,9 @@ package struct AssertionTrial: Sendable {
     }
 
     /// Judges an object.
-    package func report(on octets: [UInt8]) -> Report {
+    package func report(on bytes: [UInt8]) -> Report {
         do throws(AssertionRefusal) {
-            let assertion = try UnverifiedAssertion(bytes: octets)
+            let assertion = try UnverifiedAssertion(bytes: bytes)
             let report = report(on: assertion)
             guard diagnoses else { return report }
             return report.adding("diagnosis", Facts.diagnosis(mistake(in: assertion)))

@@ -47,7 +47,7 @@ package struct AttestationTrial: Sendable {
             )
         }
         keyID = try OptionText("--key-id", options.keyID).keyID()
-        clientDataHash = try OptionText("--client-data-hash", options.clientDataHash).octets()
+        clientDataHash = try OptionText("--client-data-hash", options.clientDataHash).bytes()
         time = try OptionText("--at", options.at).time(now: now)
         roots = try OptionText.roots(pem: options.root, otherwise: [AppleRoots.appAttestation])
         receiptRoots = try OptionText.roots(pem: options.root, otherwise: [AppleRoots.rootG3])
@@ -55,9 +55,9 @@ package struct AttestationTrial: Sendable {
     }
 
     /// Judges an object.
-    package func report(on octets: [UInt8]) -> Report {
+    package func report(on bytes: [UInt8]) -> Report {
         do throws(AttestationRefusal) {
-            let attestation = try UnverifiedAttestation(bytes: octets)
+            let attestation = try UnverifiedAttestation(bytes: bytes)
             let report = report(on: attestation)
             guard let challenge else { return report }
             let mistake = AttestationDiagnosis.mistake(in: attestation, challenge: challenge)
@@ -85,7 +85,7 @@ package struct AttestationTrial: Sendable {
                     .init("counter", .number(Int64(verified.counter.rawValue))),
                     .init("flags", .string(Facts.flags(verified.flags))),
                 ] + Facts.build(verified.extensions) + Facts.device(verified.details) + [
-                    .init("root_sha256", .string(Facts.hex(verified.root.fingerprint.octets))),
+                    .init("root_sha256", .string(Facts.hex(verified.root.fingerprint.array))),
                     .init("receipt", receipt(in: verified)),
                 ]
             )

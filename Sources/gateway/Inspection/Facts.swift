@@ -52,7 +52,7 @@ enum Facts {
             .init("organization", .text(certificate.subject(.organization))),
             .init("not_before", .string(certificate.notBefore.iso8601)),
             .init("not_after", .string(certificate.notAfter.iso8601)),
-            .init("sha256", .string(hex(certificate.fingerprint.octets))),
+            .init("sha256", .string(hex(certificate.fingerprint.array))),
         ])
     }
 
@@ -65,5 +65,5 @@ enum Facts {
 
     static func flags(_ flags: UInt8) -> String { "0x" + Hex.text([flags]) }
 
-    static func hex(_ octets: [UInt8]) -> String { Hex.text(octets) }
+    static func hex(_ bytes: [UInt8]) -> String { Hex.text(bytes) }
 }

@@ -8,9 +8,9 @@ internal import StrictCBOR
 /// `inspect`: what an object says. Nothing is judged, so that nothing of it is to be believed.
 package enum ObjectDescription {
     /// The parts of an attestation.
-    package static func attestation(_ octets: [UInt8]) -> Report {
+    package static func attestation(_ bytes: [UInt8]) -> Report {
         do throws(AttestationRefusal) {
-            let object = try UnverifiedAttestation(bytes: octets)
+            let object = try UnverifiedAttestation(bytes: bytes)
             let details = object.details
             return description([
                 .init("key_id", .string(object.credentialID.base64)),
@@ -37,16 +37,16 @@ package enum ObjectDescription {
     }
 
     /// The parts of an assertion.
-    package static func assertion(_ octets: [UInt8]) -> Report {
+    package static func assertion(_ bytes: [UInt8]) -> Report {
         do throws(AssertionRefusal) {
-            let object = try UnverifiedAssertion(bytes: octets)
+            let object = try UnverifiedAssertion(bytes: bytes)
             return description([
                 .init("app_id_hash", .string(Facts.hex(object.appIDHash.bytes))),
                 .init("counter", .number(Int64(object.counter.rawValue))),
                 .init("flags", .string(Facts.flags(object.flags))),
                 .init("extensions", .object(Facts.build(object.extensions))),
-                .init("signature", .text(member("signature", of: octets))),
-                .init("authenticator_data", .text(member("authenticatorData", of: octets))),
+                .init("signature", .text(member("signature", of: bytes))),
+                .init("authenticator_data", .text(member("authenticatorData", of: bytes))),
             ])
         } catch {
             return malformed(error.reason.rawValue, error.detail)
@@ -54,14 +54,14 @@ package enum ObjectDescription {
     }
 
     /// The fields of a receipt.
-    package static func receipt(_ octets: [UInt8]) -> Report {
+    package static func receipt(_ bytes: [UInt8]) -> Report {
         do throws(ReceiptRefusal) {
-            let fields = try UnverifiedReceipt(bytes: octets).fields
+            let fields = try UnverifiedReceipt(bytes: bytes).fields
             return description(
                 Facts.receipt(fields) + [
                     .init("key_id", .text(fields.certificate.p256PublicKey.map { id(of: $0) })),
                     .init("public_key", .text(publicKey(of: fields.certificate))),
-                    .init("token_octets", .number(Int64(fields.token?.count ?? 0))),
+                    .init("token_bytes", .number(Int64(fields.token?.count ?? 0))),
                 ]
             )
         } catch {
@@ -133,12 +133,12 @@ package enum ObjectDescription {
     private static func id(of key: P256PublicKey) -> String { KeyID(of: key).base64 }
 
     /// A byte string of an object that was read already.
-    private static func member(_ name: String, of octets: [UInt8]) -> String? {
+    private static func member(_ name: String, of bytes: [UInt8]) -> String? {
         do throws(CBORError) {
             let object = try CBORValue(
-                decoding: octets,
+                decoding: bytes,
                 budget: CBORBudget(
-                    octetsMax: UnverifiedAssertion.bytesMax,
+                    bytesMax: UnverifiedAssertion.bytesMax,
                     depthMax: 1,
                     itemsMax: 5
                 )

@@ -5,11 +5,11 @@ internal import Foundation
 package enum ObjectFile {
     /// The most bytes that are read; more are left unread. No object has a tenth of it, so that
     /// what was cut off is refused as malformed.
-    package static let octetsMax = 1 << 20
+    package static let bytesMax = 1 << 20
 
     /// The bytes of a file, or of standard input for `-`. Throws when there is nothing to read;
     /// `place` is what the command line calls the file then.
-    package static func octets(
+    package static func bytes(
         _ path: String,
         place: String = "FILE"
     ) throws(UsageError) -> [UInt8] {
@@ -28,14 +28,14 @@ package enum ObjectFile {
             }
         }
         do {
-            var octets: [UInt8] = []
+            var bytes: [UInt8] = []
             // A pipe gives what is in it, however little: on to the end.
-            while octets.count < octetsMax,
-                let more = try handle.read(upToCount: octetsMax - octets.count), !more.isEmpty
+            while bytes.count < bytesMax,
+                let more = try handle.read(upToCount: bytesMax - bytes.count), !more.isEmpty
             {
-                octets += more
+                bytes += more
             }
-            return octets
+            return bytes
         } catch {
             throw UsageError(
                 place,
@@ -49,13 +49,13 @@ package enum ObjectFile {
     ///
     /// Every genuine object has bytes that no base64 has, already at its start. In base64 either
     /// alphabet will do, with or without padding, with line breaks and blanks anywhere.
-    package static func object(in octets: [UInt8]) -> [UInt8] {
-        let text = octets.filter { ![0x20, 0x09, 0x0A, 0x0D].contains($0) }
-        return Base64.decode(text.span) ?? octets
+    package static func object(in bytes: [UInt8]) -> [UInt8] {
+        let text = bytes.filter { ![0x20, 0x09, 0x0A, 0x0D].contains($0) }
+        return Base64.decode(text.span) ?? bytes
     }
 
-    /// The object in a file, read. See ``octets(_:place:)`` and ``object(in:)``.
+    /// The object in a file, read. See ``bytes(_:place:)`` and ``object(in:)``.
     package static func object(_ path: String) throws(UsageError) -> [UInt8] {
-        object(in: try octets(path))
+        object(in: try bytes(path))
     }
 }

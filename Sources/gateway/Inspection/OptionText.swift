@@ -14,19 +14,19 @@ struct OptionText {
     }
 
     /// Base64 in either alphabet.
-    func octets() throws(UsageError) -> [UInt8] {
-        guard let octets = Base64.decode(text), !octets.isEmpty else {
+    func bytes() throws(UsageError) -> [UInt8] {
+        guard let bytes = Base64.decode(text), !bytes.isEmpty else {
             throw UsageError(name, "\"\(text)\" is not base64; give the bytes in base64")
         }
-        return octets
+        return bytes
     }
 
     func keyID() throws(UsageError) -> KeyID {
-        let octets = try octets()
-        guard let keyID = KeyID(bytes: octets) else {
+        let bytes = try bytes()
+        guard let keyID = KeyID(bytes: bytes) else {
             throw UsageError(
                 name,
-                "\(octets.count) bytes, and a key id has 32; give the text that "
+                "\(bytes.count) bytes, and a key id has 32; give the text that "
                     + "DCAppAttestService gave the app, 44 characters of base64"
             )
         }
@@ -34,11 +34,11 @@ struct OptionText {
     }
 
     func publicKey() throws(UsageError) -> P256PublicKey {
-        let octets = try octets()
-        guard let key = P256PublicKey(x963: octets) else {
+        let bytes = try bytes()
+        guard let key = P256PublicKey(x963: bytes) else {
             throw UsageError(
                 name,
-                "\(octets.count) bytes that are no point of P-256; give base64 of the X9.62 "
+                "\(bytes.count) bytes that are no point of P-256; give base64 of the X9.62 "
                     + "point, 65 bytes that begin with 04"
             )
         }
@@ -100,12 +100,12 @@ struct OptionText {
 
     /// The certificates of a PEM file in place of those that are built in.
     static func roots(
-        pem octets: [UInt8]?,
+        pem bytes: [UInt8]?,
         otherwise roots: [X509Certificate]
     ) throws(UsageError) -> [X509Certificate] {
-        guard let octets else { return roots }
+        guard let bytes else { return roots }
         do throws(X509CertificateError) {
-            return try X509Certificate.certificates(pem: String(decoding: octets, as: UTF8.self))
+            return try X509Certificate.certificates(pem: String(decoding: bytes, as: UTF8.self))
         } catch {
             throw UsageError(
                 "--root",

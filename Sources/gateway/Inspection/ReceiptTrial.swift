@@ -91,9 +91,9 @@ package struct ReceiptTrial: Sendable {
     }
 
     /// Judges an object.
-    package func report(on octets: [UInt8]) -> Report {
+    package func report(on bytes: [UInt8]) -> Report {
         do throws(ReceiptRefusal) {
-            let receipt = try UnverifiedReceipt(bytes: octets)
+            let receipt = try UnverifiedReceipt(bytes: bytes)
             // Its own key in place of one to compare with.
             guard let key = key ?? receipt.fields.certificate.p256PublicKey else {
                 return .refused(

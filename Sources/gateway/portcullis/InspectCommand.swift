@@ -43,7 +43,7 @@ struct InspectCommand: ParsableCommand {
     private func challenge() throws(UsageError) -> Report {
         let report = ObjectDescription.challenge(Array(object.utf8))
         guard report.status == .refused else { return report }
-        return ObjectDescription.challenge(try ObjectFile.octets(object, place: "CHALLENGE"))
+        return ObjectDescription.challenge(try ObjectFile.bytes(object, place: "CHALLENGE"))
     }
 
     /// Prints a report and ends with its status: by returning for 0, by throwing for others.

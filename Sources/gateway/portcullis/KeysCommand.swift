@@ -104,8 +104,8 @@ struct KeysExportCommand: ParsableCommand {
 
     func run() throws {
         let (keys, _) = try store.administration()
-        _ = try keys.export(filter.filter) { octets in
-            guard StandardOutput.write(String(decoding: octets, as: UTF8.self)) else {
+        _ = try keys.export(filter.filter) { bytes in
+            guard StandardOutput.write(String(decoding: bytes, as: UTF8.self)) else {
                 throw ExitCode(1)
             }
         }

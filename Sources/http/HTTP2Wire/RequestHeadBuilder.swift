@@ -120,7 +120,7 @@ package struct RequestHeadBuilder {
         _ value: UnsafeBufferPointer<UInt8>
     ) {
         // What ends a part of the request line must not be in one.
-        guard value.allSatisfy({ $0 > 0x20 && $0 != 0x7F }) else { return note(.targetOctet) }
+        guard value.allSatisfy({ $0 > 0x20 && $0 != 0x7F }) else { return note(.targetByte) }
         if Self.equal(name, ":method") {
             method.append(contentsOf: value)
         } else if Self.equal(name, ":path") {
@@ -143,8 +143,8 @@ package struct RequestHeadBuilder {
         guard !name.isEmpty, name.allSatisfy({ $0 > 0x20 && $0 != 0x3A && $0 != 0x7F }) else {
             return note(.fieldNameSyntax)
         }
-        guard OctetScan.control(in: value.span, from: 0, to: value.count) == value.count else {
-            return note(.controlOctet)
+        guard ByteScan.control(in: value.span, from: 0, to: value.count) == value.count else {
+            return note(.controlByte)
         }
         switch name.count {
         case 4 where Self.equal(name, "host"):

@@ -20,12 +20,12 @@
 //
 // Life of a request on one event loop, without allocation in steady state:
 //
-//   1. `scanner.scan(octets, limits:)` on what was read. `.needMore`: keep the bytes, the scanner.
-//   2. On `.complete(range)`: `head.read(octets.extracting(range), ...)`. All ranges of `head`
+//   1. `scanner.scan(bytes, limits:)` on what was read. `.needMore`: keep the bytes, the scanner.
+//   2. On `.complete(range)`: `head.read(bytes.extracting(range), ...)`. All ranges of `head`
 //      count from the first byte of that span.
-//   3. `view.read(octets, head.path)`; match rules against `view`; `view.refusal(allowing:)`.
+//   3. `view.read(bytes, head.path)`; match rules against `view`; `view.refusal(allowing:)`.
 //   4. `HeadWriter.beginRequest(...)`, own fields by `HeadWriter.field`, `HeadWriter.endHead`.
-//   5. `body.read(octets, from: &position)` until it says `.finished`; `position` then is the first
+//   5. `body.read(bytes, from: &position)` until it says `.finished`; `position` then is the first
 //      byte of the next request.
 //
 // Strictness. Where RFC 9112 lets a recipient be lenient, this module is not: CRLF only, one space,

@@ -25,7 +25,7 @@ extension Malformed {
         // Lines.
         case bareLineFeed = "bare-line-feed"
         case bareCarriageReturn = "bare-carriage-return"
-        case controlOctet = "control-octet"
+        case controlByte = "control-byte"
         case emptyLinesBeforeHead = "empty-lines-before-head"
         case headTooLong = "head-too-long"
         // Request line.
@@ -34,7 +34,7 @@ extension Malformed {
         case methodRefused = "method-refused"
         case methodCase = "method-case"
         case requestLineSyntax = "request-line-syntax"
-        case targetOctet = "target-octet"
+        case targetByte = "target-byte"
         case targetFragment = "target-fragment"
         case targetTooLong = "target-too-long"
         case targetForm = "target-form"

@@ -57,7 +57,7 @@ struct KeyShard {
     var isFull: Bool { count >= countMax }
 
     /// Bytes that the index, the entries and the contexts take.
-    var octets: Int {
+    var bytes: Int {
         index.count * MemoryLayout<Place>.stride
             + pieces.count * Self.pieceCount * MemoryLayout<KeyEntry>.stride
             + contextBytes

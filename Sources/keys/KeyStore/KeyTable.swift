@@ -118,7 +118,7 @@ package final class KeyTable: Sendable {
     package var databaseStatistics: DatabaseStatistics? { journal.databaseStatistics }
 
     /// Bytes that the table takes.
-    package var octets: Int { shards.reduce(0) { $0 + $1.keys.withLock(\.octets) } }
+    package var bytes: Int { shards.reduce(0) { $0 + $1.keys.withLock(\.bytes) } }
 
     /// Looks a key up.
     package func find(_ keyID: KeyID) -> Finding {

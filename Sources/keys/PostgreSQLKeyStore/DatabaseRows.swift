@@ -15,7 +15,7 @@ final class DatabaseRows {
     /// How many rows a statement has written that answers none.
     var changedCount: Int { Int(String(cString: PQcmdTuples(result))) ?? 0 }
 
-    private func octets(_ row: Int, _ column: Int) -> UnsafeRawBufferPointer? {
+    private func content(_ row: Int, _ column: Int) -> UnsafeRawBufferPointer? {
         let (row, column) = (Int32(row), Int32(column))
         guard PQgetisnull(result, row, column) == 0, let start = PQgetvalue(result, row, column)
         else { return nil }
@@ -24,11 +24,11 @@ final class DatabaseRows {
 
     /// A `bigint`; `nil` for NULL.
     func number(_ row: Int, _ column: Int) throws(JournalError) -> Int64? {
-        guard let octets = octets(row, column) else { return nil }
-        guard octets.count == 8 else {
-            throw JournalError.damaged("column \(column) has \(octets.count) bytes and not 8")
+        guard let bytes = content(row, column) else { return nil }
+        guard bytes.count == 8 else {
+            throw JournalError.damaged("column \(column) has \(bytes.count) bytes and not 8")
         }
-        return Int64(bitPattern: octets.reduce(0 as UInt64) { $0 << 8 | UInt64($1) })
+        return Int64(bitPattern: bytes.reduce(0 as UInt64) { $0 << 8 | UInt64($1) })
     }
 
     /// A `bigint` of a column that is never NULL.
@@ -40,13 +40,13 @@ final class DatabaseRows {
     }
 
     /// A `boolean`; NULL is false.
-    func flag(_ row: Int, _ column: Int) -> Bool { octets(row, column)?.first == 1 }
+    func flag(_ row: Int, _ column: Int) -> Bool { content(row, column)?.first == 1 }
 
     /// A `bytea`; `nil` for NULL.
-    func bytes(_ row: Int, _ column: Int) -> [UInt8]? { octets(row, column).map { Array($0) } }
+    func bytes(_ row: Int, _ column: Int) -> [UInt8]? { content(row, column).map { Array($0) } }
 
     /// A `text`; `nil` for NULL.
     func text(_ row: Int, _ column: Int) -> String? {
-        octets(row, column).map { String(decoding: $0, as: UTF8.self) }
+        content(row, column).map { String(decoding: $0, as: UTF8.self) }
     }
 }

@@ -79,7 +79,7 @@ package final class PostgreSQLKeyJournal: KeyJournal {
                 INSERT INTO secrets (name, secret) VALUES ('enrolment', $1)
                 ON CONFLICT (name) DO NOTHING
                 """,
-                [.bytes(RandomOctets.make(count: 32))]
+                [.bytes(RandomBytes.make(count: 32))]
             ),
             DatabaseStatement("SELECT secret FROM secrets WHERE name = 'enrolment'"),
         ])

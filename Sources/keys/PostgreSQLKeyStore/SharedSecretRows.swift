@@ -26,7 +26,7 @@ enum SharedSecretRows {
                 ON CONFLICT (number) DO NOTHING
                 """,
                 [
-                    .bytes(RandomOctets.make(count: 32)), .number(now), .number(leadSeconds),
+                    .bytes(RandomBytes.make(count: 32)), .number(now), .number(leadSeconds),
                     .number(usedSeconds), .number(marginSeconds),
                 ]
             ),

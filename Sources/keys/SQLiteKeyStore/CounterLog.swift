@@ -16,34 +16,34 @@ internal import KeyStore
 ///
 /// Entries are merged in any order, once or more often, with the same result. Some keys have many.
 enum CounterLog {
-    private static let entryOctets = 28
+    private static let entryBytes = 28
 
     /// Adds the changes of a transaction, at least one. The entry's number is the generation.
     @discardableResult
     static func append(_ changes: [CounterChange], _ db: Database) throws -> Int64 {
-        var octets: [UInt8] = []
-        octets.reserveCapacity(changes.count * entryOctets)
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(changes.count * entryBytes)
         for change in changes {
-            append(UInt64(bitPattern: change.row), to: &octets)
-            append(change.counters.highest.rawValue, to: &octets)
-            append(change.counters.seen, to: &octets)
-            append(UInt64(bitPattern: change.usedAt), to: &octets)
+            append(UInt64(bitPattern: change.row), to: &bytes)
+            append(change.counters.highest.rawValue, to: &bytes)
+            append(change.counters.seen, to: &bytes)
+            append(UInt64(bitPattern: change.usedAt), to: &bytes)
         }
         let sql = "INSERT INTO counter_log (id, entries) VALUES (\(Generation.next), ?)"
         let statement = try db.cachedStatement(sql: sql)
-        statement.setUncheckedArguments([Data(octets)])
+        statement.setUncheckedArguments([Data(bytes)])
         try statement.execute()
         return db.lastInsertedRowID
     }
 
-    private static func append(_ number: some FixedWidthInteger, to octets: inout [UInt8]) {
-        withUnsafeBytes(of: number.bigEndian) { octets.append(contentsOf: $0) }
+    private static func append(_ number: some FixedWidthInteger, to bytes: inout [UInt8]) {
+        withUnsafeBytes(of: number.bigEndian) { bytes.append(contentsOf: $0) }
     }
 
     /// Entries in the log.
     static func count(_ db: Database) throws -> Int {
         let sql = "SELECT coalesce(sum(length(entries)), 0) FROM counter_log"
-        return (try Int.fetchOne(db, sql: sql) ?? 0) / entryOctets
+        return (try Int.fetchOne(db, sql: sql) ?? 0) / entryBytes
     }
 
     /// The number of the newest blob; 0 when the log is empty.
@@ -68,10 +68,10 @@ enum CounterLog {
         let rows = try Row.fetchCursor(db, sql: sql, arguments: [first, last])
         while let row = try rows.next() {
             try row.withUnsafeData(atIndex: 0) { data in
-                guard let data, data.count % entryOctets == 0 else {
+                guard let data, data.count % entryBytes == 0 else {
                     throw JournalError(.damaged, "an entry of the log of counters is cut")
                 }
-                for start in stride(from: 0, to: data.count, by: entryOctets) {
+                for start in stride(from: 0, to: data.count, by: entryBytes) {
                     let change = entry(data.span, at: start)
                     merged[change.row, default: change].merge(change)
                 }
@@ -80,20 +80,20 @@ enum CounterLog {
         return merged
     }
 
-    private static func entry(_ octets: Span<UInt8>, at start: Int) -> CounterChange {
+    private static func entry(_ bytes: Span<UInt8>, at start: Int) -> CounterChange {
         CounterChange(
-            row: Int64(bitPattern: number(octets, start, 8)),
+            row: Int64(bitPattern: number(bytes, start, 8)),
             counters: CounterState(
-                highest: SignCounter(rawValue: UInt32(number(octets, start + 8, 4))),
-                seen: number(octets, start + 12, 8)
+                highest: SignCounter(rawValue: UInt32(number(bytes, start + 8, 4))),
+                seen: number(bytes, start + 12, 8)
             ),
-            usedAt: Int64(bitPattern: number(octets, start + 20, 8))
+            usedAt: Int64(bitPattern: number(bytes, start + 20, 8))
         )
     }
 
-    private static func number(_ octets: Span<UInt8>, _ start: Int, _ count: Int) -> UInt64 {
+    private static func number(_ bytes: Span<UInt8>, _ start: Int, _ count: Int) -> UInt64 {
         var number: UInt64 = 0
-        for index in start..<(start + count) { number = number << 8 | UInt64(octets[index]) }
+        for index in start..<(start + count) { number = number << 8 | UInt64(bytes[index]) }
         return number
     }
 }

@@ -36,7 +36,7 @@ enum KeyColumns {
 
     static func environment(_ row: Row, _ index: Int) throws -> KeyEnvironment {
         let number: Int64 = row[index]
-        guard let octet = UInt8(exactly: number), let environment = KeyEnvironment(number: octet)
+        guard let byte = UInt8(exactly: number), let environment = KeyEnvironment(number: byte)
         else { throw JournalError(.damaged, "there is no environment \(number)") }
         return environment
     }

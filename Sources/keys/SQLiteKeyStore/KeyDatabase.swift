@@ -311,7 +311,7 @@ enum StoreSecrets {
     ///
     /// - `isRedrawn`: draw another one, so that no challenge from before is good.
     static func enrolment(_ db: Database, isRedrawn: Bool) throws -> [UInt8] {
-        let fresh = Data(RandomOctets.make(count: 32))
+        let fresh = Data(RandomBytes.make(count: 32))
         let conflict = isRedrawn ? "REPLACE" : "IGNORE"
         try db.execute(
             sql: "INSERT OR \(conflict) INTO secrets (name, secret) VALUES ('enrolment', ?)",

@@ -96,8 +96,8 @@ int clinux_refuse_syn(int fd) {
     return setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program);
 }
 
-void clinux_bound_unsent(int fd, int octets) {
-    set(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, octets);
+void clinux_bound_unsent(int fd, int bytes) {
+    set(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, bytes);
 }
 
 void clinux_accept_both_families(int fd) { set(fd, IPPROTO_IPV6, IPV6_V6ONLY, 0); }

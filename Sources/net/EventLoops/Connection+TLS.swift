@@ -36,7 +36,7 @@ extension Connection {
                 return .ended
             }
             switch isReadable ? receive(loop.ciphertextInput) : .wouldBlock {
-            case .octets(let bytes): tls.feed(bytes.span)
+            case .bytes(let bytes): tls.feed(bytes.span)
             case .wouldBlock: return .waiting
             case .ended, .failed: return .failed(.ended)
             }
@@ -52,12 +52,12 @@ extension Connection {
             guard isReadable else { return true }
             // Not into the event loop's input, where a request may still be.
             switch withUnsafeMutableBytes(of: &byte, { tls.read(into: $0) }) {
-            case .octets, .closed, .failed: return false
+            case .bytes, .closed, .failed: return false
             case .needsInput: mayHoldPlaintext = false
             }
             if tls.hasCiphertext, case .failed = sendCiphertext(of: tls) { return false }
             switch receive(loop.ciphertextInput) {
-            case .octets(let bytes):
+            case .bytes(let bytes):
                 tls.feed(bytes.span)
                 mayHoldPlaintext = true
             case .wouldBlock: return !isEnding

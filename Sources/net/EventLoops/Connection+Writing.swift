@@ -44,8 +44,8 @@ extension Connection {
     }
 
     /// Hands over one piece.
-    package final func write(_ octets: Span<UInt8>) -> WriteOutcome {
-        write(octets, Span())
+    package final func write(_ bytes: Span<UInt8>) -> WriteOutcome {
+        write(bytes, Span())
     }
 
     private func keep(_ first: Span<UInt8>, _ second: Span<UInt8>, from start: Int) {
@@ -54,19 +54,19 @@ extension Connection {
         if skipped < second.count { keep(second.extracting(skipped...)) }
     }
 
-    private func keep(_ octets: Span<UInt8>) {
+    private func keep(_ bytes: Span<UInt8>) {
         // The pointer lives for the call, and the copy is made inside it.
-        octets.withUnsafeBufferPointer { unsent.append(contentsOf: $0) }
+        bytes.withUnsafeBufferPointer { unsent.append(contentsOf: $0) }
     }
 
     /// Sends what waits, as far as the kernel takes it.
     final func flush(before sequel: Sequel = .more) -> WriteOutcome {
         while unsentBytes > 0 {
             guard isWritable else { return .queued }
-            let count = unsent.withUnsafeBytes { octets in
-                let rest = UnsafeRawBufferPointer(rebasing: octets[unsentStart...])
-                let (bytes, waits) = (rest.baseAddress, sequel.rawValue)
-                return clinux_send(descriptor, bytes, rest.count, nil, 0, waits)
+            let count = unsent.withUnsafeBytes { bytes in
+                let rest = UnsafeRawBufferPointer(rebasing: bytes[unsentStart...])
+                let (base, waits) = (rest.baseAddress, sequel.rawValue)
+                return clinux_send(descriptor, base, rest.count, nil, 0, waits)
             }
             if count > 0 {
                 hasSent = true

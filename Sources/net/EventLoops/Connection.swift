@@ -12,7 +12,7 @@ open class Connection: Endpoint {
     package enum ReadOutcome {
         /// Bytes in the event loop's input buffer, at least one, valid until the event loop's next
         /// read.
-        case octets(UnsafeBufferPointer<UInt8>)
+        case bytes(UnsafeBufferPointer<UInt8>)
         /// Nothing now; ``inputReady()`` follows when there is.
         case wouldBlock
         /// The peer has sent its last byte.
@@ -167,8 +167,8 @@ open class Connection: Endpoint {
 
     /// Whether nothing has come and no end was announced, asked of the kernel.
     package final func isSilent() -> Bool {
-        var octet: UInt8 = 0
-        return recv(descriptor, &octet, 1, Int32(MSG_PEEK)) < 0 && errno == EAGAIN
+        var byte: UInt8 = 0
+        return recv(descriptor, &byte, 1, Int32(MSG_PEEK)) < 0 && errno == EAGAIN
     }
 
     /// Small responses must not wait for an acknowledgement.
@@ -263,7 +263,7 @@ extension Connection {
             return errno == EAGAIN ? .wouldBlock : .failed(.socket(SocketError("recv")))
         }
         let bytes = UnsafeRawBufferPointer(rebasing: buffer[..<count])
-        return .octets(bytes.assumingMemoryBound(to: UInt8.self))
+        return .bytes(bytes.assumingMemoryBound(to: UInt8.self))
     }
 
     /// Discards bytes that ``peek(_:)`` has shown.
@@ -294,8 +294,8 @@ extension Connection {
             // A short read empties the socket; news after it is a new edge. An end that was already
             // announced is not announced again.
             if count < buffer.count, !isEnding { socketIsReadable = false }
-            let octets = UnsafeRawBufferPointer(rebasing: buffer[..<count])
-            return .octets(octets.assumingMemoryBound(to: UInt8.self))
+            let bytes = UnsafeRawBufferPointer(rebasing: buffer[..<count])
+            return .bytes(bytes.assumingMemoryBound(to: UInt8.self))
         }
         if count == 0 { return .ended }
         switch errno {
@@ -313,10 +313,10 @@ extension Connection {
         var outcome = isEmpty ? TLSSession.ReadOutcome.needsInput : tls.read(into: input)
         while true {
             switch outcome {
-            case .octets(let count):
+            case .bytes(let count):
                 mayHoldPlaintext = tls.mayHoldPlaintext
-                let octets = UnsafeRawBufferPointer(rebasing: input[..<count])
-                return .octets(octets.assumingMemoryBound(to: UInt8.self))
+                let bytes = UnsafeRawBufferPointer(rebasing: input[..<count])
+                return .bytes(bytes.assumingMemoryBound(to: UInt8.self))
             case .needsInput: mayHoldPlaintext = false
             case .closed:
                 mayHoldPlaintext = true
@@ -329,7 +329,7 @@ extension Connection {
                 return .failed(error)
             }
             switch receive(loop.ciphertextInput) {
-            case .octets(let octets): outcome = tls.read(into: input, feeding: octets.span)
+            case .bytes(let bytes): outcome = tls.read(into: input, feeding: bytes.span)
             case .wouldBlock: return .wouldBlock
             case .ended: return .failed(.truncated)
             case .failed(let error): return .failed(error)

@@ -286,7 +286,7 @@ extension EventLoop {
             }
             let began = now
             now = MonotonicClock.nanoseconds
-            waiting.charge(nanoseconds: now &- began, octets: inputCount)
+            waiting.charge(nanoseconds: now &- began, bytes: inputCount)
             served += 1
             let mayMeetOthers = waiting.hasBusy && now < othersUntil
             let limit = mayMeetOthers ? Self.roundNanoseconds : Self.turnNanoseconds

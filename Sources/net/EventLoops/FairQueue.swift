@@ -143,11 +143,11 @@ struct FairQueue {
     }
 
     /// Charges the turn that was taken last for its duration, and learns from what it read.
-    mutating func charge(nanoseconds: UInt64, octets: Int) {
+    mutating func charge(nanoseconds: UInt64, bytes: Int) {
         let left = flows[current].deficit &- Int64(clamping: nanoseconds)
         flows[current].deficit = max(left, -Self.debtMax)
-        guard octets >= Self.inputRange.lowerBound else { return }
-        let wanted = octets * Self.turnTarget / Int(clamping: max(nanoseconds, 1))
+        guard bytes >= Self.inputRange.lowerBound else { return }
+        let wanted = bytes * Self.turnTarget / Int(clamping: max(nanoseconds, 1))
         let range = Self.inputRange
         flows[current].inputMax = Int32(min(max(wanted, range.lowerBound), range.upperBound))
     }

@@ -54,14 +54,14 @@ package final class FileThread: Sendable {
 
     /// Writes all bytes at an offset.
     package func write(
-        _ octets: [UInt8],
+        _ bytes: [UInt8],
         to file: UnnamedFile,
         at offset: Int
     ) throws(SocketError) {
         try perform("pwrite") { call -> Result<Void, SocketError> in
             var written = 0
-            while written < octets.count {
-                let done = octets.withUnsafeBytes { bytes in
+            while written < bytes.count {
+                let done = bytes.withUnsafeBytes { bytes in
                     let rest = UnsafeRawBufferPointer(rebasing: bytes[written...])
                     return pwrite(
                         file.descriptor,
@@ -87,13 +87,13 @@ package final class FileThread: Sendable {
     ) throws(SocketError) -> [UInt8] {
         try perform("pread") { call -> Result<[UInt8], SocketError> in
             var failure: SocketError?
-            let octets = [UInt8](unsafeUninitializedCapacity: count) { target, filled in
+            let bytes = [UInt8](unsafeUninitializedCapacity: count) { target, filled in
                 // The target holds `count` bytes, and pread writes no more than it is given.
                 let done = pread(file.descriptor, target.baseAddress, count, off_t(offset))
                 if done <= 0 { failure = SocketError(call) }
                 filled = max(done, 0)
             }
-            return failure.map { .failure($0) } ?? .success(octets)
+            return failure.map { .failure($0) } ?? .success(bytes)
         }
     }
 

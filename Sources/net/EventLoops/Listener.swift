@@ -141,8 +141,8 @@ package final class Listener: Endpoint {
     package static func boundAddress(_ descriptor: Int32) -> SocketAddress {
         var address = SocketAddress()
         var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
-        withUnsafeMutableBytes(of: &address.storage) { octets in
-            _ = octets.withMemoryRebound(to: sockaddr.self) {
+        withUnsafeMutableBytes(of: &address.storage) { bytes in
+            _ = bytes.withMemoryRebound(to: sockaddr.self) {
                 getsockname(descriptor, $0.baseAddress, &length)
             }
         }

@@ -111,8 +111,8 @@ package struct SocketAddress: Sendable {
 
     private mutating func store<Address>(_ address: Address) {
         // Every kernel address is a plain record no larger than sockaddr_storage.
-        withUnsafeBytes(of: address) { octets in
-            withUnsafeMutableBytes(of: &storage) { $0.copyMemory(from: octets) }
+        withUnsafeBytes(of: address) { bytes in
+            withUnsafeMutableBytes(of: &storage) { $0.copyMemory(from: bytes) }
         }
         length = socklen_t(MemoryLayout<Address>.size)
     }
@@ -151,15 +151,15 @@ package struct SocketAddress: Sendable {
 
     /// The IP address's bytes, 4 or 16; an IPv4 address mapped into IPv6 gives its 4. Empty for a
     /// Unix socket.
-    package var octets: [UInt8] {
+    package var bytes: [UInt8] {
         switch family {
         case AF_INET:
             return withUnsafeBytes(of: load(as: sockaddr_in.self).sin_addr) { Array($0) }
         case AF_INET6:
-            let octets = withUnsafeBytes(of: load(as: sockaddr_in6.self).sin6_addr) { Array($0) }
+            let bytes = withUnsafeBytes(of: load(as: sockaddr_in6.self).sin6_addr) { Array($0) }
             let isMapped =
-                octets[..<10].allSatisfy { $0 == 0 } && octets[10] == 255 && octets[11] == 255
-            return isMapped ? Array(octets[12...]) : octets
+                bytes[..<10].allSatisfy { $0 == 0 } && bytes[10] == 255 && bytes[11] == 255
+            return isMapped ? Array(bytes[12...]) : bytes
         default: return []
         }
     }
@@ -190,7 +190,7 @@ package struct SocketAddress: Sendable {
         guard family == other.family else { return false }
         return isUnix
             ? unixPath != nil && unixPath == other.unixPath
-            : port == other.port && octets == other.octets
+            : port == other.port && bytes == other.bytes
     }
 
     private func load<Address>(as type: Address.Type) -> Address {
@@ -200,9 +200,9 @@ package struct SocketAddress: Sendable {
 
     /// The call's view of the kernel form.
     func withKernelForm<Result>(_ body: (UnsafePointer<sockaddr>, socklen_t) -> Result) -> Result {
-        withUnsafeBytes(of: storage) { octets in
+        withUnsafeBytes(of: storage) { bytes in
             // sockaddr_storage is aligned for every sockaddr and not empty.
-            octets.withMemoryRebound(to: sockaddr.self) { records in
+            bytes.withMemoryRebound(to: sockaddr.self) { records in
                 guard let base = records.baseAddress else {
                     preconditionFailure("Transport: no address")
                 }

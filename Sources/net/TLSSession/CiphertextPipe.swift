@@ -19,15 +19,15 @@ final class CiphertextPipe {
     var unreadCount: Int { kept.count - keptStart + lent.count }
 
     /// Appends what the peer sent.
-    func keep(_ octets: Span<UInt8>) {
+    func keep(_ bytes: Span<UInt8>) {
         // The pointer lives for the call, and the copy is made inside it.
-        octets.withUnsafeBufferPointer { kept.append(contentsOf: $0) }
+        bytes.withUnsafeBufferPointer { kept.append(contentsOf: $0) }
     }
 
     /// Lets OpenSSL read from the caller's memory while `body` runs; what is left then is copied.
-    func lending<Result>(_ octets: Span<UInt8>, _ body: () -> Result) -> Result {
+    func lending<Result>(_ bytes: Span<UInt8>, _ body: () -> Result) -> Result {
         // The pointer is put away before the closure that it is valid in returns.
-        octets.withUnsafeBytes { lent in
+        bytes.withUnsafeBytes { lent in
             self.lent = lent
             defer {
                 kept.append(contentsOf: self.lent)
@@ -78,9 +78,9 @@ final class CiphertextPipe {
         return count + more
     }
 
-    fileprivate func write(_ octets: UnsafeRawBufferPointer) {
-        output.append(contentsOf: octets)
-        writtenCount += octets.count
+    fileprivate func write(_ bytes: UnsafeRawBufferPointer) {
+        output.append(contentsOf: bytes)
+        writtenCount += bytes.count
     }
 }
 
@@ -100,11 +100,11 @@ extension CiphertextPipe {
             copenssl_bio_set_retry_read(bio)
             return 0
         }
-        BIO_meth_set_write_ex(method) { bio, octets, length, count in
-            guard let pipe = CiphertextPipe.of(bio), let octets, let count else { return 0 }
+        BIO_meth_set_write_ex(method) { bio, bytes, length, count in
+            guard let pipe = CiphertextPipe.of(bio), let bytes, let count else { return 0 }
             copenssl_bio_clear_retry_flags(bio)
             // As above, for `length` bytes.
-            pipe.write(UnsafeRawBufferPointer(start: octets, count: length))
+            pipe.write(UnsafeRawBufferPointer(start: bytes, count: length))
             count.pointee = length
             return 1
         }

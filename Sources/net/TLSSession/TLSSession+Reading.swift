@@ -23,10 +23,10 @@ extension TLSSession {
     /// Feeds and reads in one step, which spares the copy of what was fed.
     package func read(
         into buffer: UnsafeMutableRawBufferPointer,
-        feeding octets: Span<UInt8>
+        feeding bytes: Span<UInt8>
     ) -> ReadOutcome {
-        guard admit(octets) else { return read(into: buffer) }
-        return pipe.lending(octets) { read(into: buffer) }
+        guard admit(bytes) else { return read(into: buffer) }
+        return pipe.lending(bytes) { read(into: buffer) }
     }
 
     private func readRecords(into buffer: UnsafeMutableRawBufferPointer) -> ReadOutcome {
@@ -54,11 +54,11 @@ extension TLSSession {
             }
         }
         answersCount = count > 0 ? 0 : answersCount + pipe.writtenCount - writtenBefore
-        if count > 0 { return .octets(count) }
-        return withoutOctets()
+        if count > 0 { return .bytes(count) }
+        return withoutBytes()
     }
 
-    private func withoutOctets() -> ReadOutcome {
+    private func withoutBytes() -> ReadOutcome {
         switch phase {
         case .failed(let failure): return .failed(failure)
         case .peerClosed: return .closed

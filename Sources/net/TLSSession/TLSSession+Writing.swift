@@ -6,17 +6,17 @@ extension TLSSession {
     /// - Returns: whether they were accepted, all or none. Not after ``shutDown()``, not after a
     ///   failure, and not beyond `TLSLimits.untakenCiphertextMax` and
     ///   `TLSLimits.earlyPlaintextMax`.
-    package func write(_ octets: Span<UInt8>) -> Bool {
-        guard !hasSentClose, !closesWhenEstablished else { return octets.isEmpty }
+    package func write(_ bytes: Span<UInt8>) -> Bool {
+        guard !hasSentClose, !closesWhenEstablished else { return bytes.isEmpty }
         switch phase {
         case .failed: return false
-        case .established, .peerClosed: return octets.isEmpty || encrypt(octets)
+        case .established, .peerClosed: return bytes.isEmpty || encrypt(bytes)
         case .handshaking:
-            guard octets.count <= TLSLimits.earlyPlaintextMax - earlyPlaintext.count else {
+            guard bytes.count <= TLSLimits.earlyPlaintextMax - earlyPlaintext.count else {
                 return false
             }
             // The pointer lives for the call, and the copy is made inside it.
-            octets.withUnsafeBufferPointer { earlyPlaintext.append(contentsOf: $0) }
+            bytes.withUnsafeBufferPointer { earlyPlaintext.append(contentsOf: $0) }
             if case .failed = shakeHands() { return false }
             return true
         }
@@ -37,16 +37,16 @@ extension TLSSession {
         }
     }
 
-    func encrypt(_ octets: Span<UInt8>) -> Bool {
-        guard octets.count <= TLSLimits.untakenCiphertextMax - pipe.output.count else {
+    func encrypt(_ bytes: Span<UInt8>) -> Bool {
+        guard bytes.count <= TLSLimits.untakenCiphertextMax - pipe.output.count else {
             return false
         }
-        pipe.reserve(plaintext: octets.count)
+        pipe.reserve(plaintext: bytes.count)
         // The pointer lives for the calls inside.
-        return octets.withUnsafeBytes { octets in
+        return bytes.withUnsafeBytes { bytes in
             var start = 0
-            while start < octets.count {
-                let rest = UnsafeRawBufferPointer(rebasing: octets[start...])
+            while start < bytes.count {
+                let rest = UnsafeRawBufferPointer(rebasing: bytes[start...])
                 var written = 0
                 ERR_clear_error()
                 guard SSL_write_ex(pointer, rest.baseAddress, rest.count, &written) == 1 else {

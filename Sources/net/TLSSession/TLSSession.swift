@@ -28,7 +28,7 @@ package final class TLSSession {
     /// What a read brought.
     package enum ReadOutcome: Equatable {
         /// This number of plain bytes is at the start of the buffer, at least one.
-        case octets(Int)
+        case bytes(Int)
         /// Nothing until more is fed.
         case needsInput
         /// The peer said that it has sent its last byte (close_notify).
@@ -197,9 +197,9 @@ extension TLSSession {
 // Ciphertext.
 extension TLSSession {
     /// Takes what the peer sent; a read then brings what it means.
-    package func feed(_ octets: Span<UInt8>) {
-        guard admit(octets) else { return }
-        pipe.keep(octets)
+    package func feed(_ bytes: Span<UInt8>) {
+        guard admit(bytes) else { return }
+        pipe.keep(bytes)
     }
 
     /// Says that the peer's connection has ended: what comes next is the end, not a wait.
@@ -213,15 +213,15 @@ extension TLSSession {
     }
 
     /// Looks at what was fed before OpenSSL does: its amount, and whether it can be TLS at all.
-    func admit(_ octets: Span<UInt8>) -> Bool {
+    func admit(_ bytes: Span<UInt8>) -> Bool {
         if case .failed = phase { return false }
-        guard !octets.isEmpty else { return true }
-        guard pipe.unreadCount + octets.count <= TLSLimits.unreadCiphertextMax else {
+        guard !bytes.isEmpty else { return true }
+        guard pipe.unreadCount + bytes.count <= TLSLimits.unreadCiphertextMax else {
             return fail(.limitReached, "more than \(TLSLimits.unreadCiphertextMax) bytes unread")
         }
         guard case .handshaking = phase else { return true }
-        if handshakeInputCount == 0, !isRecordStart(octets[0]) { return false }
-        handshakeInputCount += octets.count
+        if handshakeInputCount == 0, !isRecordStart(bytes[0]) { return false }
+        handshakeInputCount += bytes.count
         guard handshakeInputCount <= TLSLimits.handshakeInputMax else {
             return fail(.limitReached, "a handshake of over \(TLSLimits.handshakeInputMax) bytes")
         }
@@ -231,12 +231,12 @@ extension TLSSession {
     /// RFC 8446 §5.1: a record begins with its content type, 20 to 24. A letter is a method (or
     /// `HTTP/1.1`, from an origin), so someone took this for a port without TLS; OpenSSL knows only
     /// some methods.
-    private func isRecordStart(_ octet: UInt8) -> Bool {
-        switch octet {
+    private func isRecordStart(_ byte: UInt8) -> Bool {
+        switch byte {
         case 20...24: true
         case UInt8(ascii: "A")...UInt8(ascii: "Z"):
             fail(.plainHTTP, "the first byte is a letter")
-        default: fail(.notTLS, "the first byte is \(octet)")
+        default: fail(.notTLS, "the first byte is \(byte)")
         }
     }
 

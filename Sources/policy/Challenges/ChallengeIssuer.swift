@@ -98,7 +98,7 @@ package final class ChallengeIssuer: Sendable {
         shared secrets: [SharedSecret] = [],
         epoch: UInt64 = randomEpoch()
     ) {
-        let secret = secret ?? RandomOctets.make(count: 32)
+        let secret = secret ?? RandomBytes.make(count: 32)
         self.secret = secret
         let key = HMACSHA256.Key(secret.span)
         assertionKey = key
@@ -117,7 +117,7 @@ package final class ChallengeIssuer: Sendable {
 
     /// Eight bytes of randomness.
     package static func randomEpoch() -> UInt64 {
-        RandomOctets.make(count: 8).reduce(0) { $0 << 8 | UInt64($1) }
+        RandomBytes.make(count: 8).reduce(0) { $0 << 8 | UInt64($1) }
     }
 
     /// A fresh challenge as text of base64url. There is always one: nothing is kept of it.

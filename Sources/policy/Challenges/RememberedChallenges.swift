@@ -32,7 +32,7 @@ final class RememberedChallenges: Sendable {
 
     /// The most blocks of neighbours.
     let capacity: Int
-    let multiplier = RandomOctets.word() | 1
+    let multiplier = RandomBytes.word() | 1
     let shards = (0..<shardCount).map { _ in Shard() }
     /// Blocks in all tables.
     let blockCount = Atomic<Int>(0)

@@ -15,7 +15,7 @@ package struct SharedSecret: Sendable, Hashable {
     package static func placeholder() -> SharedSecret {
         SharedSecret(
             number: .min,
-            bytes: RandomOctets.make(count: 32),
+            bytes: RandomBytes.make(count: 32),
             usedFrom: .min,
             goodUntil: .max
         )

@@ -32,7 +32,7 @@ final class SpentChallenges: Sendable {
     /// Seconds that a challenge is good.
     let lifetime: Int64
     private let periodLength: Int64
-    let multiplier = RandomOctets.word() | 1
+    let multiplier = RandomBytes.word() | 1
     let next = Atomic<UInt64>(0)
     /// When the period of ``next`` began.
     let periodStart = Atomic<Int64>(-1 << 60)

@@ -4,7 +4,7 @@ internal import Cryptography
 /// The parts of a challenge as its text says them; the code is not checked.
 package struct UnverifiedChallenge: Sendable {
     /// Bytes of a challenge, and characters of its text.
-    package static let octetCount = 42
+    package static let byteCount = 42
     package static let textCount = 56
     /// The bytes that the code covers.
     static let signedCount = 26
@@ -16,7 +16,7 @@ package struct UnverifiedChallenge: Sendable {
     package let serial: UInt64
     /// Seconds since 1970; the challenge is good before that second.
     package let expiry: Int64
-    let octets: [UInt8]
+    let bytes: [UInt8]
 
     /// Reads the text of a challenge: 56 characters of base64url.
     ///
@@ -26,24 +26,24 @@ package struct UnverifiedChallenge: Sendable {
         guard text.count == Self.textCount else { return nil }
         // The decoder reads both alphabets; one spelling is enough for what we wrote ourselves.
         for index in text.indices where Self.isForeign(text[index]) { return nil }
-        guard let octets = Base64.decode(text), octets.count == Self.octetCount,
-            octets[0] == Self.version, let purpose = ChallengePurpose(rawValue: octets[1]),
-            let expiry = Int64(exactly: Self.number(octets.span, at: 18))
+        guard let bytes = Base64.decode(text), bytes.count == Self.byteCount,
+            bytes[0] == Self.version, let purpose = ChallengePurpose(rawValue: bytes[1]),
+            let expiry = Int64(exactly: Self.number(bytes.span, at: 18))
         else { return nil }
         self.purpose = purpose
-        epoch = Self.number(octets.span, at: 2)
-        serial = Self.number(octets.span, at: 10)
+        epoch = Self.number(bytes.span, at: 2)
+        serial = Self.number(bytes.span, at: 10)
         self.expiry = expiry
-        self.octets = octets
+        self.bytes = bytes
     }
 
-    private static func isForeign(_ octet: UInt8) -> Bool {
-        octet == UInt8(ascii: "+") || octet == UInt8(ascii: "/") || octet == UInt8(ascii: "=")
+    private static func isForeign(_ byte: UInt8) -> Bool {
+        byte == UInt8(ascii: "+") || byte == UInt8(ascii: "/") || byte == UInt8(ascii: "=")
     }
 
-    private static func number(_ octets: Span<UInt8>, at offset: Int) -> UInt64 {
+    private static func number(_ bytes: Span<UInt8>, at offset: Int) -> UInt64 {
         var number: UInt64 = 0
-        for index in offset..<(offset + 8) { number = number << 8 | UInt64(octets[index]) }
+        for index in offset..<(offset + 8) { number = number << 8 | UInt64(bytes[index]) }
         return number
     }
 
@@ -54,19 +54,19 @@ package struct UnverifiedChallenge: Sendable {
         serial: UInt64,
         expiry: Int64
     ) -> [UInt8] {
-        var octets: [UInt8] = []
-        octets.reserveCapacity(octetCount)
-        octets.append(version)
-        octets.append(purpose.rawValue)
-        append(epoch, to: &octets)
-        append(serial, to: &octets)
-        append(UInt64(clamping: expiry), to: &octets)
-        return octets
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(byteCount)
+        bytes.append(version)
+        bytes.append(purpose.rawValue)
+        append(epoch, to: &bytes)
+        append(serial, to: &bytes)
+        append(UInt64(clamping: expiry), to: &bytes)
+        return bytes
     }
 
-    private static func append(_ number: UInt64, to octets: inout [UInt8]) {
+    private static func append(_ number: UInt64, to bytes: inout [UInt8]) {
         for place in 0..<UInt64(8) {
-            octets.append(UInt8(truncatingIfNeeded: number >> (56 - 8 * place)))
+            bytes.append(UInt8(truncatingIfNeeded: number >> (56 - 8 * place)))
         }
     }
 }
@@ -80,19 +80,19 @@ extension UnverifiedChallenge {
         expiry: Int64,
         key: HMACSHA256.Key
     ) -> [UInt8] {
-        var octets = signed(purpose, epoch: epoch, serial: serial, expiry: expiry)
-        let code = key.code(octets.span).bytes
-        for index in 0..<(octetCount - signedCount) { octets.append(code[index]) }
-        return Base64.encodeURL(octets.span)
+        var bytes = signed(purpose, epoch: epoch, serial: serial, expiry: expiry)
+        let code = key.code(bytes.span).bytes
+        for index in 0..<(byteCount - signedCount) { bytes.append(code[index]) }
+        return Base64.encodeURL(bytes.span)
     }
 
     /// Whether the code is that of the bytes before it, decided in a time that does not depend on
     /// where they differ.
     func isAuthentic(under key: HMACSHA256.Key) -> Bool {
-        let code = key.code(octets.span.extracting(0..<Self.signedCount)).bytes
+        let code = key.code(bytes.span.extracting(0..<Self.signedCount)).bytes
         var difference: UInt8 = 0
-        for index in 0..<(Self.octetCount - Self.signedCount) {
-            difference |= code[index] ^ octets[Self.signedCount + index]
+        for index in 0..<(Self.byteCount - Self.signedCount) {
+            difference |= code[index] ^ bytes[Self.signedCount + index]
         }
         return difference == 0
     }

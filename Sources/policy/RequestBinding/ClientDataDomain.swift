@@ -37,14 +37,14 @@ public enum ClientDataDomain: Hashable, Sendable {
         }
     }
 
-    private static func begins(_ octets: Span<UInt8>, with start: [UInt8]) -> Bool {
-        guard octets.count >= start.count else { return false }
-        for index in start.indices where octets[index] != start[index] { return false }
+    private static func begins(_ bytes: Span<UInt8>, with start: [UInt8]) -> Bool {
+        guard bytes.count >= start.count else { return false }
+        for index in start.indices where bytes[index] != start[index] { return false }
         return true
     }
 
-    private static func isBase64URL(_ octet: UInt8) -> Bool {
-        switch octet {
+    private static func isBase64URL(_ byte: UInt8) -> Bool {
+        switch byte {
         case UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "a")...UInt8(ascii: "z"),
             UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "_"):
             true

@@ -9,7 +9,7 @@ import ByteCoding
 /// loop.
 public struct RequestLines: Sendable {
     /// The lines so far.
-    public private(set) var octets: [UInt8] = []
+    public private(set) var bytes: [UInt8] = []
 
     /// What is written next.
     private enum Turn {
@@ -63,8 +63,8 @@ public struct RequestLines: Sendable {
     ///   - parts: what is signed.
     ///   - method: as in the request line.
     public mutating func begin(_ parts: SignedParts, method: Span<UInt8>) {
-        octets.removeAll(keepingCapacity: true)
-        octets.append(contentsOf: Self.version)
+        bytes.removeAll(keepingCapacity: true)
+        bytes.append(contentsOf: Self.version)
         self.parts = parts
         turn = .method
         line(.method, method)
@@ -77,7 +77,7 @@ public struct RequestLines: Sendable {
 
     /// Writes the origin-form of an absolute target without a path: a slash, then its query.
     public mutating func target(behindSlash query: Span<UInt8>) {
-        if parts.contains(.target) { octets.append(UInt8(ascii: "/")) }
+        if parts.contains(.target) { bytes.append(UInt8(ascii: "/")) }
         line(.target, query)
     }
 
@@ -87,8 +87,8 @@ public struct RequestLines: Sendable {
     ///   the content is not signed.
     public mutating func digest(_ digest: Span<UInt8>?) {
         guard parts.contains(.body), let digest else { return line(.digest, nil) }
-        octets.append(contentsOf: Self.digestStart)
-        Base64.append(digest, to: &octets)
+        bytes.append(contentsOf: Self.digestStart)
+        Base64.append(digest, to: &bytes)
         line(.digest, Self.digestEnd.span)
     }
 
@@ -114,15 +114,15 @@ public struct RequestLines: Sendable {
 
     /// Adds one field line's value to the field that was begun.
     public mutating func value(_ value: Span<UInt8>) {
-        octets.append(UInt8(ascii: hasValue ? "," : ":"))
-        octets.append(UInt8(ascii: " "))
+        bytes.append(UInt8(ascii: hasValue ? "," : ":"))
+        bytes.append(UInt8(ascii: " "))
         hasValue = true
         append(value)
     }
 
     /// Ends the line of a signed field.
     public mutating func endHeader() {
-        octets.append(Self.lineFeed)
+        bytes.append(Self.lineFeed)
     }
 
     // MARK: Lines in two pieces
@@ -134,8 +134,8 @@ public struct RequestLines: Sendable {
     ///   - parts: what is signed.
     ///   - hasDigest: whether the digest is among the lines.
     package mutating func resume(behind lines: [UInt8], _ parts: SignedParts, hasDigest: Bool) {
-        octets.removeAll(keepingCapacity: true)
-        octets.append(contentsOf: lines)
+        bytes.removeAll(keepingCapacity: true)
+        bytes.append(contentsOf: lines)
         self.parts = parts
         turn = hasDigest ? .challenge : .digest
     }
@@ -149,8 +149,8 @@ public struct RequestLines: Sendable {
 
     private mutating func line(_ turn: Turn, _ text: Span<UInt8>?) {
         expect(turn)
-        if let text, parts.contains(turn.part) { append(text) } else { octets.append(Self.absent) }
-        octets.append(Self.lineFeed)
+        if let text, parts.contains(turn.part) { append(text) } else { bytes.append(Self.absent) }
+        bytes.append(Self.lineFeed)
         self.turn = turn.next
     }
 
@@ -160,7 +160,7 @@ public struct RequestLines: Sendable {
 
     private mutating func append(_ text: Span<UInt8>) {
         // The pointer lives for the call only, and the copy is made inside it.
-        text.withUnsafeBufferPointer { octets.append(contentsOf: $0) }
+        text.withUnsafeBufferPointer { bytes.append(contentsOf: $0) }
     }
 }
 
@@ -197,6 +197,6 @@ extension RequestLines {
             if let value { lines.value(ContiguousArray(value.utf8).span) }
             lines.endHeader()
         }
-        return lines.octets
+        return lines.bytes
     }
 }

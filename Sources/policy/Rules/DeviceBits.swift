@@ -53,8 +53,8 @@ package struct DeviceChange: Hashable, Sendable {
     }
 
     /// `.some(nil)` for a bit that stays.
-    private static func bit(_ octet: UInt8) -> Bool?? {
-        switch octet {
+    private static func bit(_ byte: UInt8) -> Bool?? {
+        switch byte {
         case UInt8(ascii: "0"): .some(false)
         case UInt8(ascii: "1"): .some(true)
         case UInt8(ascii: "-"): .some(nil)

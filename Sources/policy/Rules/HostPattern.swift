@@ -15,20 +15,20 @@ package enum HostPattern: Hashable, Sendable {
     ///
     /// `nil` for anything with a port, a path, or a `*` elsewhere.
     package init?(text: some StringProtocol) {
-        var octets = Array(text.utf8).map(Self.lowerCase)
-        if octets == [UInt8(ascii: "*")] {
+        var bytes = Array(text.utf8).map(Self.lowerCase)
+        if bytes == [UInt8(ascii: "*")] {
             self = .any
             return
         }
-        let isUnder = octets.starts(with: [UInt8(ascii: "*"), UInt8(ascii: ".")])
-        if isUnder { octets.removeFirst(2) }
-        if octets.last == UInt8(ascii: ".") { octets.removeLast() }
-        if !isUnder, let address = Self.address(octets.span, end: octets.count) {
+        let isUnder = bytes.starts(with: [UInt8(ascii: "*"), UInt8(ascii: ".")])
+        if isUnder { bytes.removeFirst(2) }
+        if bytes.last == UInt8(ascii: ".") { bytes.removeLast() }
+        if !isUnder, let address = Self.address(bytes.span, end: bytes.count) {
             self = .address(address)
             return
         }
-        guard Self.isName(octets) else { return nil }
-        self = isUnder ? .under(octets) : .exact(octets)
+        guard Self.isName(bytes) else { return nil }
+        self = isUnder ? .under(bytes) : .exact(bytes)
     }
 
     /// The pattern as a rule writes it.
@@ -94,23 +94,23 @@ package enum HostPattern: Hashable, Sendable {
         // the brackets of an IPv6 literal the scan stops at "]".
         while index > 0 {
             index -= 1
-            let octet = host[index]
-            if octet == UInt8(ascii: ":") {
+            let byte = host[index]
+            if byte == UInt8(ascii: ":") {
                 end = index
                 break
             }
-            guard (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(octet) else { break }
+            guard (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) else { break }
         }
         if end > 1, host[end - 1] == UInt8(ascii: ".") { end -= 1 }
         return end
     }
 
     /// A letter of US-ASCII in lower case, any other byte as it is.
-    package static func foldedCase(_ octet: UInt8) -> UInt8 { lowerCase(octet) }
+    package static func foldedCase(_ byte: UInt8) -> UInt8 { lowerCase(byte) }
 
     @inline(__always)
-    static func lowerCase(_ octet: UInt8) -> UInt8 {
-        (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(octet) ? octet | 0x20 : octet
+    static func lowerCase(_ byte: UInt8) -> UInt8 {
+        (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(byte) ? byte | 0x20 : byte
     }
 
     /// Whether the bytes of `host` from `start` on begin with `name`, without case.
@@ -122,13 +122,13 @@ package enum HostPattern: Hashable, Sendable {
         return true
     }
 
-    private static func isName(_ octets: [UInt8]) -> Bool {
-        guard (1...253).contains(octets.count) else { return false }
-        let labels = octets.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
+    private static func isName(_ bytes: [UInt8]) -> Bool {
+        guard (1...253).contains(bytes.count) else { return false }
+        let labels = bytes.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
         return labels.allSatisfy { label in
             (1...63).contains(label.count)
-                && label.allSatisfy { octet in
-                    switch octet {
+                && label.allSatisfy { byte in
+                    switch byte {
                     case UInt8(ascii: "a")...UInt8(ascii: "z"),
                         UInt8(ascii: "0")...UInt8(ascii: "9"),
                         UInt8(ascii: "-"), UInt8(ascii: "_"):
@@ -141,8 +141,8 @@ package enum HostPattern: Hashable, Sendable {
 }
 
 extension Span<UInt8> {
-    fileprivate func contains(_ octet: UInt8) -> Bool {
-        for index in indices where self[index] == octet { return true }
+    fileprivate func contains(_ byte: UInt8) -> Bool {
+        for index in indices where self[index] == byte { return true }
         return false
     }
 }

@@ -100,15 +100,15 @@ extension PathPattern {
     /// A segment with everything encoded that does not stand for itself in one (RFC 3986 §3.3).
     private static func text(_ segment: [UInt8]) -> String {
         let digits = Array("0123456789ABCDEF")
-        return segment.reduce(into: "") { text, octet in
-            switch octet {
+        return segment.reduce(into: "") { text, byte in
+            switch byte {
             case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
                 UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."),
                 UInt8(ascii: "_"), UInt8(ascii: "~"), UInt8(ascii: "!"), UInt8(ascii: "$"),
                 UInt8(ascii: "&")...UInt8(ascii: ","), UInt8(ascii: "="), UInt8(ascii: ":"),
                 UInt8(ascii: "@"):
-                text.unicodeScalars.append(UnicodeScalar(octet))
-            default: text += "%\(digits[Int(octet >> 4)])\(digits[Int(octet & 15)])"
+                text.unicodeScalars.append(UnicodeScalar(byte))
+            default: text += "%\(digits[Int(byte >> 4)])\(digits[Int(byte & 15)])"
             }
         }
     }

@@ -68,9 +68,9 @@ package struct PathPattern: Hashable, Sendable {
     /// - Throws: the first fault found; placeholders before wildcards before bytes before
     ///   constructs.
     package init(_ text: String) throws(Fault) {
-        let octets = Array(text.utf8)
-        guard octets.first == UInt8(ascii: "/") else { throw .noLeadingSlash }
-        var parts = octets.dropFirst()
+        let bytes = Array(text.utf8)
+        guard bytes.first == UInt8(ascii: "/") else { throw .noLeadingSlash }
+        var parts = bytes.dropFirst()
             .split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
         guard parts.count <= Self.segmentsMax else { throw .tooManySegments }
         if let meant = RouterPlaceholder.replaced(in: parts) { throw .placeholder(meant: meant) }
@@ -83,7 +83,7 @@ package struct PathPattern: Hashable, Sendable {
             throw .partialWildcard
         }
         guard
-            octets.allSatisfy({ (0x21...0x7E).contains($0) && !Array("?#".utf8).contains($0) }),
+            bytes.allSatisfy({ (0x21...0x7E).contains($0) && !Array("?#".utf8).contains($0) }),
             !text.lowercased().contains("%2a"), !text.lowercased().contains("%3b")
         else { throw .character }
         let semicolon = UInt8(ascii: ";")
@@ -98,7 +98,7 @@ package struct PathPattern: Hashable, Sendable {
         guard view.findings.isSubset(of: .readingDependent) else {
             throw .construct(view.findings.rawValue)
         }
-        let texts = (0..<view.segmentCount).map { Array(view.octets[view.segment($0)]) }
+        let texts = (0..<view.segmentCount).map { Array(view.bytes[view.segment($0)]) }
         self.init(
             segments: Self.segments(texts),
             spellings: Self.spellings(of: view, hasRest: hasRest),

@@ -38,8 +38,8 @@ package struct Rollout: Sendable {
         self.schedule = schedule
         self.subject = subject
         self.salt = salt
-        let octets = Array(salt.utf8)
-        key = HMACSHA256.Key(octets.span)
+        let bytes = Array(salt.utf8)
+        key = HMACSHA256.Key(bytes.span)
     }
 
     /// The share at a moment.
@@ -139,9 +139,9 @@ package struct Share: Comparable, Hashable, Sendable {
         var digits = 0
         var decimals: Int?
         var isEnded = false
-        for octet in text.utf8 {
+        for byte in text.utf8 {
             guard !isEnded else { return nil }
-            switch octet {
+            switch byte {
             case UInt8(ascii: "0")...UInt8(ascii: "9"):
                 if let count = decimals {
                     guard count < 4 else { return nil }
@@ -150,7 +150,7 @@ package struct Share: Comparable, Hashable, Sendable {
                     guard digits < 3 else { return nil }
                     digits += 1
                 }
-                millionths = millionths * 10 + Int(octet - UInt8(ascii: "0"))
+                millionths = millionths * 10 + Int(byte - UInt8(ascii: "0"))
             case UInt8(ascii: "."):
                 guard decimals == nil, digits > 0 else { return nil }
                 decimals = 0

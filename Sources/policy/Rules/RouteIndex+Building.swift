@@ -134,7 +134,7 @@ extension RouteIndex {
     private mutating func insert(_ label: [UInt8], from: Int32, to: Int32) {
         var hash = SegmentHash()
         // Hosts are hashed from their end on; see `visitHosts`.
-        for octet in from < Self.anyHost ? label.reversed() : label { hash.add(octet) }
+        for byte in from < Self.anyHost ? label.reversed() : label { hash.add(byte) }
         let start = Int32(clamping: labels.count)
         labels.append(contentsOf: label)
         if from >= Self.anyHost { labelBytesMax = max(labelBytesMax, label.count) }
@@ -149,6 +149,6 @@ extension RouteIndex {
 extension PathPattern.Segment {
     fileprivate var hasPunctuation: Bool {
         guard case .literal(let literal) = self else { return false }
-        return literal.contains(UInt8(ascii: "_")) || OctetScan.hasPunctuation(literal.span)
+        return literal.contains(UInt8(ascii: "_")) || ByteScan.hasPunctuation(literal.span)
     }
 }

@@ -91,15 +91,15 @@ struct RouteIndex: Sendable {
 
     /// Finds the lowest number of a match that the request meets.
     ///
-    /// `ends`: the end of each of the path's segments in `octets`.
+    /// `ends`: the end of each of the path's segments in `bytes`.
     func find(
         _ search: inout Search,
         host: Span<UInt8>,
-        _ octets: Span<UInt8>,
+        _ bytes: Span<UInt8>,
         _ ends: Span<UInt32>
     ) {
-        visit(Self.anyHost, octets, ends, at: 0, &search)
-        visitHosts(host, octets, ends, &search)
+        visit(Self.anyHost, bytes, ends, at: 0, &search)
+        visitHosts(host, bytes, ends, &search)
     }
 
     /// Visits the trees of the host itself and of all `*.` patterns above it.
@@ -108,13 +108,13 @@ struct RouteIndex: Sendable {
     /// every suffix on its way.
     private func visitHosts(
         _ host: Span<UInt8>,
-        _ octets: Span<UInt8>,
+        _ bytes: Span<UInt8>,
         _ ends: Span<UInt32>,
         _ search: inout Search
     ) {
         let end = HostPattern.end(of: host)
         if !addresses.isEmpty, let address = HostPattern.address(host, end: end) {
-            visit(addresses[address] ?? -1, octets, ends, at: 0, &search)
+            visit(addresses[address] ?? -1, bytes, ends, at: 0, &search)
         }
         var hash = SegmentHash()
         var index = end
@@ -122,17 +122,17 @@ struct RouteIndex: Sendable {
             index -= 1
             if hasHostSuffixes, index > 0, index < end - 1, host[index] == UInt8(ascii: ".") {
                 let suffix = hostEdge(Self.hostSuffixes, hash, host, from: index + 1, to: end)
-                visit(suffix, octets, ends, at: 0, &search)
+                visit(suffix, bytes, ends, at: 0, &search)
             }
             hash.add(HostPattern.lowerCase(host[index]))
         }
         let exact = hostEdge(Self.exactHosts, hash, host, from: 0, to: end)
-        visit(exact, octets, ends, at: 0, &search)
+        visit(exact, bytes, ends, at: 0, &search)
     }
 
     private func visit(
         _ number: Int32,
-        _ octets: Span<UInt8>,
+        _ bytes: Span<UInt8>,
         _ ends: Span<UInt32>,
         at place: Int,
         _ search: inout Search
@@ -146,12 +146,12 @@ struct RouteIndex: Sendable {
             return
         }
         let start = place == 0 ? 0 : Int(ends[place - 1])
-        let segment = octets.extracting(start..<Int(ends[place]))
+        let segment = bytes.extracting(start..<Int(ends[place]))
         if segment.count <= labelBytesMax {
             let literal = child(of: number, segment, search.reading)
-            visit(literal, octets, ends, at: place + 1, &search)
+            visit(literal, bytes, ends, at: place + 1, &search)
         }
-        if !segment.isEmpty { visit(node.one, octets, ends, at: place + 1, &search) }
+        if !segment.isEmpty { visit(node.one, bytes, ends, at: place + 1, &search) }
     }
 
     /// The node after a literal segment, or -1.
@@ -238,7 +238,7 @@ struct SegmentHash {
     private(set) var value: UInt32 = 0x811C_9DC5
 
     @inline(__always)
-    mutating func add(_ octet: UInt8) { value = (value ^ UInt32(octet)) &* 0x0100_0193 }
+    mutating func add(_ byte: UInt8) { value = (value ^ UInt32(byte)) &* 0x0100_0193 }
 }
 
 /// A place in path patterns, in a tree that is one array: what goes on from it by a literal segment

@@ -31,7 +31,7 @@ package struct RouteMatch: Hashable, Sendable {
     ) -> Mismatch? {
         guard self.host.matches(host) else { return .host }
         guard takes(method: method) else { return .method }
-        let path = (0..<view.segmentCount).map { Array(view.octets[view.segment($0)]) }
+        let path = (0..<view.segmentCount).map { Array(view.bytes[view.segment($0)]) }
         return self.path.matches(path) ? nil : .path
     }
 
@@ -68,9 +68,9 @@ package struct RouteMatch: Hashable, Sendable {
     static func isFolded(_ method: Span<UInt8>, _ name: Span<UInt8>) -> Bool {
         guard method.count == name.count else { return false }
         for index in 0..<method.count {
-            let octet = method[index]
-            let isLower = (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(octet)
-            guard (isLower ? octet & 0xDF : octet) == name[index] else { return false }
+            let byte = method[index]
+            let isLower = (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte)
+            guard (isLower ? byte & 0xDF : byte) == name[index] else { return false }
         }
         return true
     }

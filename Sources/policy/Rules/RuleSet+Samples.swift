@@ -22,9 +22,9 @@ extension RuleSet {
         // Deeper than the pattern's own segments: a rule for those alone takes no part of the rest.
         let path = match.path.hasRest ? "\(start)/-0-" : match.path.sample
         return (match.methods ?? ["-"]).map { method in
-            let octets = Array(path.utf8)
+            let bytes = Array(path.utf8)
             var view = TargetView()
-            view.read(octets.span, 0..<octets.count)
+            view.read(bytes.span, 0..<bytes.count)
             let route = route(
                 method: Array(method.utf8).span,
                 host: Array(host.utf8).span,

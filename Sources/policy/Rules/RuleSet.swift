@@ -109,7 +109,7 @@ package final class RuleSet: Sendable {
     ) -> Route {
         let methods = index.methods(method)
         var search = RouteIndex.Search(methods: methods ?? RouteIndex.otherMethod)
-        index.find(&search, host: host, view.octets.span, view.ends.span)
+        index.find(&search, host: host, view.bytes.span, view.ends.span)
         let found = number(search)
         let rule = rules[found]
         guard methods != nil else { return .malformed(.methodCase, rule) }
@@ -246,21 +246,21 @@ extension RuleSet {
         view: inout TargetView
     ) -> [Reading] {
         var search = RouteIndex.Search(methods: index.methods(method) ?? RouteIndex.otherMethod)
-        index.find(&search, host: host, view.octets.span, view.ends.span)
+        index.find(&search, host: host, view.bytes.span, view.ends.span)
         let found = number(search)
         var all = [
             Reading(
                 reading: .asWritten,
-                path: Self.path(.asWritten, view.octets.span, view.ends.span),
+                path: Self.path(.asWritten, view.bytes.span, view.ends.span),
                 rule: rules[found],
                 isRival: false
             )
         ]
-        _ = visit(&search, host: host, &view, steps(for: found)) { reading, number, octets, ends in
+        _ = visit(&search, host: host, &view, steps(for: found)) { reading, number, bytes, ends in
             all.append(
                 Reading(
                     reading: reading,
-                    path: Self.path(reading, octets, ends),
+                    path: Self.path(reading, bytes, ends),
                     rule: rules[number],
                     isRival: isRival(number, of: found, reading)
                 )
@@ -272,7 +272,7 @@ extension RuleSet {
 
     private static func path(
         _ reading: PathReading,
-        _ octets: Span<UInt8>,
+        _ bytes: Span<UInt8>,
         _ ends: Span<UInt32>
     ) -> [UInt8] {
         guard !ends.isEmpty else { return [UInt8(ascii: "/")] }
@@ -280,7 +280,7 @@ extension RuleSet {
         var start = 0
         for place in ends.indices {
             path.append(UInt8(ascii: "/"))
-            for index in start..<Int(ends[place]) { path.append(reading.folded(octets[index])) }
+            for index in start..<Int(ends[place]) { path.append(reading.folded(bytes[index])) }
             start = Int(ends[place])
         }
         return path
@@ -309,23 +309,23 @@ extension RuleSet {
     ///
     /// - Parameters:
     ///   - head: a head that was read.
-    ///   - octets: the bytes that it was read from.
+    ///   - bytes: the bytes that it was read from.
     ///   - view: storage for the target's readings; the target is read into it.
     /// - Returns: the rule in any case, for the log.
     package func destination(
         of head: borrowing RequestHead,
-        _ octets: Span<UInt8>,
+        _ bytes: Span<UInt8>,
         view: inout TargetView
     ) -> Destination {
-        view.read(head, octets)
+        view.read(head, bytes)
         let route = route(
-            method: octets.extracting(head.methodRange),
-            host: octets.extracting(head.authority),
+            method: bytes.extracting(head.methodRange),
+            host: bytes.extracting(head.authority),
             view: &view
         )
         switch route {
         case .rule(let rule):
-            guard !rule.isNominated(by: head, octets) else {
+            guard !rule.isNominated(by: head, bytes) else {
                 return .unroutable(rule, .connectionNomination)
             }
             return .rule(rule)
@@ -340,11 +340,11 @@ extension Rule {
     /// Whether Connection names a field that the rule signs or reads.
     fileprivate func isNominated(
         by head: borrowing RequestHead,
-        _ octets: Span<UInt8>
+        _ bytes: Span<UInt8>
     ) -> Bool {
         guard mode != .off, head.fields.connection.nominations > 0 else { return false }
         for field in head.fields.fields
-        where field.isNominated && guardedFields.contains(octets, field.name) {
+        where field.isNominated && guardedFields.contains(bytes, field.name) {
             return true
         }
         return false

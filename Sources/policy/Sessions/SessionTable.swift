@@ -77,7 +77,7 @@ package final class SessionTable: Sendable {
         precondition(limits.sessionsMax >= 1, "SessionTable: room for one at least")
         precondition(limits.lifetime >= 1 && limits.lifetime <= 1 << 32, "SessionTable: lifetime")
         self.limits = limits
-        let secret = secret ?? RandomOctets.make(count: 32)
+        let secret = secret ?? RandomBytes.make(count: 32)
         self.secret = secret
         key = HMACSHA256.Key(secret.span)
     }

@@ -23,10 +23,10 @@ package struct AppVersion: Hashable, Sendable {
     }
 
     /// `nil` for bytes that are no version.
-    package init?(_ octets: Span<UInt8>, _ range: Range<Int>) {
+    package init?(_ bytes: Span<UInt8>, _ range: Range<Int>) {
         guard !range.isEmpty, range.count <= Self.bytesMax else { return nil }
         for index in range {
-            guard put(octets[index], at: index - range.lowerBound) else { return nil }
+            guard put(bytes[index], at: index - range.lowerBound) else { return nil }
         }
     }
 

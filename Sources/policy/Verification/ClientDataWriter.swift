@@ -18,14 +18,14 @@ struct ClientDataWriter {
     /// (RFC 9110 §5.3), but some origins read the first one, and some the last.
     static func repeatsSigned(
         _ head: borrowing RequestHead,
-        _ octets: Span<UInt8>,
+        _ bytes: Span<UInt8>,
         _ rule: Rule
     ) -> Bool {
         guard case .lines(_, let headers) = rule.signing else { return false }
         for name in headers {
             let name = Array(name.utf8)
             var count = 0
-            for field in head.fields.fields where ProofFields.equal(octets, field.name, name) {
+            for field in head.fields.fields where ProofFields.equal(bytes, field.name, name) {
                 count += 1
             }
             if count > 1 { return true }
@@ -36,16 +36,16 @@ struct ClientDataWriter {
     /// Reads all lines of Content-Digest as one (RFC 9110 §5.3).
     static func declaredDigest(
         _ head: borrowing RequestHead,
-        _ octets: Span<UInt8>
+        _ bytes: Span<UInt8>
     ) -> ContentDigest.Reading {
         guard let first = head.fields.first(.contentDigest) else { return .absent }
         guard head.fields.repeatedKinds.contains(.contentDigest) else {
-            return ContentDigest.read(octets.extracting(first.value))
+            return ContentDigest.read(bytes.extracting(first.value))
         }
         var combined: [UInt8] = []
         for field in head.fields.fields where field.kind == .contentDigest {
             if !combined.isEmpty { combined.append(UInt8(ascii: ",")) }
-            octets.extracting(field.value).withUnsafeBufferPointer {
+            bytes.extracting(field.value).withUnsafeBufferPointer {
                 combined.append(contentsOf: $0)
             }
         }
@@ -63,18 +63,18 @@ struct ClientDataWriter {
     /// Whether a signed part reads as one that is not signed.
     static func isAmbiguous(
         _ head: borrowing RequestHead,
-        _ octets: Span<UInt8>,
+        _ bytes: Span<UInt8>,
         _ form: SigningForm
     ) -> Bool {
         guard case .lines(let parts, _) = form, parts.contains(.method) else { return false }
-        return RequestLines.readsAsAbsent(octets.extracting(head.methodRange))
+        return RequestLines.readsAsAbsent(bytes.extracting(head.methodRange))
     }
 
     /// What the client must have signed, where the content's digest is known or not signed: SHA-256
     /// of the client data for an assertion, their code for a session.
     mutating func digest(
         _ head: borrowing RequestHead,
-        _ octets: Span<UInt8>,
+        _ bytes: Span<UInt8>,
         _ rule: Rule,
         _ digest: SHA256Digest?,
         _ proof: Proof
@@ -83,9 +83,9 @@ struct ClientDataWriter {
         case .content: return digest ?? Self.emptyDigest
         case .challenge: return SHA256.digest(of: proof.challenge ?? [])
         case .lines(let parts, let headers):
-            writeStart(head, octets, proof.parts(parts))
+            writeStart(head, bytes, proof.parts(parts))
             if let digest { lines.digest(digest.bytes.span) } else { lines.digest(nil) }
-            writeEnd(head, octets, headers, proof.challenge)
+            writeEnd(head, bytes, headers, proof.challenge)
             return digested(proof)
         }
     }
@@ -108,49 +108,49 @@ struct ClientDataWriter {
 
     /// The lines that were written, and those after them.
     private func digested(_ proof: Proof, behind: [UInt8] = []) -> SHA256Digest {
-        let octets = lines.octets
+        let bytes = lines.bytes
         switch proof.evidence {
-        case .assertion: return SHA256.digest(octets.span, behind.span)
+        case .assertion: return SHA256.digest(bytes.span, behind.span)
         case .session(let evidence):
-            return evidence.session.signature(of: octets.span, behind.span)
+            return evidence.session.signature(of: bytes.span, behind.span)
         }
     }
 
     /// Keeps the lines before and after the digest for the time when the content is known.
     mutating func split(
         _ head: borrowing RequestHead,
-        _ octets: Span<UInt8>,
+        _ bytes: Span<UInt8>,
         _ parts: SignedParts,
         _ headers: [String],
         _ proof: inout Proof
     ) {
         let parts = proof.parts(parts)
-        writeStart(head, octets, parts)
-        proof.linesBefore = lines.octets
+        writeStart(head, bytes, parts)
+        proof.linesBefore = lines.bytes
         lines.beginBehindDigest(parts)
-        writeEnd(head, octets, headers, proof.challenge)
-        proof.linesBehind = lines.octets
+        writeEnd(head, bytes, headers, proof.challenge)
+        proof.linesBehind = lines.bytes
     }
 
     private mutating func writeStart(
         _ head: borrowing RequestHead,
-        _ octets: Span<UInt8>,
+        _ bytes: Span<UInt8>,
         _ parts: SignedParts
     ) {
-        lines.begin(parts, method: octets.extracting(head.methodRange))
+        lines.begin(parts, method: bytes.extracting(head.methodRange))
         // What the origin gets of an absolute-form target without path and query, too.
         guard !head.isForServer else { return lines.target([UInt8(ascii: "*")].span) }
         switch head.form {
         case .absolute where head.path.isEmpty:
-            lines.target(behindSlash: octets.extracting(head.query))
-        case .absolute: lines.target(octets.extracting(head.pathAndQuery))
-        case .origin, .asterisk: lines.target(octets.extracting(head.target))
+            lines.target(behindSlash: bytes.extracting(head.query))
+        case .absolute: lines.target(bytes.extracting(head.pathAndQuery))
+        case .origin, .asterisk: lines.target(bytes.extracting(head.target))
         }
     }
 
     private mutating func writeEnd(
         _ head: borrowing RequestHead,
-        _ octets: Span<UInt8>,
+        _ bytes: Span<UInt8>,
         _ headers: [String],
         _ challenge: [UInt8]?
     ) {
@@ -158,8 +158,8 @@ struct ClientDataWriter {
         for name in headers {
             let name = Array(name.utf8)
             lines.header(name.span)
-            for field in head.fields.fields where ProofFields.equal(octets, field.name, name) {
-                lines.value(octets.extracting(field.value))
+            for field in head.fields.fields where ProofFields.equal(bytes, field.name, name) {
+                lines.value(bytes.extracting(field.value))
             }
             lines.endHeader()
         }

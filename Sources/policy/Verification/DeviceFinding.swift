@@ -60,10 +60,10 @@ package struct DeviceToken: Hashable, Sendable {
 
     /// `nil` when the text is empty, too long or no base64.
     package init?(_ text: Span<UInt8>) {
-        guard (1...Self.textMax).contains(text.count), let octets = Base64.decode(text),
-            !octets.isEmpty
+        guard (1...Self.textMax).contains(text.count), let bytes = Base64.decode(text),
+            !bytes.isEmpty
         else { return nil }
-        self.text = Base64.text(octets)
-        digest = SHA256.digest(of: octets)
+        self.text = Base64.text(bytes)
+        digest = SHA256.digest(of: bytes)
     }
 }

@@ -153,7 +153,7 @@ package final class Enrolment: Sendable {
         _ tick: UInt64
     ) -> Admission {
         for admitted in 0..<count {
-            let draw = RandomOctets.word()
+            let draw = RandomBytes.word()
             let refusal: EnrolmentRefusal
             switch admission.ask(caller, now: now, tick: tick, draw: draw) {
             case .admitted: continue
@@ -211,10 +211,10 @@ package final class Enrolment: Sendable {
         }
         let clientData = EnrolmentLines.clientData(
             challenge: challenge,
-            contextDigest: context.map { SHA256.digest(of: $0).octets }
+            contextDigest: context.map { SHA256.digest(of: $0).array }
         )
         let examined = examine(object, keyID, context, now: now) { hashing in
-            hashing == .sha256 ? SHA256.digest(of: clientData).octets : clientData
+            hashing == .sha256 ? SHA256.digest(of: clientData).array : clientData
         }
         switch examined {
         case .failure(let refusal): return .refuse(refusal)

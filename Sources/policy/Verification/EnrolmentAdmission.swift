@@ -94,7 +94,7 @@ package final class EnrolmentAdmission: Sendable {
     /// - `tick`: monotonic nanoseconds.
     /// - `draw`: 64 random bits, which spread the waiting times.
     package func ask(_ caller: Caller, now: UnixTime, tick: UInt64, draw: UInt64) -> Answer {
-        let subject = caller.keyID.map { $0.digest.octets } ?? caller.address.bytes
+        let subject = caller.keyID.map { $0.digest.array } ?? caller.address.bytes
         guard ramp.enforces(subject.span, at: now) else {
             let wait = ramp.admission(of: ramp.bucket(of: subject.span))
                 .map { max($0.seconds - now.seconds, 1) }

@@ -58,14 +58,14 @@ package struct Judge {
     /// content back until it is asked for it is told beforehand when counter or challenge are of no
     /// use.
     ///
-    /// - `octets`: the head's bytes.
+    /// - `bytes`: the head's bytes.
     /// - `now`: the wall clock.
     /// - `mayVerify`: whether the client's address has verifications left; without, what would
     ///   need one is refused.
     /// - `content`: all of the content, where it came together with the head; empty otherwise.
     package mutating func open(
         _ head: borrowing RequestHead,
-        _ octets: Span<UInt8>,
+        _ bytes: Span<UInt8>,
         rule: Rule,
         now: UnixTime,
         mayVerify: Bool = true,
@@ -73,20 +73,20 @@ package struct Judge {
     ) -> Opening {
         self.mayVerify = mayVerify
         var proof: Proof
-        switch reader.read(head, octets, rule: rule, now: now) {
+        switch reader.read(head, bytes, rule: rule, now: now) {
         case .unproven(let ruling): return .ruled(ruling)
         case .claimed(let claimed): proof = claimed
         }
-        if ClientDataWriter.repeatsSigned(head, octets, rule) {
+        if ClientDataWriter.repeatsSigned(head, bytes, rule) {
             return .ruled(proof.ruling(.refuse(.signedFieldRepeated)))
         }
-        if ClientDataWriter.isAmbiguous(head, octets, rule.signing) {
+        if ClientDataWriter.isAmbiguous(head, bytes, rule.signing) {
             return .ruled(proof.ruling(.refuse(.clientDataAmbiguous)))
         }
 
         // Content that is not signed is not compared with anything.
-        switch rule.signing.coversBody ? ClientDataWriter.declaredDigest(head, octets) : .absent {
-        case .digest(let octets): proof.declared = SHA256Digest(octets.span)
+        switch rule.signing.coversBody ? ClientDataWriter.declaredDigest(head, bytes) : .absent {
+        case .digest(let bytes): proof.declared = SHA256Digest(bytes.span)
         case .absent: break
         case .malformed: return .ruled(proof.ruling(.refuse(.digestMissing)))
         }
@@ -102,29 +102,29 @@ package struct Judge {
             return .ruled(proof.ruling(.refuse(.digestMismatch)))
         }
         if !content.isEmpty, rule.signing.coversBody {
-            return .ruled(ruleWhole(proof, head, octets, content, rule: rule, now: now))
+            return .ruled(ruleWhole(proof, head, bytes, content, rule: rule, now: now))
         }
         guard hasContent, isHeld else {
             let digest = hasContent ? proof.declared : ClientDataWriter.emptyDigest
-            let signed = clientData.digest(head, octets, rule, digest, proof)
+            let signed = clientData.digest(head, bytes, rule, digest, proof)
             var ruling = self.rule(proof, signed, rule: rule, now: now, length: head.framing)
             if hasContent, rule.signing.coversBody { ruling.expectedDigest = proof.declared }
             return .ruled(ruling)
         }
-        return hold(proof, head, octets, rule: rule, now: now)
+        return hold(proof, head, bytes, rule: rule, now: now)
     }
 
     /// Judges what a head shows of a request whose content has to be held.
     private mutating func hold(
         _ proof: Proof,
         _ head: borrowing RequestHead,
-        _ octets: Span<UInt8>,
+        _ bytes: Span<UInt8>,
         rule: Rule,
         now: UnixTime
     ) -> Opening {
         var proof = proof
         if let declared = proof.declared, case .lines = rule.signing {
-            let signed = clientData.digest(head, octets, rule, declared, proof)
+            let signed = clientData.digest(head, bytes, rule, declared, proof)
             switch examine(proof, signed, rule: rule, now: now, length: head.framing) {
             case .refused(let ruling): return .ruled(ruling)
             case .good(let verified):
@@ -141,7 +141,7 @@ package struct Judge {
         )
         if let ruling { return .ruled(ruling) }
         if case .lines(let parts, let headers) = rule.signing {
-            clientData.split(head, octets, parts, headers, &proof)
+            clientData.split(head, bytes, parts, headers, &proof)
         }
         return .hold(proof)
     }
@@ -150,7 +150,7 @@ package struct Judge {
     private mutating func ruleWhole(
         _ proof: Proof,
         _ head: borrowing RequestHead,
-        _ octets: Span<UInt8>,
+        _ bytes: Span<UInt8>,
         _ content: Span<UInt8>,
         rule: Rule,
         now: UnixTime
@@ -169,7 +169,7 @@ package struct Judge {
                 return proof.ruling(.refuse(.challengeMissing))
             }
         }
-        let signed = clientData.digest(head, octets, rule, digest, proof)
+        let signed = clientData.digest(head, bytes, rule, digest, proof)
         return self.rule(proof, signed, rule: rule, now: now, length: head.framing)
     }
 

@@ -99,16 +99,16 @@ struct ProofFields {
     var isEmpty: Bool { keyID == nil && assertion == nil && challenge == nil }
 
     /// Looks at every field once.
-    init(_ section: borrowing FieldSection, _ octets: Span<UInt8>, names: FieldNames) {
+    init(_ section: borrowing FieldSection, _ bytes: Span<UInt8>, names: FieldNames) {
         for index in section.fields.indices {
             let field = section.fields[index]
-            if Self.equal(octets, field.name, names.keyID) {
+            if Self.equal(bytes, field.name, names.keyID) {
                 note(field.value, \.keyID)
-            } else if Self.equal(octets, field.name, names.assertion) {
+            } else if Self.equal(bytes, field.name, names.assertion) {
                 note(field.value, \.assertion)
-            } else if Self.equal(octets, field.name, names.challenge) {
+            } else if Self.equal(bytes, field.name, names.challenge) {
                 note(field.value, \.challenge)
-            } else if Self.equal(octets, field.name, names.unsupported) {
+            } else if Self.equal(bytes, field.name, names.unsupported) {
                 isUnsupported = true
             }
         }
@@ -123,12 +123,12 @@ struct ProofFields {
     }
 
     /// Names are compared without case (RFC 9110 §5.1); `name` is in lower case.
-    static func equal(_ octets: Span<UInt8>, _ range: Range<Int>, _ name: [UInt8]) -> Bool {
+    static func equal(_ bytes: Span<UInt8>, _ range: Range<Int>, _ name: [UInt8]) -> Bool {
         guard range.count == name.count else { return false }
         for index in 0..<name.count {
-            let octet = octets[range.lowerBound + index]
-            let isUpper = octet >= UInt8(ascii: "A") && octet <= UInt8(ascii: "Z")
-            guard (isUpper ? octet | 0x20 : octet) == name[index] else { return false }
+            let byte = bytes[range.lowerBound + index]
+            let isUpper = byte >= UInt8(ascii: "A") && byte <= UInt8(ascii: "Z")
+            guard (isUpper ? byte | 0x20 : byte) == name[index] else { return false }
         }
         return true
     }

@@ -23,40 +23,40 @@ struct ProofReader {
     /// Reads an assertion, or a session's signature, and what belongs to it.
     func read(
         _ head: borrowing RequestHead,
-        _ octets: Span<UInt8>,
+        _ bytes: Span<UInt8>,
         rule: Rule,
         now: UnixTime
     ) -> Reading {
-        let fields = ProofFields(head.fields, octets, names: rule.fields)
+        let fields = ProofFields(head.fields, bytes, names: rule.fields)
         guard head.fields.kinds.isDisjoint(with: .session) else {
-            return readSession(head, octets, fields, rule: rule, now: now)
+            return readSession(head, bytes, fields, rule: rule, now: now)
         }
         if rule.preflight == .forward, fields.isEmpty, !fields.isUnsupported,
-            head.isPreflight(octets)
+            head.isPreflight(bytes)
         {
             return .unproven(.preflight)
         }
         guard let keyText = fields.keyID, let assertionText = fields.assertion else {
-            return .unproven(Self.unproven(rule, fields, named(fields, octets)))
+            return .unproven(Self.unproven(rule, fields, named(fields, bytes)))
         }
         // Where the challenge is part of the content, a copy in the head is not looked at.
         let isInHead = rule.challenge != .none && rule.challengeSource == .field
         let challenge = isInHead ? fields.challenge : nil
         func refused(_ refusal: Refusal) -> Reading {
-            let keyID = named(fields, octets)
+            let keyID = named(fields, bytes)
             return .unproven(Ruling(.refuse(refusal), keyID: keyID, proof: .assertion))
         }
         if isInHead, rule.challenge == .required, challenge == nil {
             return refused(.challengeMissing)
         }
-        guard !fields.isAmbiguous, let keyID = KeyID(base64: octets.extracting(keyText)),
-            let assertion = Self.assertion(octets.extracting(assertionText))
+        guard !fields.isAmbiguous, let keyID = KeyID(base64: bytes.extracting(keyText)),
+            let assertion = Self.assertion(bytes.extracting(assertionText))
         else { return refused(.assertionMalformed) }
         return .claimed(
             Proof(
                 keyID: keyID,
                 evidence: .assertion(assertion),
-                challenge: challenge.map { Self.copy(octets.extracting($0)) }
+                challenge: challenge.map { Self.copy(bytes.extracting($0)) }
             )
         )
     }
@@ -66,7 +66,7 @@ struct ProofReader {
     /// names the key that has opened the session, or the request is refused.
     private func readSession(
         _ head: borrowing RequestHead,
-        _ octets: Span<UInt8>,
+        _ bytes: Span<UInt8>,
         _ fields: ProofFields,
         rule: Rule,
         now: UnixTime
@@ -77,23 +77,23 @@ struct ProofReader {
         let isAlone = fields.assertion == nil && fields.challenge == nil
         // A session's fields have fixed names, and so has the key id beside them.
         guard isAlone, fields.keyID == nil || rule.fields.keyID == FieldNames.standard.keyID else {
-            return refused(.assertionMalformed, named(fields, octets))
+            return refused(.assertionMalformed, named(fields, bytes))
         }
         var owner: KeyID?
         if head.fields.kinds.contains(.appAttestKeyID) {
             owner = head.fields.only(.appAttestKeyID).flatMap {
-                KeyID(base64: octets.extracting($0.value))
+                KeyID(base64: bytes.extracting($0.value))
             }
             guard owner != nil else { return refused(.assertionMalformed) }
         }
         guard let id = head.fields.only(.appAttestSession),
             let number = head.fields.only(.appAttestSequence),
             let code = head.fields.only(.appAttestSignature),
-            let sequence = SequenceNumber(text: octets.extracting(number.value)),
-            let signature = Self.signature(octets.extracting(code.value))
+            let sequence = SequenceNumber(text: bytes.extracting(number.value)),
+            let signature = Self.signature(bytes.extracting(code.value))
         else { return refused(.assertionMalformed) }
         guard rule.accept.takesSessions else { return refused(.sessionRefused) }
-        switch sessions.find(octets.extracting(id.value), now: now.seconds) {
+        switch sessions.find(bytes.extracting(id.value), now: now.seconds) {
         case .unknown(let absence):
             var ruling = Ruling(.refuse(.sessionUnknown), keyID: owner, proof: .session)
             ruling.sessionAbsence = absence
@@ -113,32 +113,32 @@ struct ProofReader {
                             signature: signature
                         )
                     ),
-                    challenge: Self.copy(octets.extracting(number.value))
+                    challenge: Self.copy(bytes.extracting(number.value))
                 )
             )
         }
     }
 
     private static func assertion(_ text: Span<UInt8>) -> UnverifiedAssertion? {
-        guard text.count <= assertionTextMax, let octets = Base64.decode(text) else { return nil }
-        return try? UnverifiedAssertion(bytes: octets)
+        guard text.count <= assertionTextMax, let bytes = Base64.decode(text) else { return nil }
+        return try? UnverifiedAssertion(bytes: bytes)
     }
 
     /// 32 bytes in 44 characters of base64; missing padding is read too.
     private static func signature(_ text: Span<UInt8>) -> SHA256Digest? {
-        guard text.count <= 44, let octets = Base64.decode(text) else { return nil }
-        return SHA256Digest(octets.span)
+        guard text.count <= 44, let bytes = Base64.decode(text) else { return nil }
+        return SHA256Digest(bytes.span)
     }
 
     /// The key that a request names, whatever else it lacks: for the log and the origin. The
     /// rollout uses it only once it has signed.
-    private func named(_ fields: ProofFields, _ octets: Span<UInt8>) -> KeyID? {
+    private func named(_ fields: ProofFields, _ bytes: Span<UInt8>) -> KeyID? {
         guard !fields.isAmbiguous, let keyID = fields.keyID else { return nil }
-        return KeyID(base64: octets.extracting(keyID))
+        return KeyID(base64: bytes.extracting(keyID))
     }
 
-    private static func copy(_ octets: Span<UInt8>) -> [UInt8] {
-        octets.withUnsafeBufferPointer { Array($0) }
+    private static func copy(_ bytes: Span<UInt8>) -> [UInt8] {
+        bytes.withUnsafeBufferPointer { Array($0) }
     }
 
     /// A request without an assertion.

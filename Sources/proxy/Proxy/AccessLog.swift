@@ -77,9 +77,9 @@ struct AccessLog {
     }
 
     /// Bytes that a client sent, which may be no UTF-8.
-    mutating func member(_ name: StaticString, octets: [UInt8]) {
+    mutating func member(_ name: StaticString, bytes: [UInt8]) {
         json.name(name)
-        json.value(latin1: octets.span)
+        json.value(latin1: bytes.span)
     }
 
     mutating func member(_ name: StaticString, _ id: RequestID) {
@@ -169,7 +169,7 @@ struct CombinedLine {
     func append(to out: inout [UInt8]) {
         out += Array("\(client) - - [".utf8)
         // `Sun, 22 Nov 2026 19:30:12 GMT`: the same parts in another order.
-        let date = HTTPDate.octets(unixSeconds: at / 1000)
+        let date = HTTPDate.bytes(unixSeconds: at / 1000)
         out += date[5..<7]
         out.append(UInt8(ascii: "/"))
         out += date[8..<11]

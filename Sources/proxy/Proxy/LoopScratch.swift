@@ -10,7 +10,7 @@ struct LoopScratch {
     var address = ClientAddress()
     var view = TargetView()
     private var dateSecond: Int64 = -1
-    private var dateOctets: [UInt8] = []
+    private var dateBytes: [UInt8] = []
     /// Empty arrays for the heads that go to origins: their memory is used again.
     private var spareHeads: [[UInt8]] = []
 
@@ -36,8 +36,8 @@ struct LoopScratch {
     mutating func date(at second: Int64) -> [UInt8] {
         if second != dateSecond {
             dateSecond = second
-            dateOctets = HTTPDate.octets(unixSeconds: second)
+            dateBytes = HTTPDate.bytes(unixSeconds: second)
         }
-        return dateOctets
+        return dateBytes
     }
 }

@@ -11,12 +11,12 @@ extension ProxyLoop: ClientHost {
 
     func owner(
         for stream: any ClientStream,
-        _ octets: Span<UInt8>,
+        _ bytes: Span<UInt8>,
         fault: Malformed.Reason?
     ) -> any ClientStreamOwner {
         guard fault == nil else { return Exchange(self, for: stream, .malformed) }
         let isPooled = settings.limits.pooledMax > 0
-        let facts = RequestFacts(heads.request, octets, isPooled: isPooled)
+        let facts = RequestFacts(heads.request, bytes, isPooled: isPooled)
         return Exchange(self, for: stream, facts)
     }
 

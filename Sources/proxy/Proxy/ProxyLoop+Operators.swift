@@ -32,7 +32,7 @@ extension ProxyLoop {
             keys: keys,
             addresses: AddressTable(
                 capacity: limits.connectionsMax,
-                key: (RandomOctets.word(), RandomOctets.word())
+                key: (RandomBytes.word(), RandomBytes.word())
             ),
             held: HeldLedger(),
             writeLog: { _, _ in }

@@ -72,7 +72,7 @@ package final class ProxyLoop {
         self.held = held
         held.addLoop()
         lines = LogLines(write: writeLog)
-        ids = RequestIDSource(key: (RandomOctets.word(), RandomOctets.word()))
+        ids = RequestIDSource(key: (RandomBytes.word(), RandomBytes.word()))
         seen = Seen(settings.rules)
         tally = Tally(ruleCount: settings.rules.rules.count, verdictSlots: VerdictSlot.count)
         pools = []

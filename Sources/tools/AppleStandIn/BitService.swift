@@ -117,7 +117,7 @@ extension StandInServer {
         _ device: String,
         _ environment: KeyEnvironment = .production
     ) -> String {
-        let number = Base64.text(RandomOctets.make(count: 64))
+        let number = Base64.text(RandomBytes.make(count: 64))
         return Base64.text(
             Array("device-token\n\(environment.rawValue)\n\(device)\n\(number)".utf8)
         )

@@ -42,8 +42,8 @@ final class StandInConnection: Connection {
     override func inputReady() {
         while !isClosed {
             switch read() {
-            case .octets(let octets):
-                inbox.append(contentsOf: octets)
+            case .bytes(let bytes):
+                inbox.append(contentsOf: bytes)
                 // A client that we know sends no more than this.
                 guard inbox.count <= 2 << 20 else { return reset() }
                 serve()

@@ -174,10 +174,10 @@ extension Campaign {
         let loops = Double(plan.options.loops)
         let needed = Int((Double(count) * share / loops * Self.spare).rounded(.up))
         let orders = units.indices.map { order(loop: $0, needed, []) }
-        preparation.octets = orders.reduce(0) { $0 + $1.octetCount }
+        preparation.bytes = orders.reduce(0) { $0 + $1.byteCount }
         preparation.count = orders.reduce(0) { $0 + $1.devices.count * $1.perDevice }
-        let size = Figures.octets(preparation.octets)
-        guard preparation.octets < Cost.physicalMemory / 2 else {
+        let size = Figures.bytes(preparation.bytes)
+        guard preparation.bytes < Cost.physicalMemory / 2 else {
             throw LoadError("\(size) for assertions is more than half of the machine's memory")
         }
         let total = Figures.count(UInt64(preparation.count))

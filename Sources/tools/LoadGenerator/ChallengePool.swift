@@ -45,8 +45,8 @@ struct ChallengePool {
     /// The same challenge as another start of the gateway would have issued it: the eight bytes of
     /// the epoch, behind version and purpose, differ.
     static func ofAnotherStart(_ text: [UInt8]) -> [UInt8]? {
-        guard var octets = Base64.decode(text.span), octets.count > 10 else { return nil }
-        for place in 2..<10 { octets[place] ^= 0xFF }
-        return Base64.encodeURL(octets)
+        guard var bytes = Base64.decode(text.span), bytes.count > 10 else { return nil }
+        for place in 2..<10 { bytes[place] ^= 0xFF }
+        return Base64.encodeURL(bytes)
     }
 }

@@ -162,6 +162,6 @@ final class EnrolmentLoop: ConnectionOwner {
     private static func wait(_ retryAfter: Int) -> UInt64 {
         let seconds = UInt64(min(max(retryAfter, 1), 86_400))
         let told = seconds * 1_000_000_000
-        return told + RandomOctets.word() % (1_000_000_000 + told / 10)
+        return told + RandomBytes.word() % (1_000_000_000 + told / 10)
     }
 }

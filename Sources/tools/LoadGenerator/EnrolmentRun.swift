@@ -64,7 +64,7 @@ package struct EnrolmentRun: Sendable {
     /// The document that enrols a device: asks the stand-in for Apple to attest its key.
     func enrolment(of index: Int, _ challenge: [UInt8]) -> String {
         let key = device.makeKey(seed: fleet.keySeed(index))
-        let hash = hashing == .raw ? challenge : SHA256.digest(of: challenge).octets
+        let hash = hashing == .raw ? challenge : SHA256.digest(of: challenge).array
         let object = Base64.text(key.attestation(clientDataHash: hash, at: now))
         let text = String(decoding: challenge, as: UTF8.self)
         var json = JSONWriter()

@@ -26,7 +26,7 @@ enum Figures {
     }
 
     /// `1.4 GiB`.
-    static func octets(_ count: Int) -> String {
+    static func bytes(_ count: Int) -> String {
         let units = ["B", "KiB", "MiB", "GiB", "TiB"]
         var value = Double(count)
         var unit = 0

@@ -63,7 +63,7 @@ package struct Fleet: Sendable {
     }
 
     /// A seed that can't be guessed.
-    package static func randomSeed() -> String { Hex.text(RandomOctets.make(count: 16)) }
+    package static func randomSeed() -> String { Hex.text(RandomBytes.make(count: 16)) }
 
     /// The authority whose root a `test_root` file has.
     package func authority(at now: UnixTime) -> SoftwareAuthority {

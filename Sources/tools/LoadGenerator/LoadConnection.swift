@@ -136,13 +136,13 @@ final class LoadConnection: Connection {
     private func readAnswer() {
         while case .busy = state {
             switch read() {
-            case .octets(let octets):
+            case .bytes(let bytes):
                 if hasHead {
-                    take(octets.span, from: 0)
+                    take(bytes.span, from: 0)
                 } else if inbox.isEmpty {
-                    takeHead(octets.span)
+                    takeHead(bytes.span)
                 } else {
-                    inbox.append(contentsOf: octets)
+                    inbox.append(contentsOf: bytes)
                     let all = inbox
                     takeHead(all.span)
                 }
@@ -159,12 +159,12 @@ final class LoadConnection: Connection {
     }
 
     /// Interim responses are passed over.
-    private func takeHead(_ octets: Span<UInt8>) {
+    private func takeHead(_ bytes: Span<UInt8>) {
         let scratch = owner.scratch
         var start = 0
         do throws(Malformed) {
             while let range = try scanner.nextResponse(
-                in: octets,
+                in: bytes,
                 from: &start,
                 into: &scratch.head,
                 to: scratch.method,
@@ -174,7 +174,7 @@ final class LoadConnection: Connection {
             ) {
                 guard scratch.head.isInterim else {
                     inbox.removeAll(keepingCapacity: true)
-                    return begin(scratch, octets.extracting(range), octets, start)
+                    return begin(scratch, bytes.extracting(range), bytes, start)
                 }
             }
         } catch {
@@ -185,7 +185,7 @@ final class LoadConnection: Connection {
     private func begin(
         _ scratch: ResponseScratch,
         _ head: Span<UInt8>,
-        _ octets: Span<UInt8>,
+        _ bytes: Span<UInt8>,
         _ start: Int
     ) {
         hasHead = true
@@ -193,27 +193,27 @@ final class LoadConnection: Connection {
         answer.read(scratch.head.fields, head)
         isPersistent = scratch.head.isPersistent
         body = BodyReader(scratch.head.framing, limits: scratch.limits)
-        take(octets, from: start)
+        take(bytes, from: start)
     }
 
     private var isPersistent = false
 
-    private func take(_ octets: Span<UInt8>, from start: Int) {
+    private func take(_ bytes: Span<UInt8>, from start: Int) {
         var position = start
         let isKept = keepsContent || answer.status >= 400
         do throws(Malformed) {
             while true {
-                switch try body.read(octets, from: &position) {
+                switch try body.read(bytes, from: &position) {
                 case .content(let range):
                     guard isKept, answer.content.count + range.count <= Answer.contentMax else {
                         continue
                     }
-                    octets.extracting(range).withUnsafeBufferPointer {
+                    bytes.extracting(range).withUnsafeBufferPointer {
                         answer.content.append(contentsOf: $0)
                     }
                 case .needMore: return
                 case .finished:
-                    return finish(isReusable: isPersistent && position == octets.count)
+                    return finish(isReusable: isPersistent && position == bytes.count)
                 }
             }
         } catch {

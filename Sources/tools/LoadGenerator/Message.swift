@@ -29,7 +29,7 @@ extension RequestTemplate {
         end(made, content, sending, into: &message)
         guard let place = made.challengePlace, let proof else { return }
         let end = message.head.count
-        message.head += message.isContentChanged ? made.changed : made.octets
+        message.head += message.isContentChanged ? made.changed : made.bytes
         if proof.challenge.count == place.count {
             message.head.replaceSubrange(
                 end + place.lowerBound..<end + place.upperBound,
@@ -49,13 +49,13 @@ extension RequestTemplate {
     func end(_ made: Content, _ content: Int, _ sending: Sending, into message: inout Message) {
         message.head += made.fields
         message.isContentChanged = sending == .tamperedContent
-        message.content = made.octets.isEmpty ? nil : content
+        message.content = made.bytes.isEmpty ? nil : content
     }
 
     /// The bytes after the head.
     func body(of message: Message) -> [UInt8] {
         guard let content = message.content else { return [] }
-        return message.isContentChanged ? contents[content].changed : contents[content].octets
+        return message.isContentChanged ? contents[content].changed : contents[content].bytes
     }
 
     func field(_ name: [UInt8], _ value: [UInt8], into head: inout [UInt8]) {

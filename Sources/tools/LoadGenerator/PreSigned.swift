@@ -21,7 +21,7 @@ struct PreSigned: Sendable {
         let challenges: [[UInt8]]
 
         /// Bytes that all of it will take.
-        var octetCount: Int { devices.count * (keyIDCount + perDevice * slotCount) }
+        var byteCount: Int { devices.count * (keyIDCount + perDevice * slotCount) }
     }
 
     static let empty = PreSigned(perDevice: 0, blocks: [])
@@ -53,14 +53,14 @@ struct PreSigned: Sendable {
     }
 
     private static func block(_ order: Order, _ range: Range<Int>) -> [UInt8] {
-        var octets: [UInt8] = []
-        octets.reserveCapacity(range.count * (keyIDCount + order.perDevice * slotCount))
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(range.count * (keyIDCount + order.perDevice * slotCount))
         var hasher = ContentHasher()
         let contents = order.template.contents
         for local in range {
             var key = order.device.makeKey(seed: order.fleet.keySeed(order.devices[local]))
             key.counter = SignCounter(rawValue: order.firstCounter - 1)
-            octets += Base64.encode(key.keyID.bytes)
+            bytes += Base64.encode(key.keyID.bytes)
             for number in 0..<order.perDevice {
                 let place = local * order.perDevice + number
                 let challenge = place < order.challenges.count ? order.challenges[place] : []
@@ -72,14 +72,14 @@ struct PreSigned: Sendable {
                 )
                 let text = Base64.encode(key.assertion(clientDataHash: hash))
                 precondition(text.count <= assertionCount, "PreSigned: a longer assertion")
-                octets.append(UInt8(text.count))
-                octets += text
-                octets += repeatElement(0, count: assertionCount - text.count)
-                octets += challenge
-                octets += repeatElement(0, count: RequestTemplate.challengeCount - challenge.count)
+                bytes.append(UInt8(text.count))
+                bytes += text
+                bytes += repeatElement(0, count: assertionCount - text.count)
+                bytes += challenge
+                bytes += repeatElement(0, count: RequestTemplate.challengeCount - challenge.count)
             }
         }
-        return octets
+        return bytes
     }
 
     /// Which content a device's n-th assertion covers.
@@ -91,21 +91,21 @@ struct PreSigned: Sendable {
     func copy(device: Int, number: Int, hasChallenge: Bool, into proof: inout ProofTexts) -> Bool {
         let (block, local) = device.quotientAndRemainder(dividingBy: Self.blockDevices)
         guard number >= 0, number < perDevice, block < blocks.count else { return false }
-        let octets = blocks[block]
+        let bytes = blocks[block]
         let device = local * (Self.keyIDCount + perDevice * Self.slotCount)
         let slot = device + Self.keyIDCount + number * Self.slotCount
-        guard slot + Self.slotCount <= octets.count else { return false }
-        Self.set(&proof.keyID, octets, device..<device + Self.keyIDCount)
-        Self.set(&proof.assertion, octets, slot + 1..<slot + 1 + Int(octets[slot]))
+        guard slot + Self.slotCount <= bytes.count else { return false }
+        Self.set(&proof.keyID, bytes, device..<device + Self.keyIDCount)
+        Self.set(&proof.assertion, bytes, slot + 1..<slot + 1 + Int(bytes[slot]))
         let challenge = slot + 1 + Self.assertionCount
         let challengeCount = hasChallenge ? RequestTemplate.challengeCount : 0
-        Self.set(&proof.challenge, octets, challenge..<challenge + challengeCount)
+        Self.set(&proof.challenge, bytes, challenge..<challenge + challengeCount)
         return true
     }
 
     /// Keeps the memory of what it replaces.
-    private static func set(_ text: inout [UInt8], _ octets: [UInt8], _ range: Range<Int>) {
+    private static func set(_ text: inout [UInt8], _ bytes: [UInt8], _ range: Range<Int>) {
         text.removeAll(keepingCapacity: true)
-        text += octets[range]
+        text += bytes[range]
     }
 }

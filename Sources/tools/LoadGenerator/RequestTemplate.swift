@@ -11,7 +11,7 @@ struct RequestTemplate: Sendable {
     /// One size of content.
     struct Content: Sendable {
         /// As framed on the wire; empty for no content.
-        var octets: [UInt8] = []
+        var bytes: [UInt8] = []
         /// The same with one byte changed.
         var changed: [UInt8] = []
         /// The content itself, inside its framing.
@@ -113,7 +113,7 @@ struct RequestTemplate: Sendable {
             ChunkWriter.endChunk(into: &framed)
             ChunkWriter.end(into: &framed)
         }
-        made.octets = framed
+        made.bytes = framed
         made.changed = framed
         made.changed[made.plain.lowerBound + changedAt] ^= 1
         return made
@@ -131,7 +131,7 @@ struct RequestTemplate: Sendable {
         target: String,
         _ isChunked: Bool
     ) {
-        let digest = SHA256.digest(of: Array(made.octets[made.plain])).octets
+        let digest = SHA256.digest(of: Array(made.bytes[made.plain])).array
         var fields = ""
         if !made.plain.isEmpty {
             fields =
@@ -151,7 +151,7 @@ struct RequestTemplate: Sendable {
         lines.begin(parts, method: method.span)
         lines.target(target.span)
         lines.digest(digest.span)
-        made.linesBefore = lines.octets
+        made.linesBefore = lines.bytes
     }
 
     /// Writes the lines after the digest.
@@ -218,15 +218,15 @@ struct ContentHasher: Sendable {
             } else {
                 template.finish(&lines, challenge: nil)
             }
-            return SHA256.digest(of: lines.octets).octets
+            return SHA256.digest(of: lines.bytes).array
         case .content:
             content.removeAll(keepingCapacity: true)
-            content += made.octets
+            content += made.bytes
             if let place = made.challengePlace, let challenge {
                 content.replaceSubrange(place, with: challenge)
             }
-            return SHA256.digest(content.span.extracting(made.plain)).octets
-        case .challenge: return SHA256.digest(of: challenge ?? []).octets
+            return SHA256.digest(content.span.extracting(made.plain)).array
+        case .challenge: return SHA256.digest(of: challenge ?? []).array
         }
     }
 }

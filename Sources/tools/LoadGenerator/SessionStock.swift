@@ -56,8 +56,8 @@ struct SessionStock {
         let before = template.contents[content].linesBefore
         lines.resume(behind: before, parts.inSession, hasDigest: true)
         template.finish(&lines, challenge: texts.sequence.span)
-        let octets = lines.octets
-        let code = session.secret.code(octets.span).bytes
+        let bytes = lines.bytes
+        let code = session.secret.code(bytes.span).bytes
         texts.signature.removeAll(keepingCapacity: true)
         Base64.append(code.span, to: &texts.signature)
         texts.id = session.id

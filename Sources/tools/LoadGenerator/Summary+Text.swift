@@ -32,7 +32,7 @@ extension Summary {
         if preSigned.count > 0 {
             devices +=
                 "; \(Figures.count(UInt64(preSigned.count))) assertions signed before the start in "
-                + "\(Figures.latency(preSigned.nanoseconds)), \(Figures.octets(preSigned.octets))"
+                + "\(Figures.latency(preSigned.nanoseconds)), \(Figures.bytes(preSigned.bytes))"
         }
         let count = measurements.signedCount
         if count > 0 {

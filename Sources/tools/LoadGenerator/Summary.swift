@@ -27,7 +27,7 @@ package struct Summary: Sendable {
     struct Preparation: Sendable {
         var count = 0
         var nanoseconds: UInt64 = 0
-        var octets = 0
+        var bytes = 0
     }
 
     /// Whether every request was answered, and as expected.

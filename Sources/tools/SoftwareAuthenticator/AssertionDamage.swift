@@ -3,7 +3,7 @@ public import AppAttest
 /// One thing wrong, or odd, with an assertion.
 public enum AssertionDamage: String, Hashable, Sendable, CaseIterable {
     /// A byte after the object.
-    case trailingOctet = "trailing-octet"
+    case trailingByte = "trailing-byte"
     /// The last byte is missing.
     case truncated
     /// The object has a third member.
@@ -41,7 +41,7 @@ public enum AssertionDamage: String, Hashable, Sendable, CaseIterable {
     /// What a verifier has to say that expects all else; `nil` when it has to accept.
     public var refusal: AssertionRefusal.Reason? {
         switch self {
-        case .trailingOctet, .truncated, .memberAdded, .authenticatorDataShort,
+        case .trailingByte, .truncated, .memberAdded, .authenticatorDataShort,
             .extensionsMalformed:
             .malformed
         case .signature, .signatureRaw, .signatureZero, .otherKey, .otherClientData, .hashedTwice,

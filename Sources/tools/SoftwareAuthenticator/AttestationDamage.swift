@@ -3,7 +3,7 @@ public import AppAttest
 /// One thing wrong with an attestation.
 public enum AttestationDamage: String, Hashable, Sendable, CaseIterable {
     /// A byte after the object.
-    case trailingOctet = "trailing-octet"
+    case trailingByte = "trailing-byte"
     /// The last byte is missing.
     case truncated
     /// `fmt` is of another format.
@@ -52,7 +52,7 @@ public enum AttestationDamage: String, Hashable, Sendable, CaseIterable {
     /// What a verifier has to say that expects all else.
     public var refusal: AttestationRefusal.Reason {
         switch self {
-        case .trailingOctet, .truncated, .otherFormat, .rootIncluded, .credentialLength,
+        case .trailingByte, .truncated, .otherFormat, .rootIncluded, .credentialLength,
             .extensionsMalformed, .extensionsTrailing:
             .malformed
         case .swappedCertificates, .untrustedRoot, .leafSignature: .certificateUntrusted

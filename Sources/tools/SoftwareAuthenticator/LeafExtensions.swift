@@ -71,10 +71,10 @@ enum LeafExtensions {
     }
 
     /// `SEQUENCE { [n] EXPLICIT OCTET STRING, … }`.
-    private static func tagged(_ values: [(tag: UInt32, octets: [UInt8])]) -> [UInt8] {
+    private static func tagged(_ values: [(tag: UInt32, bytes: [UInt8])]) -> [UInt8] {
         DEREncoder.sequence(
             values.map {
-                DEREncoder.element(.explicit($0.tag), DEREncoder.octetString($0.octets))
+                DEREncoder.element(.explicit($0.tag), DEREncoder.octetString($0.bytes))
             }
         )
     }

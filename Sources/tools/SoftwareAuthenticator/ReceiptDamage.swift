@@ -3,7 +3,7 @@ public import AppAttest
 /// One thing wrong with a receipt.
 public enum ReceiptDamage: String, Hashable, Sendable, CaseIterable {
     /// A byte after the message.
-    case trailingOctet = "trailing-octet"
+    case trailingByte = "trailing-byte"
     /// Field 12, the time of creation, is missing.
     case creationTimeMissing = "creation-time-missing"
     /// Field 2, the App ID, is there twice.
@@ -28,7 +28,7 @@ public enum ReceiptDamage: String, Hashable, Sendable, CaseIterable {
     /// What a verifier has to say that expects all else, and receipts of the last five minutes.
     public var refusal: ReceiptRefusal.Reason {
         switch self {
-        case .trailingOctet, .creationTimeMissing, .appIDTwice, .otherKind: .malformed
+        case .trailingByte, .creationTimeMissing, .appIDTwice, .otherKind: .malformed
         case .signature: .signatureMismatch
         case .untrustedRoot, .signerUnmarked: .certificateUntrusted
         case .signerExpired: .certificateExpired

@@ -15,12 +15,12 @@ struct SignatureNumbers {
 
     /// Reads a signature that OpenSSL has made.
     init(_ der: [UInt8]) {
-        let octets = der.span
+        let bytes = der.span
         do throws(DERError) {
-            var outer = DERCursor(0..<octets.count)
-            var numbers = DERCursor(try outer.next(.sequence, in: octets))
-            r = Self.padded(der[try numbers.next(.integer, in: octets)])
-            s = Self.padded(der[try numbers.next(.integer, in: octets)])
+            var outer = DERCursor(0..<bytes.count)
+            var numbers = DERCursor(try outer.next(.sequence, in: bytes))
+            r = Self.padded(der[try numbers.next(.integer, in: bytes)])
+            s = Self.padded(der[try numbers.next(.integer, in: bytes)])
         } catch {
             preconditionFailure("SignatureNumbers: OpenSSL's signature is no DER")
         }

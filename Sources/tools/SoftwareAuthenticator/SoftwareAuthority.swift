@@ -43,7 +43,7 @@ public struct SoftwareAuthority: Sendable {
         let notAfter = madeAt.advanced(bySeconds: 10 * 365 * 86_400)
         // The seed is in the name, so that it distinguishes two authorities and a path to the
         // wrong one is not even tried.
-        let tag = SHA256.digest(of: seed).octets.prefix(4).map(String.init).joined(separator: "-")
+        let tag = SHA256.digest(of: seed).array.prefix(4).map(String.init).joined(separator: "-")
         func template(_ name: String, _ serial: UInt64, isAuthority: Bool) -> CertificateBuilder {
             CertificateBuilder(
                 commonName: "\(name) \(tag)",
@@ -77,7 +77,7 @@ public struct SoftwareAuthority: Sendable {
 
     /// An authority of random keys.
     public init(madeAt: UnixTime) {
-        self.init(seed: RandomOctets.make(count: 32), madeAt: madeAt)
+        self.init(seed: RandomBytes.make(count: 32), madeAt: madeAt)
     }
 
     /// The root in PEM: the content of a `test_root` file.
@@ -98,8 +98,8 @@ public struct SoftwareAuthority: Sendable {
         _ label: String
     ) -> ECPrivateKey {
         for count in UInt8.min...UInt8.max {
-            let first = SHA256.digest(of: seed + Array(label.utf8) + [count, 1]).octets
-            let second = SHA256.digest(of: seed + Array(label.utf8) + [count, 2]).octets
+            let first = SHA256.digest(of: seed + Array(label.utf8) + [count, 1]).array
+            let second = SHA256.digest(of: seed + Array(label.utf8) + [count, 2]).array
             let scalar = curve == .p256 ? first : first + second.prefix(16)
             if let key = ECPrivateKey(curve, scalar: scalar.span) { return key }
         }

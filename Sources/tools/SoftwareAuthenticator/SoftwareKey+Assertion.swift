@@ -32,7 +32,7 @@ extension SoftwareKey {
         clientData: [UInt8],
         damage: AssertionDamage? = nil
     ) -> [UInt8] {
-        assertion(clientDataHash: SHA256.digest(of: clientData).octets, damage: damage)
+        assertion(clientDataHash: SHA256.digest(of: clientData).array, damage: damage)
     }
 
     /// The usual case, written without a tree: load generators make tens of thousands a second.
@@ -40,20 +40,20 @@ extension SoftwareKey {
         let data = authenticatorData(count)
         let nonce = SHA256.digest(data.span, clientDataHash.span).bytes
         let signature = privateKey.signature(message: nonce.span)
-        var octets: [UInt8] = []
-        octets.reserveCapacity(signature.count + data.count + 40)
-        octets.append(0xA2)
-        octets += Self.signatureHead
-        octets.append(UInt8(signature.count))
-        octets += signature
-        octets += Self.authenticatorDataHead
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(signature.count + data.count + 40)
+        bytes.append(0xA2)
+        bytes += Self.signatureHead
+        bytes.append(UInt8(signature.count))
+        bytes += signature
+        bytes += Self.authenticatorDataHead
         // Longer ones are encoded by the module that knows how; an app can't choose the length.
         guard data.count > 23, data.count < 256 else {
             return object(signature: signature, data).encoded
         }
-        octets += [0x58, UInt8(data.count)]
-        octets += data
-        return octets
+        bytes += [0x58, UInt8(data.count)]
+        bytes += data
+        return bytes
     }
 
     /// "signature", and the head of a byte string of 24…255 bytes: a DER signature of P-256 has
@@ -94,20 +94,20 @@ extension SoftwareKey {
         case .extensionsMalformed: data += [0xBF, 0x00]
         case .otherApp:
             data.replaceSubrange(..<32, with: AppIDHash(appID: device.appID + ".other").bytes)
-        case .otherClientData: hash = SHA256.digest(of: clientDataHash + [0]).octets
-        case .hashedTwice: hash = SHA256.digest(of: clientDataHash).octets
+        case .otherClientData: hash = SHA256.digest(of: clientDataHash + [0]).array
+        case .hashedTwice: hash = SHA256.digest(of: clientDataHash).array
         default: break
         }
         let signature = damagedSignature(nonce: SHA256.digest(of: data + hash), damage)
-        var octets = object(signature: signature, data, more: damage == .memberAdded).encoded
-        if damage == .trailingOctet { octets.append(0) }
-        if damage == .truncated { octets.removeLast() }
-        return octets
+        var bytes = object(signature: signature, data, more: damage == .memberAdded).encoded
+        if damage == .trailingByte { bytes.append(0) }
+        if damage == .truncated { bytes.removeLast() }
+        return bytes
     }
 
     private func damagedSignature(nonce: SHA256Digest, _ damage: AssertionDamage) -> [UInt8] {
         let key = damage == .otherKey ? neighbour : privateKey
-        let digest = damage == .nonceAsDigest ? nonce : SHA256.digest(of: nonce.octets)
+        let digest = damage == .nonceAsDigest ? nonce : SHA256.digest(of: nonce.array)
         var signature = key.signature(digest: digest)
         switch damage {
         case .signature: signature[signature.count - 1] ^= 1

@@ -20,9 +20,9 @@ extension SoftwareKey {
     ) -> [UInt8] {
         let clientData = EnrolmentLines.clientData(
             challenge: challenge,
-            contextDigest: context.map { SHA256.digest(of: $0).octets }
+            contextDigest: context.map { SHA256.digest(of: $0).array }
         )
-        return attestation(clientDataHash: SHA256.digest(of: clientData).octets, at: time)
+        return attestation(clientDataHash: SHA256.digest(of: clientData).array, at: time)
     }
 
     /// An attestation of this key, as `attestKey` gives it.
@@ -47,9 +47,9 @@ extension SoftwareKey {
             damage == .untrustedRoot ? device.authority.stranger : device.authority
         let authData = attestedData(damage)
         var signedHash = clientDataHash
-        if damage == .otherNonce { signedHash = SHA256.digest(of: clientDataHash + [0]).octets }
-        if damage == .hashedTwice { signedHash = SHA256.digest(of: clientDataHash).octets }
-        let nonce = SHA256.digest(of: authData + signedHash).octets
+        if damage == .otherNonce { signedHash = SHA256.digest(of: clientDataHash + [0]).array }
+        if damage == .hashedTwice { signedHash = SHA256.digest(of: clientDataHash).array }
+        let nonce = SHA256.digest(of: authData + signedHash).array
         let leaf = leaf(nonce: nonce, at: time, by: authority, damage: damage)
         var leafDER = leaf.der
         // The last byte is one of the signature's s; DER stays DER.
@@ -74,7 +74,7 @@ extension SoftwareKey {
             .init(.text("attStmt"), statement),
             .init(.text("authData"), .bytes(authData)),
         ]).encoded
-        if damage == .trailingOctet { object.append(0) }
+        if damage == .trailingByte { object.append(0) }
         if damage == .truncated { object.removeLast() }
         return object
     }
@@ -89,14 +89,14 @@ extension SoftwareKey {
         let credential =
             damage == .otherCredential ? KeyID(of: neighbour.publicKey) : keyID
         let point = damage == .otherCOSEKey ? neighbour.publicKey : publicKey
-        var octets = hash + [device.shape.flags]
-        octets += Self.octets(of: SignCounter(rawValue: counter))
-        octets += aaguid(damage)
-        octets += [0, damage == .credentialLength ? 33 : 32] + credential.bytes
-        octets += Self.coseKey(of: point) + extensionMap
-        if damage == .extensionsMalformed { octets += [0xBF, 0x00] }
-        if damage == .extensionsTrailing { octets += extensionMap.isEmpty ? [0xA0, 0] : [0] }
-        return octets
+        var bytes = hash + [device.shape.flags]
+        bytes += Self.bytes(of: SignCounter(rawValue: counter))
+        bytes += aaguid(damage)
+        bytes += [0, damage == .credentialLength ? 33 : 32] + credential.bytes
+        bytes += Self.coseKey(of: point) + extensionMap
+        if damage == .extensionsMalformed { bytes += [0xBF, 0x00] }
+        if damage == .extensionsTrailing { bytes += extensionMap.isEmpty ? [0xA0, 0] : [0] }
+        return bytes
     }
 
     private func aaguid(_ damage: AttestationDamage?) -> [UInt8] {
@@ -151,7 +151,7 @@ extension SoftwareKey {
         ).signed(for: certified, by: authority.intermediateKey, issuer: authority.intermediate)
     }
 
-    private static func hexadecimal(_ octet: UInt8) -> String {
-        (octet < 16 ? "0" : "") + String(octet, radix: 16)
+    private static func hexadecimal(_ byte: UInt8) -> String {
+        (byte < 16 ? "0" : "") + String(byte, radix: 16)
     }
 }

@@ -94,7 +94,7 @@ extension SoftwareKey {
         )
         switch damage {
         case .signature: return Self.withSignatureDamaged(message)
-        case .trailingOctet: return message + [0]
+        case .trailingByte: return message + [0]
         default: return message
         }
     }
@@ -118,7 +118,7 @@ extension SoftwareKey {
         fields.append((3, certificate(leaf, at: time, damage).der))
         fields.append((4, clientHash))
         // For Apple only; as long as a genuine one.
-        fields.append((5, RandomOctets.make(count: 64)))
+        fields.append((5, RandomBytes.make(count: 64)))
         add(7, device.environment == .production ? "production" : "sandbox")
         if damage != .creationTimeMissing { add(12, created.iso8601) }
         if kind != .attest { add(19, created.advanced(bySeconds: 86_400).iso8601) }

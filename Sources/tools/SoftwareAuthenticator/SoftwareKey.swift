@@ -39,7 +39,7 @@ public struct SoftwareKey: Sendable {
     }
 
     /// The four bytes of a counter.
-    static func octets(of counter: SignCounter) -> [UInt8] {
+    static func bytes(of counter: SignCounter) -> [UInt8] {
         let number = counter.rawValue
         return [24, 16, 8, 0].map { UInt8(truncatingIfNeeded: number >> $0) }
     }
@@ -116,7 +116,7 @@ extension SoftwareKey {
         signing form: SigningForm,
         damage: AssertionDamage? = nil
     ) -> RequestProof {
-        let digest = SHA256.digest(of: request.content).octets
+        let digest = SHA256.digest(of: request.content).array
         let assertion = assertion(
             clientData: Self.clientData(of: request, form, digest),
             damage: damage

@@ -47,7 +47,7 @@ public struct SoftwareSession: Sendable {
         as number: SequenceNumber
     ) -> SessionProof? {
         guard case .lines(let parts, let headers) = form else { return nil }
-        let digest = SHA256.digest(of: request.content).octets
+        let digest = SHA256.digest(of: request.content).array
         let lines = RequestLines.clientData(
             parts,
             method: request.method,
@@ -60,7 +60,7 @@ public struct SoftwareSession: Sendable {
         return SessionProof(
             session: id,
             sequence: number.text,
-            signature: Base64.text(code.octets),
+            signature: Base64.text(code.array),
             contentDigest: request.content.isEmpty ? nil : "sha-256=:\(Base64.text(digest)):"
         )
     }

@@ -13,11 +13,11 @@ final class MessageReader {
             fields.first { $0.name.lowercased() == name.lowercased() }?.value
         }
 
-        fileprivate init(_ octets: [UInt8], _ section: FieldSection, _ framing: BodyFraming) {
+        fileprivate init(_ bytes: [UInt8], _ section: FieldSection, _ framing: BodyFraming) {
             func text(_ range: some RangeExpression<Int>) -> String {
-                String(decoding: octets[range], as: UTF8.self)
+                String(decoding: bytes[range], as: UTF8.self)
             }
-            line = text(..<(octets.firstIndex(of: UInt8(ascii: "\r")) ?? 0))
+            line = text(..<(bytes.firstIndex(of: UInt8(ascii: "\r")) ?? 0))
             fields = section.fields.map { (text($0.name), text($0.value)) }
             self.framing = framing
         }
@@ -38,11 +38,11 @@ final class MessageReader {
     func head() throws(DemoError) -> Head? {
         var scanner = HeadScanner(subject)
         while true {
-            let octets = inbox
+            let bytes = inbox
             do throws(Malformed) {
-                if case .complete(let range) = try scanner.scan(octets.span, limits: limits) {
+                if case .complete(let range) = try scanner.scan(bytes.span, limits: limits) {
                     inbox.removeFirst(range.upperBound)
-                    return try head(Array(octets[range]))
+                    return try head(Array(bytes[range]))
                 }
             } catch {
                 throw DemoError("no message: \(error.reason.rawValue)")
@@ -51,15 +51,15 @@ final class MessageReader {
         }
     }
 
-    private func head(_ octets: [UInt8]) throws(Malformed) -> Head {
+    private func head(_ bytes: [UInt8]) throws(Malformed) -> Head {
         if case .response = subject {
             var head = ResponseHead()
-            try head.read(octets.span, to: .get, upgradeSent: false, limits: limits)
-            return Head(octets, head.fields, head.framing)
+            try head.read(bytes.span, to: .get, upgradeSent: false, limits: limits)
+            return Head(bytes, head.fields, head.framing)
         }
         var head = RequestHead()
-        try head.read(octets.span, isSecure: false, limits: limits)
-        return Head(octets, head.fields, head.framing)
+        try head.read(bytes.span, isSecure: false, limits: limits)
+        return Head(bytes, head.fields, head.framing)
     }
 
     /// Reads the content after a head, piece by piece.
@@ -69,14 +69,14 @@ final class MessageReader {
         var body = BodyReader(head.framing, limits: limits)
         while true {
             var position = 0
-            let octets = inbox
+            let bytes = inbox
             let step: BodyReader.Step
             do throws(Malformed) {
-                step = try body.read(octets.span, from: &position)
+                step = try body.read(bytes.span, from: &position)
             } catch {
                 return false
             }
-            if case .content(let range) = step { take(Array(octets[range])) }
+            if case .content(let range) = step { take(Array(bytes[range])) }
             inbox.removeFirst(position)
             if case .finished = step { return true }
             if case .needMore = step, try !fill() { return (try? body.close()) != nil }

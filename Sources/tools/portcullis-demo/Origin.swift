@@ -12,7 +12,7 @@ final class Origin: Sendable {
         /// How many of them were taken.
         var taken = 0
         /// Bytes of content of the request under way.
-        var octetsUnderWay = 0
+        var bytesUnderWay = 0
     }
 
     /// On 127.0.0.1.
@@ -47,9 +47,9 @@ final class Origin: Sendable {
     }
 
     /// Waits until this number of bytes of the content under way have come.
-    func awaitOctets(_ count: Int) throws(DemoError) {
+    func awaitBytes(_ count: Int) throws(DemoError) {
         try wait("the origin saw no byte of the upload") { record in
-            record.octetsUnderWay >= count ? () : nil
+            record.bytesUnderWay >= count ? () : nil
         }
     }
 
@@ -96,11 +96,11 @@ final class Origin: Sendable {
     ) throws(DemoError) -> Bool {
         var digest = SHA256.Stream()
         var count = 0
-        record.withLock { $0.octetsUnderWay = 0 }
+        record.withLock { $0.bytesUnderWay = 0 }
         let isComplete = try reader.content(of: head) { piece in
             digest.update(piece.span)
             count += piece.count
-            record.withLock { $0.octetsUnderWay += piece.count }
+            record.withLock { $0.bytesUnderWay += piece.count }
             news.signal()
         }
         let sighting = Sighting(

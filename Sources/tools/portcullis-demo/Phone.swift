@@ -38,7 +38,7 @@ struct Phone {
 
     /// The request that enrols the key: `attestKey` over SHA-256 of the challenge.
     func enrolment(_ challenge: String, at now: UnixTime) -> Call {
-        let hash = SHA256.digest(of: Array(challenge.utf8)).octets
+        let hash = SHA256.digest(of: Array(challenge.utf8)).array
         let attestation = Base64.text(key.attestation(clientDataHash: hash, at: now))
         return .json(
             "\(Self.endpoints)/keys",
@@ -68,13 +68,13 @@ struct Phone {
 
     /// The description that is signed, line by line.
     func clientData(_ call: Call, _ challenge: String) -> String {
-        let octets = RequestLines.clientData(
+        let bytes = RequestLines.clientData(
             .all,
             method: call.method,
             target: call.target,
-            digest: SHA256.digest(of: call.content).octets,
+            digest: SHA256.digest(of: call.content).array,
             challenge: challenge
         )
-        return String(decoding: octets, as: UTF8.self)
+        return String(decoding: bytes, as: UTF8.self)
     }
 }

@@ -45,8 +45,8 @@ final class Socket: Sendable {
         var bound = sockaddr_in()
         var length = socklen_t(MemoryLayout<sockaddr_in>.size)
         // The kernel writes at most `length` bytes of a record that is as long.
-        _ = withUnsafeMutableBytes(of: &bound) { octets in
-            octets.withMemoryRebound(to: sockaddr.self) {
+        _ = withUnsafeMutableBytes(of: &bound) { bytes in
+            bytes.withMemoryRebound(to: sockaddr.self) {
                 getsockname(socket.descriptor, $0.baseAddress, &length)
             }
         }
@@ -60,12 +60,12 @@ final class Socket: Sendable {
     }
 
     /// Sends all bytes.
-    func write(_ octets: some Collection<UInt8>) throws(DemoError) {
-        let octets = Array(octets)
+    func write(_ bytes: some Collection<UInt8>) throws(DemoError) {
+        let bytes = Array(bytes)
         var sent = 0
-        while sent < octets.count {
+        while sent < bytes.count {
             // Pointer and count are of the part that is left, which is not empty.
-            let count = octets[sent...].withUnsafeBytes {
+            let count = bytes[sent...].withUnsafeBytes {
                 send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
             }
             guard count > 0 else { throw DemoError("can't send: \(Self.lastError)") }
@@ -79,7 +79,7 @@ final class Socket: Sendable {
     /// What has come, at least one byte; empty when the peer has ended or is gone.
     func read() throws(DemoError) -> [UInt8] {
         var failure: Int32 = 0
-        let octets = [UInt8](unsafeUninitializedCapacity: 64 << 10) { buffer, count in
+        let bytes = [UInt8](unsafeUninitializedCapacity: 64 << 10) { buffer, count in
             // At most the buffer's count is written.
             let received = recv(descriptor, buffer.baseAddress, buffer.count, 0)
             if received < 0 { failure = errno }
@@ -87,7 +87,7 @@ final class Socket: Sendable {
         }
         guard failure != EAGAIN else { throw DemoError("nothing came for \(Self.patience) s") }
         if failure == ECONNRESET { resetSeen.store(true, ordering: .relaxed) }
-        return octets
+        return bytes
     }
 
     private static var lastError: String { String(cString: strerror(errno)) }
@@ -100,9 +100,9 @@ final class Socket: Sendable {
         address.sin_family = sa_family_t(AF_INET)
         address.sin_port = port.bigEndian
         address.sin_addr.s_addr = in_addr_t(INADDR_LOOPBACK).bigEndian
-        return withUnsafeBytes(of: address) { octets in
+        return withUnsafeBytes(of: address) { bytes in
             // A sockaddr_in is aligned as a sockaddr and as long.
-            octets.withMemoryRebound(to: sockaddr.self) { records in
+            bytes.withMemoryRebound(to: sockaddr.self) { records in
                 guard let base = records.baseAddress else {
                     preconditionFailure("Socket: no address")
                 }

@@ -46,9 +46,9 @@ struct PortcullisLoad: AsyncParsableCommand {
 /// Messages for people.
 enum StandardError {
     static func write(_ text: String) {
-        let octets = Array(text.utf8)
+        let bytes = Array(text.utf8)
         // There is no one left to report to when this fails.
-        _ = octets.withUnsafeBytes { Glibc.write(2, $0.baseAddress, $0.count) }
+        _ = bytes.withUnsafeBytes { Glibc.write(2, $0.baseAddress, $0.count) }
     }
 
     static var isTerminal: Bool { isatty(2) == 1 }

@@ -23,7 +23,7 @@ final class FaultyOrigin: @unchecked Sendable {
         private static let chunked = line + "Transfer-Encoding: chunked\r\n\r\n"
 
         /// What is sent of it.
-        var octets: String {
+        var bytes: String {
             switch self {
             case .beforeHead: ""
             case .inHead: Self.line + "Content-Le"
@@ -43,12 +43,12 @@ final class FaultyOrigin: @unchecked Sendable {
 
     /// What is no response.
     enum Nonsense: String, CaseIterable, Sendable {
-        case octets, otherProtocol, twoLengths, endlessHead, badChunk, interims
+        case bytes, otherProtocol, twoLengths, endlessHead, badChunk, interims
 
         var text: String {
             let line = "HTTP/1.1 200 OK\r\n"
             return switch self {
-            case .octets: "\0\u{1}\0nonsense\r\n\r\n"
+            case .bytes: "\0\u{1}\0nonsense\r\n\r\n"
             case .otherProtocol: "220 mail.example.com ESMTP\r\n"
             case .twoLengths: line + "Content-Length: 5\r\nContent-Length: 6\r\n\r\nhello"
             case .endlessHead: line + String(repeating: "A: b\r\n", count: 10_000)
@@ -89,7 +89,7 @@ final class FaultyOrigin: @unchecked Sendable {
                 try wire.send(nonsense.text)
                 return try connection.awaitEnd()
             case "surplus":
-                try wire.send(Stage.afterEnd.octets + Stage.afterEnd.octets)
+                try wire.send(Stage.afterEnd.bytes + Stage.afterEnd.bytes)
                 return try connection.awaitEnd()
             // A pooled connection ends in the moment in which it is used again.
             case "stale" where !isFirst: return
@@ -99,7 +99,7 @@ final class FaultyOrigin: @unchecked Sendable {
                 try wire.send("HTTP/1.1 200 OK\r\nContent-Length: 10000000000\r\n\r\n")
                 let block = [UInt8](repeating: 0x61, count: 1 << 16)
                 while true { try wire.send(block) }
-            default: try wire.send(Stage.afterEnd.octets)
+            default: try wire.send(Stage.afterEnd.bytes)
             }
             isFirst = false
         }
@@ -111,7 +111,7 @@ final class FaultyOrigin: @unchecked Sendable {
         _ ending: Ending,
         _ connection: OriginConnection
     ) throws -> Bool {
-        try connection.wire.send(stage.octets)
+        try connection.wire.send(stage.bytes)
         switch ending {
         case .reset: connection.wire.reset()
         case .end: break
@@ -131,7 +131,7 @@ final class FaultyOrigin: @unchecked Sendable {
             passes -= 1
             heldCount -= 1
         }
-        try wire.send(Stage.afterEnd.octets)
+        try wire.send(Stage.afterEnd.bytes)
     }
 
     /// Agrees to a tunnel and floods it; when nothing more is taken, it counts as held until the

@@ -71,7 +71,7 @@ extension ServedGateway {
     ) throws -> Answer {
         let challenge = try given ?? challenges("enrolment", client)[0]
         let object = key.attestation(
-            clientDataHash: SHA256.digest(of: Array(challenge.utf8)).octets,
+            clientDataHash: SHA256.digest(of: Array(challenge.utf8)).array,
             at: time,
             damage: damage
         )

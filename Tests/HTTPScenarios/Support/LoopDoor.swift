@@ -89,7 +89,7 @@ private final class Hinge: Connection, @unchecked Sendable {
     }
 
     override func inputReady() {
-        guard case .octets = read() else { return }
+        guard case .bytes = read() else { return }
         reached.open()
         // The test that does not open in time fails by itself.
         try? opened.pass()

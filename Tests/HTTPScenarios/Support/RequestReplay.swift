@@ -9,7 +9,7 @@ enum Delivery: String, CaseIterable, Sendable {
     /// In one write.
     case whole
     /// Each byte in a write of its own.
-    case octets
+    case bytes
     /// A write ends behind every CR, LF, `;` and `"`.
     case cuts
     /// Behind a good request, in one write with it; a response behind a good one on its connection.
@@ -23,19 +23,19 @@ enum Delivery: String, CaseIterable, Sendable {
     private static let cutMax = 4096
 
     /// The writes in which bytes go out.
-    func pieces(_ octets: [UInt8]) -> [[UInt8]] {
+    func pieces(_ bytes: [UInt8]) -> [[UInt8]] {
         let ends: Set<UInt8>?
         switch self {
-        case .whole, .tls, .pooled, .pipelined: return [octets]
-        case .octets: ends = nil
+        case .whole, .tls, .pooled, .pipelined: return [bytes]
+        case .bytes: ends = nil
         case .cuts: ends = [13, 10, UInt8(ascii: ";"), UInt8(ascii: "\"")]
         }
         var pieces: [[UInt8]] = [[]]
-        for octet in octets.prefix(Self.cutMax) {
-            pieces[pieces.count - 1].append(octet)
-            if ends?.contains(octet) ?? true { pieces.append([]) }
+        for byte in bytes.prefix(Self.cutMax) {
+            pieces[pieces.count - 1].append(byte)
+            if ends?.contains(byte) ?? true { pieces.append([]) }
         }
-        pieces[pieces.count - 1] += octets.dropFirst(Self.cutMax)
+        pieces[pieces.count - 1] += bytes.dropFirst(Self.cutMax)
         return pieces.filter { !$0.isEmpty }
     }
 }
@@ -112,8 +112,8 @@ struct RequestReplay {
     private mutating func exchange() throws {
         let client = try bench.connect()
         do {
-            let octets = delivery == .pipelined ? Self.first + one.octets : one.octets
-            for piece in delivery.pieces(octets) { try client.send(piece) }
+            let bytes = delivery == .pipelined ? Self.first + one.bytes : one.bytes
+            for piece in delivery.pieces(bytes) { try client.send(piece) }
             // Where the gateway has to end the connection by itself, it is left to.
             if !isRejected { client.finishSending() }
         } catch WireFault.reset {
@@ -213,6 +213,6 @@ struct RequestReplay {
     }
 }
 
-private func hash(_ octets: [UInt8]) -> String {
-    Hex.text(SHA256.digest(of: octets).octets)
+private func hash(_ bytes: [UInt8]) -> String {
+    Hex.text(SHA256.digest(of: bytes).array)
 }

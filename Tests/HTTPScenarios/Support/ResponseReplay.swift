@@ -30,7 +30,7 @@ struct ResponseReplay {
                     let isEarly = one.expect.early ?? (one.id == "own-rsp-early")
                     if !isEarly { _ = try connection.finish(head) }
                     do {
-                        for piece in delivery.pieces(one.octets) {
+                        for piece in delivery.pieces(one.bytes) {
                             try connection.wire.send(piece)
                         }
                     } catch WireFault.reset {

@@ -7,7 +7,7 @@ enum SendQueue {
     private static let descriptorsMax: Int32 = 65_536
 
     /// Bytes that the end at `port` has sent or is to send and the other has not acknowledged.
-    static func octets(from port: UInt16, to peer: UInt16) throws -> Int {
+    static func bytes(from port: UInt16, to peer: UInt16) throws -> Int {
         for descriptor in 3..<descriptorsMax
         where LoopbackKit.port(of: descriptor, getpeername) == peer
             && LoopbackKit.port(of: descriptor, getsockname) == port

@@ -94,9 +94,9 @@ final class TestGateway: Sendable {
     func connect() throws -> Wire { try Wire(port: port) }
 
     /// One request on a connection of its own, and its final response.
-    func ask(_ octets: String, method: String = "GET") throws -> WireResponse {
+    func ask(_ bytes: String, method: String = "GET") throws -> WireResponse {
         let client = try connect()
-        try client.send(octets)
+        try client.send(bytes)
         return try client.readFinalResponse(to: method)
     }
 

@@ -7,9 +7,9 @@ extension RequestHead {
         isSecure: Bool = false,
         limits: HeadLimits = HeadLimits()
     ) throws(Malformed) -> RequestHead {
-        let octets = Array(text.utf8)
+        let bytes = Array(text.utf8)
         var head = RequestHead()
-        try head.read(octets.span, isSecure: isSecure, limits: limits)
+        try head.read(bytes.span, isSecure: isSecure, limits: limits)
         return head
     }
 
@@ -30,9 +30,9 @@ extension ResponseHead {
         to method: Method = .get,
         upgradeSent: Bool = false
     ) throws(Malformed) -> ResponseHead {
-        let octets = Array(text.utf8)
+        let bytes = Array(text.utf8)
         var head = ResponseHead()
-        try head.read(octets.span, to: method, upgradeSent: upgradeSent, limits: HeadLimits())
+        try head.read(bytes.span, to: method, upgradeSent: upgradeSent, limits: HeadLimits())
         return head
     }
 
@@ -47,6 +47,6 @@ extension ResponseHead {
 }
 
 /// Bytes of a range as text; spans can't be used in an expectation.
-func text(_ octets: [UInt8], _ range: Range<Int>) -> String {
-    String(decoding: octets[range], as: UTF8.self)
+func text(_ bytes: [UInt8], _ range: Range<Int>) -> String {
+    String(decoding: bytes[range], as: UTF8.self)
 }

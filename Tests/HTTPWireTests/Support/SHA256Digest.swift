@@ -1,5 +1,5 @@
 /// SHA-256 in hexadecimal (FIPS 180-4), to compare bodies with the cases; slow and short.
-func sha256(_ octets: [UInt8]) -> String {
+func sha256(_ bytes: [UInt8]) -> String {
     // The first 32 bits of the fractional parts of the cube and square roots of the first primes.
     var primes: [UInt32] = []
     var candidate: UInt32 = 2
@@ -10,10 +10,10 @@ func sha256(_ octets: [UInt8]) -> String {
     let round = primes.map { root($0, power: 3) }
     var state = primes.prefix(8).map { root($0, power: 2) }
 
-    var message = octets + [0x80]
+    var message = bytes + [0x80]
     while message.count % 64 != 56 { message.append(0) }
     for shift in stride(from: 56, through: 0, by: -8) {
-        message.append(UInt8(truncatingIfNeeded: (octets.count * 8) >> shift))
+        message.append(UInt8(truncatingIfNeeded: (bytes.count * 8) >> shift))
     }
     func rotated(_ word: UInt32, _ by: UInt32) -> UInt32 { word &>> by | word &<< (32 - by) }
     for block in stride(from: 0, to: message.count, by: 64) {

@@ -1,20 +1,20 @@
 /// The ways in which bytes arrive.
 enum Splits {
-    static func whole(_ octets: [UInt8]) -> [[UInt8]] { [octets] }
+    static func whole(_ bytes: [UInt8]) -> [[UInt8]] { [bytes] }
 
-    static func bytes(_ octets: [UInt8]) -> [[UInt8]] { octets.map { [$0] } }
+    static func singles(_ bytes: [UInt8]) -> [[UInt8]] { bytes.map { [$0] } }
 
     /// Cut before and after each CR, LF, `;` and `"`.
-    static func delimiters(_ octets: [UInt8]) -> [[UInt8]] {
+    static func delimiters(_ bytes: [UInt8]) -> [[UInt8]] {
         var pieces: [[UInt8]] = []
         var piece: [UInt8] = []
-        for octet in octets {
-            if [0x0D, 0x0A, 0x3B, 0x22].contains(octet) {
+        for byte in bytes {
+            if [0x0D, 0x0A, 0x3B, 0x22].contains(byte) {
                 if !piece.isEmpty { pieces.append(piece) }
-                pieces.append([octet])
+                pieces.append([byte])
                 piece = []
             } else {
-                piece.append(octet)
+                piece.append(byte)
             }
         }
         if !piece.isEmpty { pieces.append(piece) }
@@ -22,11 +22,11 @@ enum Splits {
     }
 
     /// Whole, byte by byte, at delimiters, and, for short input, in two pieces at every cut.
-    static func all(_ octets: [UInt8], cutsBelow limit: Int = 300) -> [[[UInt8]]] {
-        var splits = [whole(octets), bytes(octets), delimiters(octets)]
-        if octets.count < limit {
-            for cut in octets.indices.dropFirst() {
-                splits.append([Array(octets[..<cut]), Array(octets[cut...])])
+    static func all(_ bytes: [UInt8], cutsBelow limit: Int = 300) -> [[[UInt8]]] {
+        var splits = [whole(bytes), singles(bytes), delimiters(bytes)]
+        if bytes.count < limit {
+            for cut in bytes.indices.dropFirst() {
+                splits.append([Array(bytes[..<cut]), Array(bytes[cut...])])
             }
         }
         return splits

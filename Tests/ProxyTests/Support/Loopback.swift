@@ -21,7 +21,7 @@ struct Loopback: Sendable {
     ) async throws -> Response {
         let loop = try EventLoop(number: 0)
         loop.start()
-        let octets: [UInt8] = try await withCheckedThrowingContinuation { continuation in
+        let bytes: [UInt8] = try await withCheckedThrowingContinuation { continuation in
             loop.perform {
                 do {
                     try connect(loop, text, prepare) { continuation.resume(returning: $0) }
@@ -30,7 +30,7 @@ struct Loopback: Sendable {
                 }
             }
         }
-        return Response(text: String(decoding: octets, as: UTF8.self))
+        return Response(text: String(decoding: bytes, as: UTF8.self))
     }
 
     private func connect(
@@ -62,11 +62,11 @@ struct Loopback: Sendable {
             on: loop
         )
         client.toSend = Array(text.utf8)
-        client.finished = { octets in
+        client.finished = { bytes in
             listener.close()
             server.abort()
             server.whenEmptied {}
-            done(octets)
+            done(bytes)
         }
         prepare(server, client)
         try loop.register(client)
@@ -100,21 +100,21 @@ struct Response {
 
 extension String {
     fileprivate func components(of separator: String) -> [String] {
-        let octets = Array(utf8)
+        let bytes = Array(utf8)
         let mark = Array(separator.utf8)
         var parts: [String] = []
         var start = 0
         var index = 0
-        while index + mark.count <= octets.count {
-            if octets[index..<index + mark.count].elementsEqual(mark) {
-                parts.append(String(decoding: octets[start..<index], as: UTF8.self))
+        while index + mark.count <= bytes.count {
+            if bytes[index..<index + mark.count].elementsEqual(mark) {
+                parts.append(String(decoding: bytes[start..<index], as: UTF8.self))
                 index += mark.count
                 start = index
             } else {
                 index += 1
             }
         }
-        parts.append(String(decoding: octets[start...], as: UTF8.self))
+        parts.append(String(decoding: bytes[start...], as: UTF8.self))
         return parts
     }
 }

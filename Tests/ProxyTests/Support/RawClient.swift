@@ -18,22 +18,22 @@ final class RawClient: Connection {
     }
 
     func begin() {
-        let octets = toSend
-        if case .failed = write(octets.span) { return finish() }
+        let bytes = toSend
+        if case .failed = write(bytes.span) { return finish() }
         if endsOutput, unsentBytes == 0 { shutDownOutput() }
     }
 
     func send(_ text: String) {
-        let octets = Array(text.utf8)
-        if case .failed = write(octets.span) { finish() }
+        let bytes = Array(text.utf8)
+        if case .failed = write(bytes.span) { finish() }
     }
 
     override func inputReady() {
         readable?()
         while true {
             switch read() {
-            case .octets(let octets):
-                received.append(contentsOf: octets)
+            case .bytes(let bytes):
+                received.append(contentsOf: bytes)
                 progressed?(received)
             case .wouldBlock: return
             case .ended, .failed: return finish()

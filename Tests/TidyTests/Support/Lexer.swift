@@ -5,29 +5,29 @@
 struct Lexer {
     private(set) var tokens: [SwiftSource.Token] = []
     private(set) var comments: [SwiftSource.Comment] = []
-    private let octets: [UInt8]
+    private let bytes: [UInt8]
     private var place = 0
     private var line = 1
     private var isSpaced = true
 
     init(_ text: String) {
-        octets = Array(text.utf8)
+        bytes = Array(text.utf8)
     }
 
     mutating func run() {
-        while place < octets.count { step() }
+        while place < bytes.count { step() }
     }
 
-    private func octet(_ offset: Int = 0) -> UInt8 {
-        place + offset < octets.count ? octets[place + offset] : 0
+    private func byte(_ offset: Int = 0) -> UInt8 {
+        place + offset < bytes.count ? bytes[place + offset] : 0
     }
 
     private func text(from start: Int) -> String {
-        String(decoding: octets[start..<min(place, octets.count)], as: UTF8.self)
+        String(decoding: bytes[start..<min(place, bytes.count)], as: UTF8.self)
     }
 
     private mutating func advance() {
-        if octet() == UInt8(ascii: "\n") { line += 1 }
+        if byte() == UInt8(ascii: "\n") { line += 1 }
         place += 1
     }
 
@@ -43,13 +43,13 @@ struct Lexer {
     }
 
     private mutating func step() {
-        let first = octet()
+        let first = byte()
         switch first {
         case 0x20, 0x09, 0x0a, 0x0d:
             advance()
             isSpaced = true
-        case UInt8(ascii: "/") where octet(1) == UInt8(ascii: "/"): lineComment()
-        case UInt8(ascii: "/") where octet(1) == UInt8(ascii: "*"): blockComment()
+        case UInt8(ascii: "/") where byte(1) == UInt8(ascii: "/"): lineComment()
+        case UInt8(ascii: "/") where byte(1) == UInt8(ascii: "*"): blockComment()
         case UInt8(ascii: "\""): string(hashes: 0)
         case UInt8(ascii: "#"): hash()
         case UInt8(ascii: "`"): rawIdentifier()
@@ -60,8 +60,8 @@ struct Lexer {
         }
     }
 
-    private static func isWord(_ octet: UInt8) -> Bool {
-        switch octet {
+    private static func isWord(_ byte: UInt8) -> Bool {
+        switch byte {
         case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
             UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "_"), UInt8(ascii: "$"),
             0x80...0xff:
@@ -72,22 +72,22 @@ struct Lexer {
 
     private mutating func word() {
         let start = place
-        while Self.isWord(octet()), place < octets.count { advance() }
-        let isNumber = (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(octets[start])
+        while Self.isWord(byte()), place < bytes.count { advance() }
+        let isNumber = (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(bytes[start])
         add(isNumber ? .number : .word, text(from: start), line: line)
     }
 
     private mutating func rawIdentifier() {
         let start = place + 1
         advance()
-        while place < octets.count, octet() != UInt8(ascii: "`") { advance() }
+        while place < bytes.count, byte() != UInt8(ascii: "`") { advance() }
         add(.rawIdentifier, text(from: start), line: line)
         advance()
     }
 
     private mutating func lineComment() {
         let start = place
-        while place < octets.count, octet() != UInt8(ascii: "\n") { advance() }
+        while place < bytes.count, byte() != UInt8(ascii: "\n") { advance() }
         let comment = SwiftSource.Comment(
             text: text(from: start),
             firstLine: line,
@@ -101,15 +101,15 @@ struct Lexer {
         let (start, firstLine) = (place, line)
         var depth = 0
         repeat {
-            if octet() == UInt8(ascii: "/"), octet(1) == UInt8(ascii: "*") {
+            if byte() == UInt8(ascii: "/"), byte(1) == UInt8(ascii: "*") {
                 depth += 1
                 advance()
-            } else if octet() == UInt8(ascii: "*"), octet(1) == UInt8(ascii: "/") {
+            } else if byte() == UInt8(ascii: "*"), byte(1) == UInt8(ascii: "/") {
                 depth -= 1
                 advance()
             }
             advance()
-        } while depth > 0 && place < octets.count
+        } while depth > 0 && place < bytes.count
         let comment = SwiftSource.Comment(
             text: text(from: start),
             firstLine: firstLine,
@@ -122,8 +122,8 @@ struct Lexer {
     /// A raw string's start, or a `#word`.
     private mutating func hash() {
         var hashes = 0
-        while octet(hashes) == UInt8(ascii: "#") { hashes += 1 }
-        guard octet(hashes) == UInt8(ascii: "\"") else {
+        while byte(hashes) == UInt8(ascii: "#") { hashes += 1 }
+        guard byte(hashes) == UInt8(ascii: "\"") else {
             advance()
             return add(.punctuation, "#", line: line)
         }
@@ -134,20 +134,20 @@ struct Lexer {
     private mutating func string(hashes: Int) {
         let firstLine = line
         let quote = UInt8(ascii: "\"")
-        let isMultiLine = octet(1) == quote && octet(2) == quote
+        let isMultiLine = byte(1) == quote && byte(2) == quote
         let quotes = isMultiLine ? 3 : 1
         place += quotes
         let start = place
         add(.string, "", line: firstLine)
         let index = tokens.count - 1
-        while place < octets.count, !isAhead(quotes, of: quote, then: hashes) {
-            if !isMultiLine, octet() == UInt8(ascii: "\n") { break }
-            guard octet() == UInt8(ascii: "\\"), areHashes(hashes, at: 1) else {
+        while place < bytes.count, !isAhead(quotes, of: quote, then: hashes) {
+            if !isMultiLine, byte() == UInt8(ascii: "\n") { break }
+            guard byte() == UInt8(ascii: "\\"), areHashes(hashes, at: 1) else {
                 advance()
                 continue
             }
             place += 1 + hashes
-            if octet() == UInt8(ascii: "(") { interpolation() } else { advance() }
+            if byte() == UInt8(ascii: "(") { interpolation() } else { advance() }
         }
         tokens[index] = SwiftSource.Token(
             kind: .string,
@@ -160,20 +160,20 @@ struct Lexer {
     }
 
     private func areHashes(_ count: Int, at offset: Int) -> Bool {
-        (0..<count).allSatisfy { octet(offset + $0) == UInt8(ascii: "#") }
+        (0..<count).allSatisfy { byte(offset + $0) == UInt8(ascii: "#") }
     }
 
     private func isAhead(_ count: Int, of quote: UInt8, then hashes: Int) -> Bool {
-        (0..<count).allSatisfy { octet($0) == quote } && areHashes(hashes, at: count)
+        (0..<count).allSatisfy { byte($0) == quote } && areHashes(hashes, at: count)
     }
 
     /// What stands between `\(` and its bracket is code.
     private mutating func interpolation() {
         var depth = 0
         repeat {
-            if octet() == UInt8(ascii: "(") { depth += 1 }
-            if octet() == UInt8(ascii: ")") { depth -= 1 }
+            if byte() == UInt8(ascii: "(") { depth += 1 }
+            if byte() == UInt8(ascii: ")") { depth -= 1 }
             step()
-        } while depth > 0 && place < octets.count
+        } while depth > 0 && place < bytes.count
     }
 }

@@ -88,7 +88,7 @@ struct EnrolmentFixture {
     ) -> String {
         let text = Array(challenge.utf8)
         let object = key.attestation(
-            clientDataHash: hashing == .sha256 ? SHA256.digest(of: text).octets : text,
+            clientDataHash: hashing == .sha256 ? SHA256.digest(of: text).array : text,
             at: now,
             damage: damage,
             receiptDamage: receiptDamage
@@ -102,9 +102,9 @@ struct EnrolmentFixture {
 
     /// How a document is answered, the store asked where it has to be.
     func enrol(_ document: String, addressWait: UInt64? = nil) async -> Answer {
-        let octets = Array(document.utf8)
+        let bytes = Array(document.utf8)
         let action = enrolment.enrol(
-            octets.span,
+            bytes.span,
             now: now,
             at: tick,
             addressWait: addressWait
@@ -113,9 +113,9 @@ struct EnrolmentFixture {
     }
 
     func challenges(_ document: String, from entry: AddressEntry? = nil) -> Enrolment.Action {
-        let octets = Array(document.utf8)
+        let bytes = Array(document.utf8)
         let caller = EnrolmentAdmission.Caller(address: .v4(0x7F00_0001), entry: entry)
-        return enrolment.challenges(for: octets.span, from: caller, now: now, at: tick)
+        return enrolment.challenges(for: bytes.span, from: caller, now: now, at: tick)
     }
 
     func answer(_ action: Enrolment.Action) async -> Answer {

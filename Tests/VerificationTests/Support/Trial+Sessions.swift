@@ -32,7 +32,7 @@ extension Trial {
         let opened = sessions.open(grant.keyID, grant.assertion, now: now.seconds)
         return SoftwareSession(
             id: String(decoding: opened.id, as: UTF8.self),
-            secret: opened.secret.octets
+            secret: opened.secret.array
         )
     }
 

@@ -131,11 +131,11 @@ struct Trial {
         content: [UInt8] = []
     ) throws -> Opening {
         var head = RequestHead()
-        let octets = wire.head
-        try head.read(octets.span, isSecure: false, limits: HeadLimits())
+        let bytes = wire.head
+        try head.read(bytes.span, isSecure: false, limits: HeadLimits())
         return judge.open(
             head,
-            octets.span,
+            bytes.span,
             rule: rule,
             now: now,
             mayVerify: mayVerify,

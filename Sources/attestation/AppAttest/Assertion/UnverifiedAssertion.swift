@@ -62,7 +62,7 @@ public struct UnverifiedAssertion: Sendable {
     ) throws(CBORError) -> (signature: Range<Int>, authenticatorData: Range<Int>) {
         var cursor = try CBORCursor(
             0..<bytes.count,
-            budget: CBORBudget(octetsMax: bytesMax, depthMax: 1, itemsMax: 5)
+            budget: CBORBudget(bytesMax: bytesMax, depthMax: 1, itemsMax: 5)
         )
         guard try cursor.map(in: bytes) == 2 else { throw CBORError(.unexpectedType, at: 0) }
         var signature: Range<Int>?

@@ -27,7 +27,7 @@ public struct UnverifiedAttestation: Sendable {
         do throws(CBORError) {
             object = try CBORValue(
                 decoding: ContiguousArray(bytes).span,
-                budget: CBORBudget(octetsMax: Self.bytesMax, depthMax: 4, itemsMax: 16)
+                budget: CBORBudget(bytesMax: Self.bytesMax, depthMax: 4, itemsMax: 16)
             )
         } catch {
             throw AttestationRefusal(.malformed, "\(error.reason.rawValue) at \(error.offset)")
@@ -196,7 +196,7 @@ extension UnverifiedAttestation {
         roots: [X509Certificate],
         at time: UnixTime
     ) throws(AttestationRefusal) -> VerifiedAttestation {
-        let hash = ContiguousArray(SHA256.digest(of: Array(challenge)).octets)
+        let hash = ContiguousArray(SHA256.digest(of: Array(challenge)).array)
         return try verified(
             clientDataHash: hash.span,
             keyID: keyID,
@@ -215,7 +215,7 @@ extension UnverifiedAttestation {
         guard let inLeaf else {
             throw AttestationRefusal(.nonceMismatch, "the leaf has no nonce")
         }
-        guard inLeaf == nonce.octets else {
+        guard inLeaf == nonce.array else {
             throw AttestationRefusal(.nonceMismatch, "made for another challenge")
         }
     }

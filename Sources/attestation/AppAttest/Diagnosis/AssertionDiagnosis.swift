@@ -66,7 +66,7 @@ public enum AttestationDiagnosis {
         guard let nonce else { return nil }
         let authenticatorData = attestation.authenticatorData.bytes
         return ClientDataVariants(of: Array(challenge)).hashes.first { variant in
-            SHA256.digest(of: authenticatorData + variant.hash).octets == nonce
+            SHA256.digest(of: authenticatorData + variant.hash).array == nonce
         }?.mistake
     }
 }

@@ -9,11 +9,11 @@ struct ClientDataVariants {
 
     /// The variants of client data that is at hand.
     init(of data: [UInt8]) {
-        let hash = SHA256.digest(of: data).octets
+        let hash = SHA256.digest(of: data).array
         var hashes: [(ClientMistake, [UInt8])] = [(.none, hash), (.notHashed, data)]
         hashes += Self.variants(ofHash: hash)
         func add(_ mistake: ClientMistake, _ data: [UInt8]?) {
-            if let data { hashes.append((mistake, SHA256.digest(of: data).octets)) }
+            if let data { hashes.append((mistake, SHA256.digest(of: data).array)) }
         }
         add(.dataAsBase64, Base64.encode(data))
         add(.dataAsBase64URL, Base64.encodeURL(data))
@@ -40,11 +40,11 @@ struct ClientDataVariants {
         let hex = Array(Hex.text(hash).utf8)
         let base64 = Base64.encode(hash)
         return [
-            (.hashedTwice, SHA256.digest(of: hash).octets),
+            (.hashedTwice, SHA256.digest(of: hash).array),
             (.hashAsHex, hex),
             (.hashAsBase64, base64),
-            (.hashOfHexHash, SHA256.digest(of: hex).octets),
-            (.hashOfBase64Hash, SHA256.digest(of: base64).octets),
+            (.hashOfHexHash, SHA256.digest(of: hex).array),
+            (.hashOfBase64Hash, SHA256.digest(of: base64).array),
         ]
     }
 

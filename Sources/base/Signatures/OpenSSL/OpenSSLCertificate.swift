@@ -121,9 +121,9 @@
                 EVP_PKEY_CTX_free(context)
                 ERR_clear_error()
             }
-            let octets = digest.octets
+            let bytes = digest.array
             return EVP_PKEY_verify_init(context) == 1
-                && EVP_PKEY_verify(context, signature, signature.count, octets, octets.count) == 1
+                && EVP_PKEY_verify(context, signature, signature.count, bytes, bytes.count) == 1
         }
 
         private static func time(_ time: UnsafePointer<ASN1_TIME>?) -> UnixTime? {

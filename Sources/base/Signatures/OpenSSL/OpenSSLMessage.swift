@@ -3,9 +3,9 @@
 
     /// A CMS SignedData as OpenSSL reads it, in the gateway.
     enum OpenSSLMessage: MessageReading {
-        static func parts(ber octets: Span<UInt8>) -> SignedMessage.Parts? {
+        static func parts(ber bytes: Span<UInt8>) -> SignedMessage.Parts? {
             defer { ERR_clear_error() }
-            let message = octets.withUnsafeBufferPointer { buffer -> OpaquePointer? in
+            let message = bytes.withUnsafeBufferPointer { buffer -> OpaquePointer? in
                 var next = buffer.baseAddress
                 // d2i reads at most `count` bytes from `next` and moves it behind what it read.
                 guard let message = d2i_CMS_ContentInfo(nil, &next, buffer.count) else {
@@ -32,8 +32,8 @@
             var signatureAlgorithm: UnsafeMutablePointer<X509_ALGOR>?
             CMS_SignerInfo_get0_algs(info, nil, nil, &digestAlgorithm, &signatureAlgorithm)
             return SignedMessage.Parts(
-                content: Self.octets(of: content),
-                signature: Self.octets(of: signature),
+                content: Self.bytes(of: content),
+                signature: Self.bytes(of: signature),
                 certificates: certificates,
                 signer: signer,
                 isECDSAWithSHA256: nid(digestAlgorithm) == NID_sha256
@@ -72,7 +72,7 @@
             return Array(UnsafeBufferPointer(start: start, count: Int(count)))
         }
 
-        private static func octets(of string: UnsafePointer<ASN1_OCTET_STRING>) -> [UInt8] {
+        private static func bytes(of string: UnsafePointer<ASN1_OCTET_STRING>) -> [UInt8] {
             // The string belongs to the message, which is alive; its bytes are copied.
             Array(
                 UnsafeBufferPointer(
@@ -82,8 +82,8 @@
             )
         }
 
-        private static func octets(of string: UnsafeMutablePointer<ASN1_OCTET_STRING>) -> [UInt8] {
-            octets(of: UnsafePointer(string))
+        private static func bytes(of string: UnsafeMutablePointer<ASN1_OCTET_STRING>) -> [UInt8] {
+            bytes(of: UnsafePointer(string))
         }
 
         private static func nid(_ algorithm: UnsafeMutablePointer<X509_ALGOR>?) -> Int32 {

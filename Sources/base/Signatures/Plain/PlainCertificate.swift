@@ -93,17 +93,17 @@ package struct PlainCertificate: CertificateReading {
             case .organizationalUnit: OID("2.5.4.11")
             }
         let whole = ContiguousArray(subject)
-        let octets = whole.span
+        let bytes = whole.span
         do throws(DERError) {
             var text: String?
-            try Self.walk(octets) { type, tag, value in
-                guard text == nil, octets.copy(type) == oid.content else { return }
-                let bytes = octets.copy(value)
+            try Self.walk(bytes) { type, tag, value in
+                guard text == nil, bytes.copy(type) == oid.content else { return }
+                let characters = bytes.copy(value)
                 text =
                     tag == .utf8String
-                    ? String(decoding: bytes, as: UTF8.self)
+                    ? String(decoding: characters, as: UTF8.self)
                     // The other strings of names are of ASCII, or of Latin-1 as it was done.
-                    : String(String.UnicodeScalarView(bytes.map { Unicode.Scalar($0) }))
+                    : String(String.UnicodeScalarView(characters.map { Unicode.Scalar($0) }))
             }
             return text
         } catch {
@@ -158,14 +158,14 @@ extension PlainCertificate.Key {
     /// curve has (FIPS 186-4 §6.4).
     func isValid(_ signature: [UInt8], for digest: some Digest) -> Bool {
         let whole = ContiguousArray(signature)
-        let octets = whole.span
+        let bytes = whole.span
         let count =
             switch self {
             case .p256: 32
             case .p384: 48
             }
-        guard let parts = ECDSASignature(octets, integerOctetsMax: count) else { return false }
-        return parts.withPair(of: octets, integerOctets: count) { pair in
+        guard let parts = ECDSASignature(bytes, integerBytesMax: count) else { return false }
+        return parts.withPair(of: bytes, integerBytes: count) { pair in
             switch self {
             case .p256(let key):
                 (try? Crypto.P256.Signing.ECDSASignature(rawRepresentation: pair))
@@ -203,12 +203,12 @@ extension PlainCertificate {
         _ cursor: inout DERCursor,
         in der: Span<UInt8>
     ) throws(DERError) -> [UInt8] {
-        let octets = der.copy(try cursor.next(.integer, in: der))
+        let bytes = der.copy(try cursor.next(.integer, in: der))
         let isPadded =
-            octets.count > 1
-            && (octets[0] == 0 && octets[1] < 0x80 || octets[0] == 0xFF && octets[1] >= 0x80)
-        guard !octets.isEmpty, !isPadded else { throw DERError(.badInteger, at: cursor.offset) }
-        return octets
+            bytes.count > 1
+            && (bytes[0] == 0 && bytes[1] < 0x80 || bytes[0] == 0xFF && bytes[1] >= 0x80)
+        guard !bytes.isEmpty, !isPadded else { throw DERError(.badInteger, at: cursor.offset) }
+        return bytes
     }
 
     /// A BIT STRING of whole bytes.
@@ -252,9 +252,9 @@ extension PlainCertificate {
     static func name(_ cursor: inout DERCursor, in der: Span<UInt8>) throws(DERError) -> [UInt8] {
         let start = cursor.offset
         _ = try cursor.next(.sequence, in: der)
-        let octets = der.copy(start..<cursor.offset)
-        try walk(ContiguousArray(octets).span) { _, _, _ in }
-        return octets
+        let bytes = der.copy(start..<cursor.offset)
+        try walk(ContiguousArray(bytes).span) { _, _, _ in }
+        return bytes
     }
 
     /// Shows the attributes of a name: type, and the value's tag and bytes.

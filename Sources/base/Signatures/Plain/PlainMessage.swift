@@ -12,9 +12,9 @@ internal import StrictDER
 ///
 /// RFC 5652 §5.1 and §5.3.
 enum PlainMessage: MessageReading {
-    static func parts(ber octets: Span<UInt8>) -> SignedMessage.Parts? {
+    static func parts(ber bytes: Span<UInt8>) -> SignedMessage.Parts? {
         do throws(DERError) {
-            let definite = try BER.definite(octets)
+            let definite = try BER.definite(bytes)
             return try parts(ContiguousArray(definite).span)
         } catch {
             return nil
@@ -160,25 +160,25 @@ enum BER {
 
     /// The same value with definite lengths. Throws where the bytes are not one element, or use
     /// what no receipt has: tags above 30, or constructed strings of other kinds.
-    static func definite(_ octets: Span<UInt8>) throws(DERError) -> [UInt8] {
+    static func definite(_ bytes: Span<UInt8>) throws(DERError) -> [UInt8] {
         var offset = 0
-        let element = try element(in: octets, at: &offset, end: octets.count, depth: 0)
-        guard offset == octets.count else { throw DERError(.trailingOctets, at: offset) }
+        let element = try element(in: bytes, at: &offset, end: bytes.count, depth: 0)
+        guard offset == bytes.count else { throw DERError(.trailingBytes, at: offset) }
         return element
     }
 
     private static func element(
-        in octets: Span<UInt8>,
+        in bytes: Span<UInt8>,
         at offset: inout Int,
         end: Int,
         depth: Int
     ) throws(DERError) -> [UInt8] {
         let start = offset
         guard depth < depthMax else { throw DERError(.tooMany, at: start) }
-        let (tag, count) = try header(in: octets, at: &offset, end: end)
+        let (tag, count) = try header(in: bytes, at: &offset, end: end)
         guard tag.bits & 0x20 != 0 else {
             guard let count else { throw DERError(.lengthNotDefinite, at: start) }
-            let content = octets.copy(offset..<(offset + count))
+            let content = bytes.copy(offset..<(offset + count))
             offset += count
             return DEREncoder.element(tag, content)
         }
@@ -187,12 +187,12 @@ enum BER {
         var content: [UInt8] = []
         let limit = count.map { offset + $0 } ?? end
         while count == nil || offset < limit {
-            if count == nil, limit - offset >= 2, octets[offset] == 0, octets[offset + 1] == 0 {
+            if count == nil, limit - offset >= 2, bytes[offset] == 0, bytes[offset + 1] == 0 {
                 offset += 2
                 break
             }
             let place = offset
-            let part = try element(in: octets, at: &offset, end: limit, depth: depth + 1)
+            let part = try element(in: bytes, at: &offset, end: limit, depth: depth + 1)
             guard isString else {
                 content += part
                 continue
@@ -209,17 +209,17 @@ enum BER {
 
     /// Tag and length; no count for a length that is not definite.
     private static func header(
-        in octets: Span<UInt8>,
+        in bytes: Span<UInt8>,
         at offset: inout Int,
         end: Int
     ) throws(DERError) -> (DERTag, count: Int?) {
         let start = offset
         guard end - offset >= 2 else { throw DERError(.truncated, at: start) }
-        let tag = DERTag(bits: octets[offset] & 0xE0, number: UInt32(octets[offset] & 0x1F))
-        guard tag.number < 31, octets[offset] != 0 else {
+        let tag = DERTag(bits: bytes[offset] & 0xE0, number: UInt32(bytes[offset] & 0x1F))
+        guard tag.number < 31, bytes[offset] != 0 else {
             throw DERError(.unexpectedTag, at: start)
         }
-        let first = octets[offset + 1]
+        let first = bytes[offset + 1]
         offset += 2
         guard first != 0x80 else { return (tag, nil) }
         var count = Int(first)
@@ -229,7 +229,7 @@ enum BER {
             guard end - offset >= digits else { throw DERError(.truncated, at: start) }
             count = 0
             for _ in 0..<digits {
-                count = count << 8 | Int(octets[offset])
+                count = count << 8 | Int(bytes[offset])
                 offset += 1
             }
         }

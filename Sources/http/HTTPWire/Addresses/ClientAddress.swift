@@ -37,7 +37,7 @@ package struct ClientAddress: Sendable {
     /// `isTrusted`: asked for `peer` first, then for each address that was read.
     package mutating func read(
         _ fields: FieldSection,
-        _ octets: Span<UInt8>,
+        _ bytes: Span<UInt8>,
         source: Source,
         peer: IPAddress,
         isTrusted: (IPAddress) -> Bool
@@ -55,15 +55,15 @@ package struct ClientAddress: Sendable {
                 let node: Range<Int>
                 switch source {
                 case .xForwardedFor:
-                    start = Self.start(octets, value.lowerBound..<end)
-                    node = OctetScan.trimmed(octets, start..<end)
+                    start = Self.start(bytes, value.lowerBound..<end)
+                    node = ByteScan.trimmed(bytes, start..<end)
                 case .forwarded:
                     let list = value.lowerBound..<end
-                    guard let element = ForwardedElement(octets, endOf: list) else { return }
+                    guard let element = ForwardedElement(bytes, endOf: list) else { return }
                     start = element.start
                     node = element.node
                 }
-                guard hops.count <= Self.hopsMax, let address = Self.address(octets, node) else {
+                guard hops.count <= Self.hopsMax, let address = Self.address(bytes, node) else {
                     return
                 }
                 hops.append(address)
@@ -78,39 +78,39 @@ package struct ClientAddress: Sendable {
 
     /// Where the last entry of a list begins: after a comma, or at the beginning. X-Forwarded-For
     /// has no quotes.
-    private static func start(_ octets: Span<UInt8>, _ list: Range<Int>) -> Int {
+    private static func start(_ bytes: Span<UInt8>, _ list: Range<Int>) -> Int {
         var index = list.upperBound
-        while index > list.lowerBound, octets[index - 1] != UInt8(ascii: ",") { index -= 1 }
+        while index > list.lowerBound, bytes[index - 1] != UInt8(ascii: ",") { index -= 1 }
         return index
     }
 
     /// An address: `192.0.2.1`, `2001:db8::1`, or in brackets; the last and IPv4 also with a port.
-    private static func address(_ octets: Span<UInt8>, _ node: Range<Int>) -> IPAddress? {
-        if let address = IPAddress(octets, node) { return address }
+    private static func address(_ bytes: Span<UInt8>, _ node: Range<Int>) -> IPAddress? {
+        if let address = IPAddress(bytes, node) { return address }
         guard !node.isEmpty else { return nil }
         var end = node.upperBound
-        while end > node.lowerBound, Octet.isDigit(octets[end - 1]) { end -= 1 }
+        while end > node.lowerBound, ASCIIByte.isDigit(bytes[end - 1]) { end -= 1 }
         let hasPort =
             (1...5).contains(node.upperBound - end) && end > node.lowerBound
-            && octets[end - 1] == UInt8(ascii: ":")
+            && bytes[end - 1] == UInt8(ascii: ":")
         let host = node.lowerBound..<(hasPort ? end - 1 : node.upperBound)
-        guard host.count > 2, octets[host.lowerBound] == UInt8(ascii: "["),
-            octets[host.upperBound - 1] == UInt8(ascii: "]")
+        guard host.count > 2, bytes[host.lowerBound] == UInt8(ascii: "["),
+            bytes[host.upperBound - 1] == UInt8(ascii: "]")
         else {
             // After a bare IPv6 address, a port can't be told from a group.
-            guard hasPort, let address = IPAddress(octets, host), case .v4 = address,
-                !octets.contains(UInt8(ascii: ":"), in: host)
+            guard hasPort, let address = IPAddress(bytes, host), case .v4 = address,
+                !bytes.contains(UInt8(ascii: ":"), in: host)
             else { return nil }
             return address
         }
         let inner = host.lowerBound + 1..<host.upperBound - 1
-        return octets.contains(UInt8(ascii: ":"), in: inner) ? IPAddress(octets, inner) : nil
+        return bytes.contains(UInt8(ascii: ":"), in: inner) ? IPAddress(bytes, inner) : nil
     }
 }
 
 extension Span<UInt8> {
-    fileprivate func contains(_ octet: UInt8, in range: Range<Int>) -> Bool {
-        for index in range where self[index] == octet { return true }
+    fileprivate func contains(_ byte: UInt8, in range: Range<Int>) -> Bool {
+        for index in range where self[index] == byte { return true }
         return false
     }
 }

@@ -15,18 +15,18 @@ struct ForwardedElement {
     /// `nil` when the element is malformed, or has no `for` parameter, or more than one.
     ///
     /// - `list`: what comes before the element, and the element.
-    init?(_ octets: Span<UInt8>, endOf list: Range<Int>) {
-        guard let start = Self.start(octets, list) else { return nil }
+    init?(_ bytes: Span<UInt8>, endOf list: Range<Int>) {
+        guard let start = Self.start(bytes, list) else { return nil }
         let end = list.upperBound
         self.start = start
         node = start..<start
         var found: Range<Int>?
         var index = start
         while true {
-            while index < end, Self.isSeparator(octets[index]) { index += 1 }
+            while index < end, Self.isSeparator(bytes[index]) { index += 1 }
             guard index < end else { break }
-            guard let pair = Self.pair(octets, from: &index, to: end) else { return nil }
-            guard OctetScan.equal(octets, pair.name, "for") else { continue }
+            guard let pair = Self.pair(bytes, from: &index, to: end) else { return nil }
+            guard ByteScan.equal(bytes, pair.name, "for") else { continue }
             guard found == nil else { return nil }
             found = pair.value
         }
@@ -34,23 +34,23 @@ struct ForwardedElement {
         node = found
     }
 
-    private static func isSeparator(_ octet: UInt8) -> Bool {
-        octet == UInt8(ascii: ";") || Octet.isBlank(octet)
+    private static func isSeparator(_ byte: UInt8) -> Bool {
+        byte == UInt8(ascii: ";") || ASCIIByte.isBlank(byte)
     }
 
     /// Where the last element begins; `nil` where a quoted string has no beginning.
-    private static func start(_ octets: Span<UInt8>, _ list: Range<Int>) -> Int? {
+    private static func start(_ bytes: Span<UInt8>, _ list: Range<Int>) -> Int? {
         var index = list.upperBound
         while index > list.lowerBound {
             index -= 1
-            switch octets[index] {
+            switch bytes[index] {
             case UInt8(ascii: ","): return index + 1
             case UInt8(ascii: "\""):
-                guard !isEscaped(octets, index, list) else { return nil }
+                guard !isEscaped(bytes, index, list) else { return nil }
                 repeat {
                     guard index > list.lowerBound else { return nil }
                     index -= 1
-                } while octets[index] != UInt8(ascii: "\"") || isEscaped(octets, index, list)
+                } while bytes[index] != UInt8(ascii: "\"") || isEscaped(bytes, index, list)
             default: break
             }
         }
@@ -59,44 +59,44 @@ struct ForwardedElement {
 
     /// Whether an odd number of backslashes is before a byte.
     private static func isEscaped(
-        _ octets: Span<UInt8>,
+        _ bytes: Span<UInt8>,
         _ index: Int,
         _ list: Range<Int>
     ) -> Bool {
         var first = index
-        while first > list.lowerBound, octets[first - 1] == UInt8(ascii: "\\") { first -= 1 }
+        while first > list.lowerBound, bytes[first - 1] == UInt8(ascii: "\\") { first -= 1 }
         return (index - first) % 2 == 1
     }
 
     /// Reads a pair up to a separator or the end. An address need not be quoted, whatever bytes it
     /// has; a backslash in a value that is, is left as it is, so that no address comes of it.
     private static func pair(
-        _ octets: Span<UInt8>,
+        _ bytes: Span<UInt8>,
         from index: inout Int,
         to end: Int
     ) -> (name: Range<Int>, value: Range<Int>)? {
         let nameStart = index
-        while index < end, OctetSet.token.contains(octets[index]) { index += 1 }
+        while index < end, ByteSet.token.contains(bytes[index]) { index += 1 }
         let name = nameStart..<index
-        guard !name.isEmpty, index < end, octets[index] == UInt8(ascii: "=") else { return nil }
+        guard !name.isEmpty, index < end, bytes[index] == UInt8(ascii: "=") else { return nil }
         index += 1
-        guard index < end, octets[index] == UInt8(ascii: "\"") else {
+        guard index < end, bytes[index] == UInt8(ascii: "\"") else {
             let start = index
-            while index < end, !isSeparator(octets[index]) {
-                guard octets[index] != UInt8(ascii: "\"") else { return nil }
+            while index < end, !isSeparator(bytes[index]) {
+                guard bytes[index] != UInt8(ascii: "\"") else { return nil }
                 index += 1
             }
             return (name, start..<index)
         }
         index += 1
         let start = index
-        while index < end, octets[index] != UInt8(ascii: "\"") {
-            index += octets[index] == UInt8(ascii: "\\") ? 2 : 1
+        while index < end, bytes[index] != UInt8(ascii: "\"") {
+            index += bytes[index] == UInt8(ascii: "\\") ? 2 : 1
         }
         guard index < end else { return nil }
         let value = start..<index
         index += 1
-        guard index == end || isSeparator(octets[index]) else { return nil }
+        guard index == end || isSeparator(bytes[index]) else { return nil }
         return (name, value)
     }
 }

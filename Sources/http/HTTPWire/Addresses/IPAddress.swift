@@ -14,10 +14,10 @@ package enum IPAddress: Hashable, Sendable {
     }
 
     /// Reads an address without brackets, port or zone; `nil` for anything else.
-    package init?(_ octets: Span<UInt8>, _ range: Range<Int>) {
-        if let address = Self.readIPv4(octets, range) {
+    package init?(_ bytes: Span<UInt8>, _ range: Range<Int>) {
+        if let address = Self.readIPv4(bytes, range) {
             self = .v4(address)
-        } else if let groups = Self.readIPv6(octets, range) {
+        } else if let groups = Self.readIPv6(bytes, range) {
             self.init(high: groups.high, low: groups.low)
         } else {
             return nil
@@ -25,33 +25,33 @@ package enum IPAddress: Hashable, Sendable {
     }
 
     package init?(_ text: String) {
-        let octets = Array(text.utf8)
-        self.init(octets.span, 0..<octets.count)
+        let bytes = Array(text.utf8)
+        self.init(bytes.span, 0..<bytes.count)
     }
 
-    static func isIPv6(_ octets: Span<UInt8>, _ range: Range<Int>) -> Bool {
-        readIPv6(octets, range) != nil
+    static func isIPv6(_ bytes: Span<UInt8>, _ range: Range<Int>) -> Bool {
+        readIPv6(bytes, range) != nil
     }
 
     /// Four decimal numbers without leading zeros, in which some read octal.
-    private static func readIPv4(_ octets: Span<UInt8>, _ range: Range<Int>) -> UInt32? {
+    private static func readIPv4(_ bytes: Span<UInt8>, _ range: Range<Int>) -> UInt32? {
         guard range.count >= 7, range.count <= 15 else { return nil }
         var address: UInt32 = 0
         var index = range.lowerBound
         for part in 0..<4 {
             if part > 0 {
-                guard index < range.upperBound, octets[index] == UInt8(ascii: ".") else {
+                guard index < range.upperBound, bytes[index] == UInt8(ascii: ".") else {
                     return nil
                 }
                 index += 1
             }
             let start = index
             var number: UInt32 = 0
-            while index < range.upperBound, index - start < 3, Octet.isDigit(octets[index]) {
-                number = number * 10 + UInt32(octets[index] & 0x0F)
+            while index < range.upperBound, index - start < 3, ASCIIByte.isDigit(bytes[index]) {
+                number = number * 10 + UInt32(bytes[index] & 0x0F)
                 index += 1
             }
-            guard index > start, number <= 255, octets[start] != UInt8(ascii: "0") || number == 0,
+            guard index > start, number <= 255, bytes[start] != UInt8(ascii: "0") || number == 0,
                 number > 0 || index - start == 1
             else { return nil }
             address = address &<< 8 | number
@@ -61,27 +61,27 @@ package enum IPAddress: Hashable, Sendable {
 
     /// RFC 4291 §2.2, all three forms.
     private static func readIPv6(
-        _ octets: Span<UInt8>,
+        _ bytes: Span<UInt8>,
         _ range: Range<Int>
     ) -> (high: UInt64, low: UInt64)? {
         guard range.count >= 2, range.count <= 45 else { return nil }
         var groups = IPv6Groups()
         var index = range.lowerBound
         let end = range.upperBound
-        if octets[index] == UInt8(ascii: ":") {
-            guard octets[index + 1] == UInt8(ascii: ":") else { return nil }
+        if bytes[index] == UInt8(ascii: ":") {
+            guard bytes[index + 1] == UInt8(ascii: ":") else { return nil }
             groups.markGap()
             index += 2
         }
         while index < end {
             let start = index
             var group: UInt64 = 0
-            while index < end, index - start < 4, let digit = Octet.hexadecimal(octets[index]) {
+            while index < end, index - start < 4, let digit = ASCIIByte.hexadecimal(bytes[index]) {
                 group = group &<< 4 | UInt64(digit)
                 index += 1
             }
-            if index < end, octets[index] == UInt8(ascii: ".") {
-                guard let tail = readIPv4(octets, start..<end) else { return nil }
+            if index < end, bytes[index] == UInt8(ascii: ".") {
+                guard let tail = readIPv4(bytes, start..<end) else { return nil }
                 guard groups.append(UInt64(tail &>> 16)), groups.append(UInt64(tail & 0xFFFF))
                 else {
                     return nil
@@ -90,10 +90,10 @@ package enum IPAddress: Hashable, Sendable {
             }
             guard index > start, groups.append(group) else { return nil }
             guard index < end else { return groups.value }
-            guard octets[index] == UInt8(ascii: ":") else { return nil }
+            guard bytes[index] == UInt8(ascii: ":") else { return nil }
             index += 1
             guard index < end else { return nil }
-            if octets[index] == UInt8(ascii: ":") {
+            if bytes[index] == UInt8(ascii: ":") {
                 guard groups.markGap() else { return nil }
                 index += 1
             }
@@ -150,11 +150,11 @@ private struct IPv6Groups {
 
 extension IPAddress {
     /// Appends the address as text: dotted decimal, or RFC 5952 without brackets.
-    package func append(to octets: inout [UInt8]) {
+    package func append(to bytes: inout [UInt8]) {
         switch self {
         case .v4(let address):
             // 15 characters at most: one growth of the array, not one for each.
-            octets.append(addingCapacity: 15) { text in
+            bytes.append(addingCapacity: 15) { text in
                 for part in UInt32(0)..<4 {
                     if part > 0 { text.append(UInt8(ascii: ".")) }
                     let number = UInt8(truncatingIfNeeded: address &>> (24 - part * 8))
@@ -164,11 +164,11 @@ extension IPAddress {
                 }
             }
         case .v6(let high, let low):
-            Self.append(high, low, to: &octets)
+            Self.append(high, low, to: &bytes)
         }
     }
 
-    private static func append(_ high: UInt64, _ low: UInt64, to octets: inout [UInt8]) {
+    private static func append(_ high: UInt64, _ low: UInt64, to bytes: inout [UInt8]) {
         func group(_ index: Int) -> UInt64 {
             (index < 4 ? high : low) &>> UInt64((3 - index % 4) * 16) & 0xFFFF
         }
@@ -184,24 +184,24 @@ extension IPAddress {
         index = 0
         while index < 8 {
             if !run.isEmpty, index == run.lowerBound {
-                octets.append(UInt8(ascii: ":"))
-                octets.append(UInt8(ascii: ":"))
+                bytes.append(UInt8(ascii: ":"))
+                bytes.append(UInt8(ascii: ":"))
                 index = run.upperBound
                 continue
             }
             if index > 0, index != run.upperBound || run.isEmpty {
-                octets.append(UInt8(ascii: ":"))
+                bytes.append(UInt8(ascii: ":"))
             }
-            octets.append(hexadecimal: group(index))
+            bytes.append(hexadecimal: group(index))
             index += 1
         }
     }
 
     /// The address as text, for logs and configuration.
     package var text: String {
-        var octets: [UInt8] = []
-        append(to: &octets)
-        return String(decoding: octets, as: UTF8.self)
+        var bytes: [UInt8] = []
+        append(to: &bytes)
+        return String(decoding: bytes, as: UTF8.self)
     }
 }
 
@@ -230,7 +230,7 @@ package struct IPNetwork: Hashable, Sendable {
         let width = if case .v4 = address { 32 } else { 128 }
         var bits = width
         if parts.count == 2 {
-            guard parts[1].utf8.allSatisfy(Octet.isDigit), let number = Int(parts[1]),
+            guard parts[1].utf8.allSatisfy(ASCIIByte.isDigit), let number = Int(parts[1]),
                 number <= width
             else { return nil }
             bits = number

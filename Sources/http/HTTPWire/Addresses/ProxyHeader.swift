@@ -126,7 +126,7 @@ package enum ProxyHeader {
         if word.count > 1, bytes[word.lowerBound] == UInt8(ascii: "0") { return nil }
         var number: UInt32 = 0
         for index in word {
-            guard Octet.isDigit(bytes[index]) else { return nil }
+            guard ASCIIByte.isDigit(bytes[index]) else { return nil }
             number = number * 10 + UInt32(bytes[index] & 0x0F)
         }
         return UInt16(exactly: number)

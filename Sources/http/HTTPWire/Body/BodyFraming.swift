@@ -14,11 +14,11 @@ extension BodyFraming {
     /// The framing of a request: RFC 9112 §6.3. Rules 1, 2 and 8 are for responses.
     init(
         requestFields fields: borrowing FieldSection,
-        _ octets: Span<UInt8>,
+        _ bytes: Span<UInt8>,
         version: HTTPVersion
     ) throws(Malformed) {
         // 7. Nothing said: no content.
-        self = try Self.announced(fields, octets, version) ?? BodyFraming.none
+        self = try Self.announced(fields, bytes, version) ?? BodyFraming.none
     }
 
     /// The framing of a response: RFC 9112 §6.3, whose numbers the comments carry.
@@ -26,13 +26,13 @@ extension BodyFraming {
     /// The fields are checked even where rule 1 leaves no content, since they may be forwarded.
     init(
         responseFields fields: borrowing FieldSection,
-        _ octets: Span<UInt8>,
+        _ bytes: Span<UInt8>,
         version: HTTPVersion,
         status: Int,
         to method: Method
     ) throws(Malformed) {
         // 8. Nothing said: until close.
-        let framing = try Self.announced(fields, octets, version) ?? BodyFraming.untilClose
+        let framing = try Self.announced(fields, bytes, version) ?? BodyFraming.untilClose
         // 1. HEAD, 1xx, 204 and 304 never have content. (2 is about CONNECT, which is not served.)
         let hasNone = method == .head || status < 200 || status == 204 || status == 304
         self = hasNone ? .none : framing
@@ -42,7 +42,7 @@ extension BodyFraming {
     /// whose numbers the comments carry.
     private static func announced(
         _ fields: FieldSection,
-        _ octets: Span<UInt8>,
+        _ bytes: Span<UInt8>,
         _ version: HTTPVersion
     ) throws(Malformed) -> BodyFraming? {
         if let coding = fields.first(.transferEncoding) {
@@ -57,7 +57,7 @@ extension BodyFraming {
             // 4. Chunked must be the last coding; here it must be the only one. A response with
             // another coding would last until close, and could only be forwarded to clients that
             // know the coding.
-            try checkChunked(fields, octets, coding)
+            try checkChunked(fields, bytes, coding)
             return .chunked
         }
         guard let length = fields.first(.contentLength) else { return nil }
@@ -66,24 +66,24 @@ extension BodyFraming {
             throw Malformed(.contentLengthRepeated, at: length.value.lowerBound)
         }
         // 6. A valid length is the length.
-        return .length(try ContentLength.read(octets, length.value))
+        return .length(try ContentLength.read(bytes, length.value))
     }
 
     /// `Transfer-Encoding` must be one line and exactly `chunked`, case aside (RFC 9112 §7).
     private static func checkChunked(
         _ fields: borrowing FieldSection,
-        _ octets: Span<UInt8>,
+        _ bytes: Span<UInt8>,
         _ coding: Field
     ) throws(Malformed) {
         let value = coding.value
         guard !fields.repeatedKinds.contains(.transferEncoding) else {
             throw Malformed(.transferEncodingRepeated, at: value.lowerBound)
         }
-        guard !OctetScan.equal(octets, value, "chunked") else { return }
+        guard !ByteScan.equal(bytes, value, "chunked") else { return }
         // One token is a coding we don't know; anything else is an attempt to hide chunked, or a
         // list.
         var isToken = !value.isEmpty
-        for index in value where !OctetSet.token.contains(octets[index]) { isToken = false }
+        for index in value where !ByteSet.token.contains(bytes[index]) { isToken = false }
         throw Malformed(
             isToken ? .transferEncodingUnknown : .transferEncodingSyntax,
             at: value.lowerBound
@@ -100,28 +100,28 @@ enum ContentLength {
     /// Reads a value; leading zeros are allowed.
     ///
     /// Throws `content-length-syntax`, `content-length-overflow`.
-    static func read(_ octets: Span<UInt8>, _ value: Range<Int>) throws(Malformed) -> UInt64 {
-        guard isNumber(octets, value) else {
+    static func read(_ bytes: Span<UInt8>, _ value: Range<Int>) throws(Malformed) -> UInt64 {
+        guard isNumber(bytes, value) else {
             throw Malformed(.contentLengthSyntax, at: value.lowerBound)
         }
-        guard let length = number(octets, value) else {
+        guard let length = number(bytes, value) else {
             throw Malformed(.contentLengthOverflow, at: value.lowerBound)
         }
         return length
     }
 
     /// Whether a value is `1*DIGIT`.
-    static func isNumber(_ octets: Span<UInt8>, _ value: Range<Int>) -> Bool {
-        for index in value where !Octet.isDigit(octets[index]) { return false }
+    static func isNumber(_ bytes: Span<UInt8>, _ value: Range<Int>) -> Bool {
+        for index in value where !ASCIIByte.isDigit(bytes[index]) { return false }
         return !value.isEmpty
     }
 
     /// The number that digits say; `nil` above ``max``.
-    static func number(_ octets: Span<UInt8>, _ digits: Range<Int>) -> UInt64? {
+    static func number(_ bytes: Span<UInt8>, _ digits: Range<Int>) -> UInt64? {
         var number: UInt64 = 0
         for index in digits {
             let (tens, overflows) = number.multipliedReportingOverflow(by: 10)
-            let (sum, overflowsToo) = tens.addingReportingOverflow(UInt64(octets[index] & 0x0F))
+            let (sum, overflowsToo) = tens.addingReportingOverflow(UInt64(bytes[index] & 0x0F))
             guard !overflows, !overflowsToo, sum <= max else { return nil }
             number = sum
         }

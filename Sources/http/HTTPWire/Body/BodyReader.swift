@@ -6,7 +6,7 @@
 ///     reading: while true {
 ///         switch try body.read(bytes, from: &position) {
 ///         case .content(let range): forward(bytes.extracting(range))
-///         case .needMore: break reading      // everything up to the end of `octets` was consumed
+///         case .needMore: break reading      // everything up to the end of `bytes` was consumed
 ///         case .finished: break reading      // `position` is the first byte after the message
 ///         }
 ///     }
@@ -48,10 +48,10 @@ package struct BodyReader: Sendable {
 
     /// Takes the next step.
     ///
-    /// - `position`: in 0...octets.count; advanced over what was consumed.
+    /// - `position`: in 0...bytes.count; advanced over what was consumed.
     /// Throws a fault of the chunked coding. The reader is invalid after it.
     package mutating func read(
-        _ octets: Span<UInt8>,
+        _ bytes: Span<UInt8>,
         from position: inout Int
     ) throws(Malformed) -> Step {
         if isFinished { return .finished }
@@ -60,15 +60,15 @@ package struct BodyReader: Sendable {
         case .none:
             return .finished
         case .untilClose:
-            range = position..<octets.count
+            range = position..<bytes.count
         case .length:
-            let here = UInt64(octets.count - position)
+            let here = UInt64(bytes.count - position)
             // The smaller of both fits an index, as `here` does.
             range = position..<position + Int(min(here, remaining))
             remaining -= UInt64(range.count)
             isFinished = remaining == 0
         case .chunked:
-            switch try chunked.read(octets, from: &position) {
+            switch try chunked.read(bytes, from: &position) {
             case .content(let content): range = content
             case .needMore: return .needMore
             case .finished:

@@ -62,13 +62,13 @@ struct ChunkedDecoder: Sendable {
     }
 
     mutating func read(
-        _ octets: Span<UInt8>,
+        _ bytes: Span<UInt8>,
         from position: inout Int
     ) throws(Malformed) -> BodyReader.Step {
-        while position < octets.count {
+        while position < bytes.count {
             switch state {
             case .data:
-                let count = min(size, UInt64(octets.count - position))
+                let count = min(size, UInt64(bytes.count - position))
                 // No greater than what is there, so an index.
                 let range = position..<position + Int(count)
                 size -= count
@@ -77,26 +77,26 @@ struct ChunkedDecoder: Sendable {
                 return .content(range)
             case .dataReturn, .dataLineFeed:
                 let isReturn = state == .dataReturn
-                let expected = isReturn ? Octet.carriageReturn : Octet.lineFeed
-                guard octets[position] == expected else {
+                let expected = isReturn ? ASCIIByte.carriageReturn : ASCIIByte.lineFeed
+                guard bytes[position] == expected else {
                     throw Malformed(.chunkDataEnd, at: position)
                 }
                 state = isReturn ? .dataLineFeed : .size
                 position += 1
             case .trailers:
-                guard try trailers.take(octets, from: &position) else { return .needMore }
+                guard try trailers.take(bytes, from: &position) else { return .needMore }
                 state = .finished
             case .finished:
                 return .finished
             case .size, .sizeDigits:
-                try takeSize(octets[position], at: position)
+                try takeSize(bytes[position], at: position)
                 position += 1
             case .lineFeed:
-                try takeLineFeed(octets[position], at: position)
+                try takeLineFeed(bytes[position], at: position)
                 position += 1
             case .spaceBeforeSemicolon, .spaceBeforeName, .name, .spaceAfterName,
                 .spaceBeforeValue, .value, .quoted, .quotedPair, .afterQuoted:
-                try takeExtension(octets[position], at: position)
+                try takeExtension(bytes[position], at: position)
                 position += 1
             }
         }
@@ -104,8 +104,8 @@ struct ChunkedDecoder: Sendable {
     }
 
     @inline(__always)
-    private mutating func takeSize(_ octet: UInt8, at position: Int) throws(Malformed) {
-        if let digit = Octet.hexadecimal(octet) {
+    private mutating func takeSize(_ byte: UInt8, at position: Int) throws(Malformed) {
+        if let digit = ASCIIByte.hexadecimal(byte) {
             digits += 1
             guard digits <= Self.digitsMax else {
                 throw Malformed(.chunkSizeOverflow, at: position)
@@ -116,23 +116,23 @@ struct ChunkedDecoder: Sendable {
             return
         }
         guard digits > 0 else {
-            throw fault(octet, at: position, otherwise: .chunkSizeSyntax)
+            throw fault(byte, at: position, otherwise: .chunkSizeSyntax)
         }
-        try endOrExtend(octet, at: position)
+        try endOrExtend(byte, at: position)
     }
 
     /// After a size, a name or a value: the line's end, or another extension.
-    private mutating func endOrExtend(_ octet: UInt8, at position: Int) throws(Malformed) {
-        switch octet {
-        case Octet.carriageReturn: state = .lineFeed
+    private mutating func endOrExtend(_ byte: UInt8, at position: Int) throws(Malformed) {
+        switch byte {
+        case ASCIIByte.carriageReturn: state = .lineFeed
         case UInt8(ascii: ";"):
             try countExtension(at: position)
             state = .spaceBeforeName
-        case Octet.space, Octet.tab:
+        case ASCIIByte.space, ASCIIByte.tab:
             try countExtension(at: position)
             state = state == .name ? .spaceAfterName : .spaceBeforeSemicolon
         default:
-            throw fault(octet, at: position, otherwise: .chunkExtensionSyntax)
+            throw fault(byte, at: position, otherwise: .chunkExtensionSyntax)
         }
     }
 
@@ -143,8 +143,8 @@ struct ChunkedDecoder: Sendable {
         }
     }
 
-    private mutating func takeLineFeed(_ octet: UInt8, at position: Int) throws(Malformed) {
-        guard octet == Octet.lineFeed else { throw Malformed(.bareCarriageReturn, at: position) }
+    private mutating func takeLineFeed(_ byte: UInt8, at position: Int) throws(Malformed) {
+        guard byte == ASCIIByte.lineFeed else { throw Malformed(.bareCarriageReturn, at: position) }
         // 2⁶³ and more: see ContentLength.
         guard size <= ContentLength.max else { throw Malformed(.chunkSizeOverflow, at: position) }
         state = size == 0 ? .trailers : .data
@@ -152,48 +152,48 @@ struct ChunkedDecoder: Sendable {
     }
 
     private func fault(
-        _ octet: UInt8,
+        _ byte: UInt8,
         at position: Int,
         otherwise reason: Malformed.Reason
     ) -> Malformed {
-        Malformed(octet == Octet.lineFeed ? .bareLineFeed : reason, at: position)
+        Malformed(byte == ASCIIByte.lineFeed ? .bareLineFeed : reason, at: position)
     }
 }
 
 extension ChunkedDecoder {
     /// Takes a byte of the extensions.
-    private mutating func takeExtension(_ octet: UInt8, at position: Int) throws(Malformed) {
-        let isToken = OctetSet.token.contains(octet)
-        let isBlank = Octet.isBlank(octet)
+    private mutating func takeExtension(_ byte: UInt8, at position: Int) throws(Malformed) {
+        let isToken = ByteSet.token.contains(byte)
+        let isBlank = ASCIIByte.isBlank(byte)
         switch state {
         case .spaceBeforeSemicolon where isBlank, .spaceBeforeName where isBlank,
             .spaceAfterName where isBlank, .spaceBeforeValue where isBlank:
             break
-        case .spaceBeforeSemicolon where octet == UInt8(ascii: ";"),
-            .spaceAfterName where octet == UInt8(ascii: ";"):
+        case .spaceBeforeSemicolon where byte == UInt8(ascii: ";"),
+            .spaceAfterName where byte == UInt8(ascii: ";"):
             state = .spaceBeforeName
         case .spaceBeforeName where isToken, .name where isToken:
             state = .name
-        case .spaceAfterName where octet == UInt8(ascii: "="),
-            .name where octet == UInt8(ascii: "="):
+        case .spaceAfterName where byte == UInt8(ascii: "="),
+            .name where byte == UInt8(ascii: "="):
             state = .spaceBeforeValue
         case .spaceBeforeValue where isToken, .value where isToken:
             state = .value
-        case .spaceBeforeValue where octet == UInt8(ascii: "\""):
+        case .spaceBeforeValue where byte == UInt8(ascii: "\""):
             state = .quoted
-        case .quoted where octet == UInt8(ascii: "\""):
+        case .quoted where byte == UInt8(ascii: "\""):
             state = .afterQuoted
-        case .quoted where octet == UInt8(ascii: "\\"):
+        case .quoted where byte == UInt8(ascii: "\\"):
             state = .quotedPair
-        case .quoted where OctetSet.quotedText.contains(octet) || octet >= 0x80:
+        case .quoted where ByteSet.quotedText.contains(byte) || byte >= 0x80:
             break
-        case .quotedPair where octet == Octet.tab || octet >= 0x20 && octet != 0x7F:
+        case .quotedPair where byte == ASCIIByte.tab || byte >= 0x20 && byte != 0x7F:
             state = .quoted
         case .name, .value, .afterQuoted:
-            return try endOrExtend(octet, at: position)
+            return try endOrExtend(byte, at: position)
         case .spaceBeforeSemicolon, .spaceBeforeName, .spaceAfterName, .spaceBeforeValue, .quoted,
             .quotedPair:
-            throw fault(octet, at: position, otherwise: .chunkExtensionSyntax)
+            throw fault(byte, at: position, otherwise: .chunkExtensionSyntax)
         case .size, .sizeDigits, .lineFeed, .data, .dataReturn, .dataLineFeed, .trailers,
             .finished:
             preconditionFailure("ChunkedDecoder: an extension byte outside of a size line")

@@ -1,9 +1,9 @@
 /// The field lines after the last chunk (RFC 9112 §7.1.2), kept apart from the head's.
 ///
-/// They never take part in a decision. ``octets`` holds a copy of the section, which ``fields``
+/// They never take part in a decision. ``bytes`` holds a copy of the section, which ``fields``
 /// counts from; nothing is allocated when there are none.
 package struct TrailerSection: Sendable {
-    package private(set) var octets: [UInt8] = []
+    package private(set) var bytes: [UInt8] = []
     package private(set) var fields = FieldSection()
     private var lineStart = 0
     private var isAfterReturn = false
@@ -32,37 +32,37 @@ package struct TrailerSection: Sendable {
         from position: inout Int
     ) throws(Malformed) -> Bool {
         while position < source.count {
-            let octet = source[position]
-            guard isAfterReturn == (octet == Octet.lineFeed) else {
+            let byte = source[position]
+            guard isAfterReturn == (byte == ASCIIByte.lineFeed) else {
                 throw Malformed(isAfterReturn ? .bareCarriageReturn : .bareLineFeed, at: position)
             }
             position += 1
-            if octet == Octet.lineFeed {
+            if byte == ASCIIByte.lineFeed {
                 isAfterReturn = false
-                let isEmptyLine = octets.count == lineStart
+                let isEmptyLine = bytes.count == lineStart
                 // Without a field nothing is stored.
-                if isEmptyLine, octets.isEmpty { return true }
-                octets.append(Octet.carriageReturn)
-                octets.append(Octet.lineFeed)
-                lineStart = octets.count
+                if isEmptyLine, bytes.isEmpty { return true }
+                bytes.append(ASCIIByte.carriageReturn)
+                bytes.append(ASCIIByte.lineFeed)
+                lineStart = bytes.count
                 guard isEmptyLine else { continue }
                 try readFields(at: position)
                 return true
             }
-            if octet == Octet.carriageReturn {
+            if byte == ASCIIByte.carriageReturn {
                 isAfterReturn = true
                 continue
             }
-            guard octets.count < bytesMax else {
+            guard bytes.count < bytesMax else {
                 throw Malformed(.trailersTooLong, at: position)
             }
-            octets.append(octet)
+            bytes.append(byte)
         }
         return false
     }
 
     private mutating func readFields(at position: Int) throws(Malformed) {
-        let section = octets
+        let section = bytes
         do throws(Malformed) {
             try fields.read(
                 section.span,

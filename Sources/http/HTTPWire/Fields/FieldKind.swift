@@ -188,12 +188,12 @@ package struct KeptFields: Sendable {
     /// `names`: of fields for which ``isKeepable(_:)`` is true.
     package init(_ names: [String] = []) {
         for name in names {
-            let octets = Array(name.utf8)
-            let kind = FieldKind(name: octets)
-            if FieldKindSet.overrides.union(.trace).contains(kind) { fromAll.insert(octets) }
+            let bytes = Array(name.utf8)
+            let kind = FieldKind(name: bytes)
+            if FieldKindSet.overrides.union(.trace).contains(kind) { fromAll.insert(bytes) }
             if kind == .traceparent { keepsTrace = true }
             if kind == .xForwardedHost { keepsHost = true }
-            fromProxies.insert(octets)
+            fromProxies.insert(bytes)
         }
     }
 

@@ -15,7 +15,7 @@ package struct FieldNameSet: Sendable {
 
     /// Adds a name, in any case.
     package mutating func insert(_ name: [UInt8]) {
-        names.append(name.map(OctetScan.folded))
+        names.append(name.map(ByteScan.folded))
         lengths |= Self.bit(name.count)
     }
 
@@ -25,10 +25,10 @@ package struct FieldNameSet: Sendable {
     }
 
     /// Whether a name is in the set, case aside. Linear in the number of names of its length.
-    package func contains(_ octets: Span<UInt8>, _ name: Range<Int>) -> Bool {
+    package func contains(_ bytes: Span<UInt8>, _ name: Range<Int>) -> Bool {
         guard lengths & Self.bit(name.count) != 0 else { return false }
         for candidate in names
-        where OctetScan.equal(octets, name, candidate.span, 0..<candidate.count) {
+        where ByteScan.equal(bytes, name, candidate.span, 0..<candidate.count) {
             return true
         }
         return false
@@ -36,26 +36,26 @@ package struct FieldNameSet: Sendable {
 
     /// Whether a name is not in the set, but CGI makes the same variable of it and of one that is:
     /// there, all but letters and digits become an underscore (lighttpd, `php -S`, older Apache).
-    package func containsTwin(_ octets: Span<UInt8>, of name: Range<Int>) -> Bool {
+    package func containsTwin(_ bytes: Span<UInt8>, of name: Range<Int>) -> Bool {
         guard lengths & Self.bit(name.count) != 0 else { return false }
         var isTwin = false
         for candidate in names {
-            guard Self.isOneVariable(octets, name, candidate) else { continue }
-            if OctetScan.equal(octets, name, candidate.span, 0..<candidate.count) { return false }
+            guard Self.isOneVariable(bytes, name, candidate) else { continue }
+            if ByteScan.equal(bytes, name, candidate.span, 0..<candidate.count) { return false }
             isTwin = true
         }
         return isTwin
     }
 
     private static func isOneVariable(
-        _ octets: Span<UInt8>,
+        _ bytes: Span<UInt8>,
         _ name: Range<Int>,
         _ other: [UInt8]
     ) -> Bool {
         guard name.count == other.count else { return false }
         for step in 0..<other.count {
-            let octet = OctetScan.folded(octets[name.lowerBound + step])
-            guard octet == other[step] || isSpecial(octet) && isSpecial(other[step]) else {
+            let byte = ByteScan.folded(bytes[name.lowerBound + step])
+            guard byte == other[step] || isSpecial(byte) && isSpecial(other[step]) else {
                 return false
             }
         }
@@ -63,9 +63,9 @@ package struct FieldNameSet: Sendable {
     }
 
     /// Whether a byte of a name is neither a letter nor a digit.
-    private static func isSpecial(_ octet: UInt8) -> Bool {
-        let isLetter = OctetScan.folded(octet) &- UInt8(ascii: "a") < 26
-        return !isLetter && !Octet.isDigit(octet)
+    private static func isSpecial(_ byte: UInt8) -> Bool {
+        let isLetter = ByteScan.folded(byte) &- UInt8(ascii: "a") < 26
+        return !isLetter && !ASCIIByte.isDigit(byte)
     }
 
     @inline(__always)

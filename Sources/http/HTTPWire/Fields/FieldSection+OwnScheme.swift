@@ -4,15 +4,15 @@
 extension FieldSection {
     /// Whether a line names the scheme. Any word counts, also one in a quoted string;
     /// ``HeadWriter`` then looks closer.
-    func namesOwnScheme(_ octets: Span<UInt8>) -> Bool {
+    func namesOwnScheme(_ bytes: Span<UInt8>) -> Bool {
         guard kinds.contains(.wwwAuthenticate) else { return false }
         for field in fields where field.kind == .wwwAuthenticate {
             var index = field.value.lowerBound
             let end = field.value.upperBound
             while index < end {
                 let start = index
-                while index < end, OctetSet.token.contains(octets[index]) { index += 1 }
-                if Self.isOwnScheme(octets, start..<index) { return true }
+                while index < end, ByteSet.token.contains(bytes[index]) { index += 1 }
+                if Self.isOwnScheme(bytes, start..<index) { return true }
                 index += 1
             }
         }
@@ -24,19 +24,19 @@ extension FieldSection {
     ///
     /// RFC 9110 §11.6.1: a list of challenges, whose parameters are a list too, so that an element
     /// is either a new challenge or a parameter of the one before, also of the line before.
-    func appendForeignChallenges(_ octets: Span<UInt8>, to out: inout [UInt8]) {
+    func appendForeignChallenges(_ bytes: Span<UInt8>, to out: inout [UInt8]) {
         var isOwn = false
         for field in fields where field.kind == .wwwAuthenticate {
             let start = out.count
             var separator: StaticString = "WWW-Authenticate: "
             var list = ListElements(field.value)
-            while let element = list.next(octets) {
+            while let element = list.next(bytes) {
                 // A scheme is never followed by "=": a space and a parameter follow it.
                 if !element.hasValue { isOwn = false }
-                if Self.hasOwnScheme(octets, element.range) { isOwn = true }
+                if Self.hasOwnScheme(bytes, element.range) { isOwn = true }
                 guard !isOwn else { continue }
                 out.append(separator)
-                out.append(octets, element.range)
+                out.append(bytes, element.range)
                 separator = ", "
             }
             if list.isMalformed {
@@ -52,31 +52,31 @@ extension FieldSection {
     /// Whether the scheme stands in an element as a word that is no parameter's value. It may stand
     /// behind other words, as in `Basic realm="x" AppAttest error="y"`: some readers take each word
     /// for a new scheme.
-    private static func hasOwnScheme(_ octets: Span<UInt8>, _ element: Range<Int>) -> Bool {
+    private static func hasOwnScheme(_ bytes: Span<UInt8>, _ element: Range<Int>) -> Bool {
         var index = element.lowerBound
         var isValue = false
         while index < element.upperBound {
-            let octet = octets[index]
-            if octet == UInt8(ascii: "\"") {
+            let byte = bytes[index]
+            if byte == UInt8(ascii: "\"") {
                 let quoted = index..<element.upperBound
-                index = ListElements.endOfQuoted(octets, quoted) ?? element.upperBound
+                index = ListElements.endOfQuoted(bytes, quoted) ?? element.upperBound
                 isValue = false
                 continue
             }
             let start = index
-            while index < element.upperBound, OctetSet.token.contains(octets[index]) { index += 1 }
+            while index < element.upperBound, ByteSet.token.contains(bytes[index]) { index += 1 }
             guard index > start else {
-                if !Octet.isBlank(octet) { isValue = octet == UInt8(ascii: "=") }
+                if !ASCIIByte.isBlank(byte) { isValue = byte == UInt8(ascii: "=") }
                 index += 1
                 continue
             }
-            if !isValue, isOwnScheme(octets, start..<index) { return true }
+            if !isValue, isOwnScheme(bytes, start..<index) { return true }
             isValue = false
         }
         return false
     }
 
-    private static func isOwnScheme(_ octets: Span<UInt8>, _ word: Range<Int>) -> Bool {
-        OctetScan.equal(octets, word, "appattest")
+    private static func isOwnScheme(_ bytes: Span<UInt8>, _ word: Range<Int>) -> Bool {
+        ByteScan.equal(bytes, word, "appattest")
     }
 }

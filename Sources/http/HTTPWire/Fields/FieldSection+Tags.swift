@@ -2,17 +2,17 @@ extension FieldSection {
     /// Whether If-None-Match names an entity tag (RFC 9110 §13.1.2), compared weakly, or is `*`.
     ///
     /// - tag: with its quotes; no comma or quote between them.
-    package func hasMatch(of tag: [UInt8], _ octets: Span<UInt8>) -> Bool {
-        for field in fields where OctetScan.equal(octets, field.name, "if-none-match") {
-            if OctetScan.equal(octets, OctetScan.trimmed(octets, field.value), "*") { return true }
+    package func hasMatch(of tag: [UInt8], _ bytes: Span<UInt8>) -> Bool {
+        for field in fields where ByteScan.equal(bytes, field.name, "if-none-match") {
+            if ByteScan.equal(bytes, ByteScan.trimmed(bytes, field.value), "*") { return true }
             var place = field.value.lowerBound
             // Tags are quoted strings without escapes (RFC 9110 §8.8.3); what stands between them,
             // as `W/` and commas, says nothing for a weak comparison.
-            while let start = Self.quote(octets, place..<field.value.upperBound),
-                let end = Self.quote(octets, start + 1..<field.value.upperBound)
+            while let start = Self.quote(bytes, place..<field.value.upperBound),
+                let end = Self.quote(bytes, start + 1..<field.value.upperBound)
             {
                 if end - start + 1 == tag.count,
-                    tag.indices.allSatisfy({ octets[start + $0] == tag[$0] })
+                    tag.indices.allSatisfy({ bytes[start + $0] == tag[$0] })
                 {
                     return true
                 }
@@ -22,7 +22,7 @@ extension FieldSection {
         return false
     }
 
-    private static func quote(_ octets: Span<UInt8>, _ range: Range<Int>) -> Int? {
-        range.first { octets[$0] == UInt8(ascii: "\"") }
+    private static func quote(_ bytes: Span<UInt8>, _ range: Range<Int>) -> Int? {
+        range.first { bytes[$0] == UInt8(ascii: "\"") }
     }
 }

@@ -37,8 +37,8 @@ package struct FieldSection: Sendable {
 
     /// The value of the first field of a name, given in lower case. For names that the gateway does
     /// not know; ``first(_:)`` is quicker for the others.
-    package func value(of name: StaticString, _ octets: Span<UInt8>) -> Range<Int>? {
-        for field in fields where OctetScan.equal(octets, field.name, name) { return field.value }
+    package func value(of name: StaticString, _ bytes: Span<UInt8>) -> Range<Int>? {
+        for field in fields where ByteScan.equal(bytes, field.name, name) { return field.value }
         return nil
     }
 
@@ -53,13 +53,13 @@ package struct FieldSection: Sendable {
         connection = ConnectionOptions()
     }
 
-    /// Reads field lines up to and with the empty line that must be the end of `octets`.
+    /// Reads field lines up to and with the empty line that must be the end of `bytes`.
     ///
     /// Errors come in the order of the bytes, then of the Connection options.
     ///
-    /// - `start`: the first byte of the first line, in 0...octets.count.
+    /// - `start`: the first byte of the first line, in 0...bytes.count.
     mutating func read(
-        _ octets: Span<UInt8>,
+        _ bytes: Span<UInt8>,
         from start: Int,
         role: Role,
         fieldsMax: Int,
@@ -68,53 +68,53 @@ package struct FieldSection: Sendable {
         removeAll()
         var index = start
         while true {
-            guard index < octets.count else { throw Malformed(.bodyTruncated, at: index) }
-            if octets[index] == Octet.carriageReturn {
-                try endOfLine(octets, at: index)
-                guard index + 2 == octets.count else {
+            guard index < bytes.count else { throw Malformed(.bodyTruncated, at: index) }
+            if bytes[index] == ASCIIByte.carriageReturn {
+                try endOfLine(bytes, at: index)
+                guard index + 2 == bytes.count else {
                     throw Malformed(.fieldNameSyntax, at: index + 2)
                 }
                 break
             }
             guard fields.count < fieldsMax else { throw Malformed(.fieldsTooMany, at: index) }
-            index = try readLine(octets, from: index, role: role, nameBytesMax: nameBytesMax)
+            index = try readLine(bytes, from: index, role: role, nameBytesMax: nameBytesMax)
         }
-        if kinds.contains(.connection) { try readConnection(octets, role) }
+        if kinds.contains(.connection) { try readConnection(bytes, role) }
     }
 
     /// Reads one line and answers the start of the next.
     @inline(__always)
     private mutating func readLine(
-        _ octets: Span<UInt8>,
+        _ bytes: Span<UInt8>,
         from start: Int,
         role: Role,
         nameBytesMax: Int
     ) throws(Malformed) -> Int {
-        let end = octets.count
+        let end = bytes.count
         let nameEnd: Int
         let colon: Int
         let kind: FieldKind
-        if let name = FoldedName(lineFrom: start, in: octets), name.count <= nameBytesMax {
+        if let name = FoldedName(lineFrom: start, in: bytes), name.count <= nameBytesMax {
             nameEnd = start + name.count
             colon = nameEnd
             kind = KnownFieldNames.kind(name)
         } else {
-            (nameEnd, colon) = try slowName(octets, start, role, nameBytesMax)
-            kind = KnownFieldNames.kind(octets, start..<nameEnd)
+            (nameEnd, colon) = try slowName(bytes, start, role, nameBytesMax)
+            kind = KnownFieldNames.kind(bytes, start..<nameEnd)
             if kind == .underscored || kind == .disguised || colon != nameEnd {
-                try checkDisguise(octets, start..<nameEnd, kind, colon)
+                try checkDisguise(bytes, start..<nameEnd, kind, colon)
             }
         }
         var valueStart = colon + 1
-        while valueStart < end, Octet.isBlank(octets[valueStart]) { valueStart += 1 }
-        let lineEnd = OctetScan.control(in: octets, from: valueStart, to: end)
-        try endOfLine(octets, at: lineEnd)
+        while valueStart < end, ASCIIByte.isBlank(bytes[valueStart]) { valueStart += 1 }
+        let lineEnd = ByteScan.control(in: bytes, from: valueStart, to: end)
+        try endOfLine(bytes, at: lineEnd)
         var valueEnd = lineEnd
-        while valueEnd > valueStart, Octet.isBlank(octets[valueEnd - 1]) { valueEnd -= 1 }
+        while valueEnd > valueStart, ASCIIByte.isBlank(bytes[valueEnd - 1]) { valueEnd -= 1 }
 
         let isCanonical =
             colon == nameEnd && valueStart == colon + 2 && valueEnd == lineEnd
-            && octets[colon + 1] == Octet.space
+            && bytes[colon + 1] == ASCIIByte.space
         fields.append(
             Field(
                 name: start..<nameEnd,
@@ -132,46 +132,46 @@ package struct FieldSection: Sendable {
     /// The end of a name and the place of the colon, byte by byte.
     @inline(never)
     private func slowName(
-        _ octets: Span<UInt8>,
+        _ bytes: Span<UInt8>,
         _ start: Int,
         _ role: Role,
         _ nameBytesMax: Int
     ) throws(Malformed) -> (nameEnd: Int, colon: Int) {
-        let end = octets.count
+        let end = bytes.count
         var nameEnd = start
-        while nameEnd < end, OctetSet.token.contains(octets[nameEnd]) { nameEnd += 1 }
+        while nameEnd < end, ByteSet.token.contains(bytes[nameEnd]) { nameEnd += 1 }
         guard nameEnd > start, nameEnd - start <= nameBytesMax else {
-            throw nameFault(octets, start, nameEnd)
+            throw nameFault(bytes, start, nameEnd)
         }
         var colon = nameEnd
         if role == .response {
             // RFC 9112 §5.1 ¶2: white space before the colon of a response field is removed.
-            while colon < end, Octet.isBlank(octets[colon]) { colon += 1 }
+            while colon < end, ASCIIByte.isBlank(bytes[colon]) { colon += 1 }
         }
-        guard colon < end, octets[colon] == UInt8(ascii: ":") else {
-            throw colonFault(octets, nameEnd)
+        guard colon < end, bytes[colon] == UInt8(ascii: ":") else {
+            throw colonFault(bytes, nameEnd)
         }
         return (nameEnd, colon)
     }
 
     /// Checks that a line ends at `index`: CR LF, and nothing else that could be meant as an end.
     @inline(__always)
-    private func endOfLine(_ octets: Span<UInt8>, at index: Int) throws(Malformed) {
-        guard index + 1 < octets.count, octets[index] == Octet.carriageReturn,
-            octets[index + 1] == Octet.lineFeed
-        else { throw OctetScan.lineFault(octets, at: index) }
+    private func endOfLine(_ bytes: Span<UInt8>, at index: Int) throws(Malformed) {
+        guard index + 1 < bytes.count, bytes[index] == ASCIIByte.carriageReturn,
+            bytes[index + 1] == ASCIIByte.lineFeed
+        else { throw ByteScan.lineFault(bytes, at: index) }
     }
 
     /// A framing field in a spelling that some recipients take for the real one.
     @inline(never)
     private func checkDisguise(
-        _ octets: Span<UInt8>,
+        _ bytes: Span<UInt8>,
         _ name: Range<Int>,
         _ kind: FieldKind,
         _ colon: Int
     ) throws(Malformed) {
         if kind == .underscored || kind == .disguised {
-            let twin = KnownFieldNames.kindOfTwin(octets, name)
+            let twin = KnownFieldNames.kindOfTwin(bytes, name)
             guard twin != .contentLength, twin != .transferEncoding else {
                 throw Malformed(.underscoreTwin, at: name.lowerBound)
             }
@@ -182,17 +182,17 @@ package struct FieldSection: Sendable {
     }
 
     @inline(never)
-    private func nameFault(_ octets: Span<UInt8>, _ start: Int, _ nameEnd: Int) -> Malformed {
+    private func nameFault(_ bytes: Span<UInt8>, _ start: Int, _ nameEnd: Int) -> Malformed {
         guard nameEnd == start else { return Malformed(.fieldNameTooLong, at: nameEnd) }
-        guard start < octets.count else { return Malformed(.bodyTruncated, at: start) }
-        if Octet.isBlank(octets[start]) { return Malformed(.obsoleteFold, at: start) }
+        guard start < bytes.count else { return Malformed(.bodyTruncated, at: start) }
+        if ASCIIByte.isBlank(bytes[start]) { return Malformed(.obsoleteFold, at: start) }
         return Malformed(.fieldNameSyntax, at: start)
     }
 
     @inline(never)
-    private func colonFault(_ octets: Span<UInt8>, _ nameEnd: Int) -> Malformed {
-        guard nameEnd < octets.count else { return Malformed(.bodyTruncated, at: nameEnd) }
-        let isLineEnd = octets[nameEnd] == Octet.carriageReturn
+    private func colonFault(_ bytes: Span<UInt8>, _ nameEnd: Int) -> Malformed {
+        guard nameEnd < bytes.count else { return Malformed(.bodyTruncated, at: nameEnd) }
+        let isLineEnd = bytes[nameEnd] == ASCIIByte.carriageReturn
         return Malformed(isLineEnd ? .colonMissing : .fieldNameSyntax, at: nameEnd)
     }
 }
@@ -201,13 +201,13 @@ extension FieldSection {
     /// Reads all Connection lines before anything is forwarded (RFC 9110 §7.6.1), and marks the
     /// fields that they name.
     private mutating func readConnection(
-        _ octets: Span<UInt8>,
+        _ bytes: Span<UInt8>,
         _ role: Role
     ) throws(Malformed) {
         for index in fields.indices where fields[index].kind == .connection {
             var list = TokenList(fields[index].value)
-            while let option = try list.next(octets) {
-                if !connection.insert(octets, option) { try nominate(octets, option, role) }
+            while let option = try list.next(bytes) {
+                if !connection.insert(bytes, option) { try nominate(bytes, option, role) }
             }
         }
     }
@@ -218,11 +218,11 @@ extension FieldSection {
     /// no honest client does. In a response such an option is ignored, since the origin is trusted,
     /// and the field goes to the client.
     private mutating func nominate(
-        _ octets: Span<UInt8>,
+        _ bytes: Span<UInt8>,
         _ option: Range<Int>,
         _ role: Role
     ) throws(Malformed) {
-        let kind = KnownFieldNames.kind(octets, option)
+        let kind = KnownFieldNames.kind(bytes, option)
         guard !FieldKindSet.endToEnd.contains(kind) else {
             guard role != .request else {
                 throw Malformed(.connectionNomination, at: option.lowerBound)
@@ -237,7 +237,7 @@ extension FieldSection {
         }
         for index in fields.indices
         where fields[index].kind == kind
-            && OctetScan.equal(octets, fields[index].name, octets, option)
+            && ByteScan.equal(bytes, fields[index].name, bytes, option)
         {
             fields[index].isNominated = true
         }
@@ -246,13 +246,13 @@ extension FieldSection {
 
 extension FieldSection {
     /// Whether an Accept line names OpenMetrics, and not with the weight 0 (RFC 9110 §12.4.2).
-    package func acceptsOpenMetrics(_ octets: Span<UInt8>) -> Bool {
-        for field in fields where OctetScan.equal(octets, field.name, "accept") {
+    package func acceptsOpenMetrics(_ bytes: Span<UInt8>) -> Bool {
+        for field in fields where ByteScan.equal(bytes, field.name, "accept") {
             var start = field.value.lowerBound
             while start < field.value.upperBound {
                 var end = start
-                while end < field.value.upperBound, octets[end] != UInt8(ascii: ",") { end += 1 }
-                if Self.isOpenMetrics(octets, OctetScan.trimmed(octets, start..<end)) {
+                while end < field.value.upperBound, bytes[end] != UInt8(ascii: ",") { end += 1 }
+                if Self.isOpenMetrics(bytes, ByteScan.trimmed(bytes, start..<end)) {
                     return true
                 }
                 start = end + 1
@@ -261,16 +261,16 @@ extension FieldSection {
         return false
     }
 
-    private static func isOpenMetrics(_ octets: Span<UInt8>, _ range: Range<Int>) -> Bool {
+    private static func isOpenMetrics(_ bytes: Span<UInt8>, _ range: Range<Int>) -> Bool {
         let name = "application/openmetrics-text" as StaticString
         let end = range.lowerBound + name.utf8CodeUnitCount
-        guard range.upperBound >= end, OctetScan.equal(octets, range.lowerBound..<end, name),
-            end == range.upperBound || !OctetSet.token.contains(octets[end])
+        guard range.upperBound >= end, ByteScan.equal(bytes, range.lowerBound..<end, name),
+            end == range.upperBound || !ByteSet.token.contains(bytes[end])
         else { return false }
         for start in end..<range.upperBound where start + 3 <= range.upperBound {
-            guard OctetScan.equal(octets, start..<start + 3, "q=0") else { continue }
+            guard ByteScan.equal(bytes, start..<start + 3, "q=0") else { continue }
             let digits = start + 3..<range.upperBound
-            return digits.contains { (0x31...0x39).contains(octets[$0]) }
+            return digits.contains { (0x31...0x39).contains(bytes[$0]) }
         }
         return true
     }
@@ -280,10 +280,10 @@ extension FieldSection {
     /// Whether the message takes part in authentication of a connection instead of a request: NTLM,
     /// or Negotiate, which may carry it (RFC 4559 §6). All later requests on that connection then
     /// count as the user's, also those of another client.
-    package func authenticatesConnection(_ octets: Span<UInt8>) -> Bool {
+    package func authenticatesConnection(_ bytes: Span<UInt8>) -> Bool {
         guard !kinds.isDisjoint(with: Self.authenticating) else { return false }
         for field in fields where Self.authenticating.contains(field.kind) {
-            if Self.namesConnectionScheme(octets, field) { return true }
+            if Self.namesConnectionScheme(bytes, field) { return true }
         }
         return false
     }
@@ -292,14 +292,14 @@ extension FieldSection {
 
     /// Of Authorization the scheme is the first word. WWW-Authenticate may list several challenges
     /// with parameters; any word of it counts, which at worst costs a connection.
-    private static func namesConnectionScheme(_ octets: Span<UInt8>, _ field: Field) -> Bool {
+    private static func namesConnectionScheme(_ bytes: Span<UInt8>, _ field: Field) -> Bool {
         var index = field.value.lowerBound
         let end = field.value.upperBound
         while index < end {
             let start = index
-            while index < end, OctetSet.token.contains(octets[index]) { index += 1 }
+            while index < end, ByteSet.token.contains(bytes[index]) { index += 1 }
             let word = start..<index
-            if OctetScan.equal(octets, word, "ntlm") || OctetScan.equal(octets, word, "negotiate") {
+            if ByteScan.equal(bytes, word, "ntlm") || ByteScan.equal(bytes, word, "negotiate") {
                 return true
             }
             guard field.kind == .wwwAuthenticate else { return false }
@@ -313,19 +313,19 @@ extension FieldSection {
     /// Where the first User-Agent line names the build of an app: the `1042` of
     /// `Shop/1042 CFNetwork/1410.0.3 Darwin/22.6.0`, as Apple's URL loading system writes it where
     /// the app says nothing else. Anybody can write the same.
-    package func appBuild(_ octets: Span<UInt8>) -> Range<Int>? {
-        for field in fields where OctetScan.equal(octets, field.name, "user-agent") {
+    package func appBuild(_ bytes: Span<UInt8>) -> Range<Int>? {
+        for field in fields where ByteScan.equal(bytes, field.name, "user-agent") {
             let value = field.value
-            guard let slash = value.first(where: { octets[$0] == UInt8(ascii: "/") }) else {
+            guard let slash = value.first(where: { bytes[$0] == UInt8(ascii: "/") }) else {
                 return nil
             }
             let build = slash + 1..<value.upperBound
-            guard let space = build.first(where: { octets[$0] == UInt8(ascii: " ") }) else {
+            guard let space = build.first(where: { bytes[$0] == UInt8(ascii: " ") }) else {
                 return nil
             }
             let system = "cfnetwork/" as StaticString
             let end = space + 1 + system.utf8CodeUnitCount
-            guard end <= value.upperBound, OctetScan.equal(octets, space + 1..<end, system) else {
+            guard end <= value.upperBound, ByteScan.equal(bytes, space + 1..<end, system) else {
                 return nil
             }
             return slash + 1..<space
@@ -348,10 +348,10 @@ package struct Field: Sendable {
     package var name: Range<Int> { Int(nameStart)..<Int(nameStart) &+ Int(nameCount) }
 
     /// Whether CGI makes the same variable of the name and of another one that the gateway knows.
-    func isTwinOfKnown(_ octets: Span<UInt8>) -> Bool {
+    func isTwinOfKnown(_ bytes: Span<UInt8>) -> Bool {
         switch kind {
         case .disguised: true
-        case .underscored: KnownFieldNames.kindOfTwin(octets, name) != .other
+        case .underscored: KnownFieldNames.kindOfTwin(bytes, name) != .other
         default: false
         }
     }

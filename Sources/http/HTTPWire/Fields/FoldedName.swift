@@ -10,49 +10,52 @@ struct FoldedName: Equatable {
     var second: UInt64 = 0
     var third: UInt64 = 0
 
-    /// `range`: a valid token within `octets`.
+    /// `range`: a valid token within `bytes`.
     @inline(__always)
-    init(_ octets: Span<UInt8>, _ range: Range<Int>) {
+    init(_ bytes: Span<UInt8>, _ range: Range<Int>) {
         count = range.count
-        first = Self.word(octets, range.lowerBound, range.upperBound)
-        if count > 8 { second = Self.word(octets, range.lowerBound + 8, range.upperBound) }
-        if count > 16 { third = Self.word(octets, range.lowerBound + 16, range.upperBound) }
+        first = Self.word(bytes, range.lowerBound, range.upperBound)
+        if count > 8 { second = Self.word(bytes, range.lowerBound + 8, range.upperBound) }
+        if count > 16 { third = Self.word(bytes, range.lowerBound + 16, range.upperBound) }
     }
 
     /// Reads the name of a line whose name has at most 24 letters and hyphens and a colon directly
     /// behind it, as nearly all have: eight bytes at a time. `nil` for any other line, which the
     /// exact and slower initialiser reads.
     @inline(__always)
-    init?(lineFrom start: Int, in octets: Span<UInt8>) {
-        guard octets.count - start >= 32 else { return nil }
-        let bytes = octets.bytes
+    init?(lineFrom start: Int, in bytes: Span<UInt8>) {
+        guard bytes.count - start >= 32 else { return nil }
+        let memory = bytes.bytes
         var words: (UInt64, UInt64, UInt64) = (0, 0, 0)
         // Despite its name a bounds-checked load; every bit pattern is a UInt64.
         var raw = UInt64(
-            littleEndian: bytes.unsafeLoadUnaligned(fromByteOffset: start, as: UInt64.self)
+            littleEndian: memory.unsafeLoadUnaligned(fromByteOffset: start, as: UInt64.self)
         )
-        var length = Self.octetsBeforeColon(raw)
+        var length = Self.bytesBeforeColon(raw)
         guard let word = Self.foldedLetters(raw, length), length > 0 else { return nil }
         words.0 = word
         var total = length
         if length == 8 {
             raw = UInt64(
-                littleEndian: bytes.unsafeLoadUnaligned(fromByteOffset: start + 8, as: UInt64.self)
+                littleEndian: memory.unsafeLoadUnaligned(fromByteOffset: start + 8, as: UInt64.self)
             )
-            length = Self.octetsBeforeColon(raw)
+            length = Self.bytesBeforeColon(raw)
             guard let word = Self.foldedLetters(raw, length) else { return nil }
             words.1 = word
             total += length
         }
         if total == 16 {
             raw = UInt64(
-                littleEndian: bytes.unsafeLoadUnaligned(fromByteOffset: start + 16, as: UInt64.self)
+                littleEndian: memory.unsafeLoadUnaligned(
+                    fromByteOffset: start + 16,
+                    as: UInt64.self
+                )
             )
-            length = Self.octetsBeforeColon(raw)
+            length = Self.bytesBeforeColon(raw)
             guard let word = Self.foldedLetters(raw, length) else { return nil }
             words.2 = word
             total += length
-            guard total < 24 || octets[start + 24] == UInt8(ascii: ":") else { return nil }
+            guard total < 24 || bytes[start + 24] == UInt8(ascii: ":") else { return nil }
         }
         count = total
         (first, second, third) = words
@@ -60,7 +63,7 @@ struct FoldedName: Equatable {
 
     /// How many of eight bytes come before the first colon; 8 without a colon.
     @inline(__always)
-    private static func octetsBeforeColon(_ word: UInt64) -> Int {
+    private static func bytesBeforeColon(_ word: UInt64) -> Int {
         let difference = word ^ 0x3A3A_3A3A_3A3A_3A3A
         let found = (difference &- 0x0101_0101_0101_0101) & ~difference & 0x8080_8080_8080_8080
         return found.trailingZeroBitCount / 8
@@ -86,20 +89,20 @@ struct FoldedName: Equatable {
 
     /// The eight bytes from `start` on as a little-endian word, folded; zeros from `end` on.
     @inline(__always)
-    private static func word(_ octets: Span<UInt8>, _ start: Int, _ end: Int) -> UInt64 {
+    private static func word(_ bytes: Span<UInt8>, _ start: Int, _ end: Int) -> UInt64 {
         let count = end - start
-        guard octets.count - start >= 8 else { return slowWord(octets, start, end) }
+        guard bytes.count - start >= 8 else { return slowWord(bytes, start, end) }
         // Despite its name a bounds-checked load; every bit pattern is a UInt64.
-        let load = octets.bytes.unsafeLoadUnaligned(fromByteOffset: start, as: UInt64.self)
+        let load = bytes.bytes.unsafeLoadUnaligned(fromByteOffset: start, as: UInt64.self)
         let word = UInt64(littleEndian: load) | folding
         return count >= 8 ? word : word & (1 &<< UInt64(count * 8) &- 1)
     }
 
     @inline(never)
-    private static func slowWord(_ octets: Span<UInt8>, _ start: Int, _ end: Int) -> UInt64 {
+    private static func slowWord(_ bytes: Span<UInt8>, _ start: Int, _ end: Int) -> UInt64 {
         var word: UInt64 = 0
         for index in start..<min(end, start + 8) {
-            word |= UInt64(octets[index] | 0x20) &<< UInt64((index - start) * 8)
+            word |= UInt64(bytes[index] | 0x20) &<< UInt64((index - start) * 8)
         }
         return word
     }
@@ -117,9 +120,9 @@ struct FoldedName: Equatable {
     }
 
     /// Whether a folded byte is neither a letter nor a digit: CGI has an underscore for it.
-    static func isSpecial(_ octet: UInt8) -> Bool {
-        let isLetter = octet >= UInt8(ascii: "a") && octet <= UInt8(ascii: "z")
-        return !isLetter && !Octet.isDigit(octet)
+    static func isSpecial(_ byte: UInt8) -> Bool {
+        let isLetter = byte >= UInt8(ascii: "a") && byte <= UInt8(ascii: "z")
+        return !isLetter && !ASCIIByte.isDigit(byte)
     }
 
     /// The name with hyphens for all but letters and digits.
@@ -134,10 +137,10 @@ struct FoldedName: Equatable {
     private static func hyphenated(_ word: UInt64) -> UInt64 {
         var result = word
         for shift in stride(from: UInt64(0), to: 64, by: 8) {
-            let octet = UInt8(truncatingIfNeeded: word &>> shift)
+            let byte = UInt8(truncatingIfNeeded: word &>> shift)
             // A zero follows the name.
-            guard octet != 0, isSpecial(octet) else { continue }
-            result ^= UInt64(octet ^ UInt8(ascii: "-")) &<< shift
+            guard byte != 0, isSpecial(byte) else { continue }
+            result ^= UInt64(byte ^ UInt8(ascii: "-")) &<< shift
         }
         return result
     }

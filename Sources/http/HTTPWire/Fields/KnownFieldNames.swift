@@ -16,12 +16,12 @@ struct KnownFieldNames: Sendable {
 
     private init() {
         let names = Self.names.map { name, kind in
-            let octets = name.withUTF8Buffer { Array($0) }
+            let bytes = name.withUTF8Buffer { Array($0) }
             precondition(
-                octets.count <= Self.lengthMax,
+                bytes.count <= Self.lengthMax,
                 "KnownFieldNames: a name has at most 24 bytes"
             )
-            return (FoldedName(octets.span, 0..<octets.count), kind)
+            return (FoldedName(bytes.span, 0..<bytes.count), kind)
         }
         for length in 0...Self.lengthMax + 1 {
             starts.append(rows.count)
@@ -35,14 +35,14 @@ struct KnownFieldNames: Sendable {
 
     /// The kind of a field name.
     ///
-    /// `range`: a valid token within `octets`.
+    /// `range`: a valid token within `bytes`.
     @inline(__always)
-    static func kind(_ octets: Span<UInt8>, _ range: Range<Int>) -> FieldKind {
-        let name = FoldedName(octets, range)
+    static func kind(_ bytes: Span<UInt8>, _ range: Range<Int>) -> FieldKind {
+        let name = FoldedName(bytes, range)
         if name.hasUnderscore { return .underscored }
-        if name.count > lengthMax, hasUnderscore(octets, range) { return .underscored }
+        if name.count > lengthMax, hasUnderscore(bytes, range) { return .underscored }
         let kind = shared.kind(name)
-        if kind == .other, hasSpecial(octets, range), shared.kind(name.hyphenated) != .other {
+        if kind == .other, hasSpecial(bytes, range), shared.kind(name.hyphenated) != .other {
             return .disguised
         }
         return kind
@@ -53,21 +53,21 @@ struct KnownFieldNames: Sendable {
     static func kind(_ name: FoldedName) -> FieldKind { shared.kind(name) }
 
     /// The kind of the twin that a name has, once all but its letters and digits are hyphens.
-    static func kindOfTwin(_ octets: Span<UInt8>, _ range: Range<Int>) -> FieldKind {
-        shared.kind(FoldedName(octets, range).hyphenated)
+    static func kindOfTwin(_ bytes: Span<UInt8>, _ range: Range<Int>) -> FieldKind {
+        shared.kind(FoldedName(bytes, range).hyphenated)
     }
 
     @inline(never)
-    private static func hasUnderscore(_ octets: Span<UInt8>, _ range: Range<Int>) -> Bool {
-        for index in range where octets[index] == UInt8(ascii: "_") { return true }
+    private static func hasUnderscore(_ bytes: Span<UInt8>, _ range: Range<Int>) -> Bool {
+        for index in range where bytes[index] == UInt8(ascii: "_") { return true }
         return false
     }
 
     /// Whether a name has a byte that is neither a letter nor a digit nor a hyphen.
     @inline(never)
-    private static func hasSpecial(_ octets: Span<UInt8>, _ range: Range<Int>) -> Bool {
+    private static func hasSpecial(_ bytes: Span<UInt8>, _ range: Range<Int>) -> Bool {
         for index in range
-        where FoldedName.isSpecial(octets[index] | 0x20) && octets[index] != UInt8(ascii: "-") {
+        where FoldedName.isSpecial(bytes[index] | 0x20) && bytes[index] != UInt8(ascii: "-") {
             return true
         }
         return false

@@ -25,57 +25,57 @@ struct ListElements {
     }
 
     /// The next element; `nil` at the end of the list, or where it is malformed.
-    mutating func next(_ octets: Span<UInt8>) -> Element? {
+    mutating func next(_ bytes: Span<UInt8>) -> Element? {
         while position < end,
-            octets[position] == UInt8(ascii: ",") || Octet.isBlank(octets[position])
+            bytes[position] == UInt8(ascii: ",") || ASCIIByte.isBlank(bytes[position])
         {
             position += 1
         }
         guard position < end else { return nil }
         let start = position
-        while position < end, OctetSet.token.contains(octets[position]) { position += 1 }
+        while position < end, ByteSet.token.contains(bytes[position]) { position += 1 }
         let name = start..<position
         var index = position
-        while index < end, Octet.isBlank(octets[index]) { index += 1 }
-        let hasValue = index < end && octets[index] == UInt8(ascii: "=")
-        guard !name.isEmpty, skipRest(octets) else {
+        while index < end, ASCIIByte.isBlank(bytes[index]) { index += 1 }
+        let hasValue = index < end && bytes[index] == UInt8(ascii: "=")
+        guard !name.isEmpty, skipRest(bytes) else {
             isMalformed = true
             position = end
             return nil
         }
-        let range = OctetScan.trimmed(octets, start..<position)
+        let range = ByteScan.trimmed(bytes, start..<position)
         return Element(range: range, name: name, hasValue: hasValue)
     }
 
     /// Moves to the comma after the element; `false` where a byte is in the way.
-    private mutating func skipRest(_ octets: Span<UInt8>) -> Bool {
+    private mutating func skipRest(_ bytes: Span<UInt8>) -> Bool {
         while position < end {
-            switch octets[position] {
+            switch bytes[position] {
             case UInt8(ascii: ","): return true
             case UInt8(ascii: "\""):
-                guard skipQuoted(octets) else { return false }
+                guard skipQuoted(bytes) else { return false }
             // token68 (RFC 9110 §11.2) has a slash.
-            case UInt8(ascii: "="), UInt8(ascii: "/"), Octet.space, Octet.tab: position += 1
-            case let octet:
-                guard OctetSet.token.contains(octet) else { return false }
+            case UInt8(ascii: "="), UInt8(ascii: "/"), ASCIIByte.space, ASCIIByte.tab: position += 1
+            case let byte:
+                guard ByteSet.token.contains(byte) else { return false }
                 position += 1
             }
         }
         return true
     }
 
-    private mutating func skipQuoted(_ octets: Span<UInt8>) -> Bool {
-        let behind = Self.endOfQuoted(octets, position..<end)
+    private mutating func skipQuoted(_ bytes: Span<UInt8>) -> Bool {
+        let behind = Self.endOfQuoted(bytes, position..<end)
         position = behind ?? end
         return behind != nil
     }
 
     /// The place after the quoted string (RFC 9110 §5.6.4) at the beginning of a range; `nil` when
     /// it has no end there.
-    static func endOfQuoted(_ octets: Span<UInt8>, _ range: Range<Int>) -> Int? {
+    static func endOfQuoted(_ bytes: Span<UInt8>, _ range: Range<Int>) -> Int? {
         var index = range.lowerBound + 1
         while index < range.upperBound {
-            switch octets[index] {
+            switch bytes[index] {
             case UInt8(ascii: "\""): return index + 1
             case UInt8(ascii: "\\"): index += 2
             default: index += 1
@@ -98,18 +98,18 @@ struct TokenList {
     /// The next token; `nil` at the end of the list.
     ///
     /// Throws `connection-option` for a member that is no token.
-    mutating func next(_ octets: Span<UInt8>) throws(Malformed) -> Range<Int>? {
+    mutating func next(_ bytes: Span<UInt8>) throws(Malformed) -> Range<Int>? {
         while position < end {
-            let octet = octets[position]
-            if octet == UInt8(ascii: ",") || Octet.isBlank(octet) {
+            let byte = bytes[position]
+            if byte == UInt8(ascii: ",") || ASCIIByte.isBlank(byte) {
                 position += 1
                 continue
             }
             let start = position
-            while position < end, OctetSet.token.contains(octets[position]) { position += 1 }
+            while position < end, ByteSet.token.contains(bytes[position]) { position += 1 }
             let token = start..<position
-            while position < end, Octet.isBlank(octets[position]) { position += 1 }
-            guard !token.isEmpty, position == end || octets[position] == UInt8(ascii: ",") else {
+            while position < end, ASCIIByte.isBlank(bytes[position]) { position += 1 }
+            guard !token.isEmpty, position == end || bytes[position] == UInt8(ascii: ",") else {
                 throw Malformed(.connectionOption, at: position)
             }
             return token
@@ -135,17 +135,17 @@ package struct ConnectionOptions: Sendable, Equatable {
     }
 
     /// Takes an option that is no field name, or names a field that is never forwarded anyway.
-    mutating func insert(_ octets: Span<UInt8>, _ option: Range<Int>) -> Bool {
+    mutating func insert(_ bytes: Span<UInt8>, _ option: Range<Int>) -> Bool {
         switch option.count {
-        case 2: return OctetScan.equal(octets, option, "te")
+        case 2: return ByteScan.equal(bytes, option, "te")
         case 5:
-            guard OctetScan.equal(octets, option, "close") else { return false }
+            guard ByteScan.equal(bytes, option, "close") else { return false }
             close = true
         case 7:
-            guard OctetScan.equal(octets, option, "upgrade") else { return false }
+            guard ByteScan.equal(bytes, option, "upgrade") else { return false }
             upgrade = true
         case 10:
-            guard OctetScan.equal(octets, option, "keep-alive") else { return false }
+            guard ByteScan.equal(bytes, option, "keep-alive") else { return false }
             keepAlive = true
         default: return false
         }

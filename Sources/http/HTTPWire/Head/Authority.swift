@@ -7,7 +7,7 @@ struct Authority {
 
     /// Reads `uri-host [ ":" port ]` (RFC 9110 §7.2, RFC 3986 §3.2).
     ///
-    /// Narrower than the grammar: a name has unreserved bytes only (``OctetSet/hostName``) and no
+    /// Narrower than the grammar: a name has unreserved bytes only (``ByteSet/hostName``) and no
     /// empty label but for the root's dot at its end, an address in brackets is IPv6 without zone,
     /// a port is at most 65535. `nil` for anything else. `api.example.com..` is no host in DNS, and
     /// some servers take it for `api.example.com`.
@@ -17,20 +17,20 @@ struct Authority {
     /// with `Host: 0.0.0.0=5000`: Apache, lighttpd and Django answer 400; nginx, PHP, Node, Puma,
     /// gunicorn, waitress, uvicorn, aiohttp, tornado and Flask hand the name to the application as
     /// it is. An application that builds links, SQL or log lines of it breaks on `'`, `;` or `,`.
-    init?(_ octets: Span<UInt8>, _ range: Range<Int>) {
+    init?(_ bytes: Span<UInt8>, _ range: Range<Int>) {
         var index = range.lowerBound
         let end = range.upperBound
         guard index < end else { return nil }
-        if octets[index] == UInt8(ascii: "[") {
-            while index < end, octets[index] != UInt8(ascii: "]") { index += 1 }
+        if bytes[index] == UInt8(ascii: "[") {
+            while index < end, bytes[index] != UInt8(ascii: "]") { index += 1 }
             guard index < end else { return nil }
-            guard IPAddress.isIPv6(octets, range.lowerBound + 1..<index) else { return nil }
+            guard IPAddress.isIPv6(bytes, range.lowerBound + 1..<index) else { return nil }
             index += 1
         } else {
             // A label has to come, at the beginning and behind each dot that another dot follows.
             var isLabelEmpty = true
-            while index < end, OctetSet.hostName.contains(octets[index]) {
-                let isDot = octets[index] == UInt8(ascii: ".")
+            while index < end, ByteSet.hostName.contains(bytes[index]) {
+                let isDot = bytes[index] == UInt8(ascii: ".")
                 guard !isDot || !isLabelEmpty else { return nil }
                 isLabelEmpty = isDot
                 index += 1
@@ -42,31 +42,31 @@ struct Authority {
             port = end..<end
             return
         }
-        guard octets[index] == UInt8(ascii: ":") else { return nil }
+        guard bytes[index] == UInt8(ascii: ":") else { return nil }
         port = index + 1..<end
         var number = 0
         for index in port {
-            guard Octet.isDigit(octets[index]) else { return nil }
-            number = number * 10 + Int(octets[index] & 0x0F)
+            guard ASCIIByte.isDigit(bytes[index]) else { return nil }
+            number = number * 10 + Int(bytes[index] & 0x0F)
             guard number <= 65535 else { return nil }
         }
     }
 
     /// Whether both are the same host and port, the scheme's default port being the same as none.
     static func same(
-        _ octets: Span<UInt8>,
+        _ bytes: Span<UInt8>,
         _ one: Authority,
         _ other: Authority,
         isHTTPS: Bool
     ) -> Bool {
-        guard OctetScan.equal(octets, one.host, octets, other.host) else { return false }
-        return one.portNumber(octets, isHTTPS: isHTTPS)
-            == other.portNumber(octets, isHTTPS: isHTTPS)
+        guard ByteScan.equal(bytes, one.host, bytes, other.host) else { return false }
+        return one.portNumber(bytes, isHTTPS: isHTTPS)
+            == other.portNumber(bytes, isHTTPS: isHTTPS)
     }
 
-    private func portNumber(_ octets: Span<UInt8>, isHTTPS: Bool) -> Int {
+    private func portNumber(_ bytes: Span<UInt8>, isHTTPS: Bool) -> Int {
         guard !port.isEmpty else { return isHTTPS ? 443 : 80 }
         // At most 65535, as the initialiser saw.
-        return port.reduce(0) { $0 &* 10 &+ Int(octets[$1] & 0x0F) }
+        return port.reduce(0) { $0 &* 10 &+ Int(bytes[$1] & 0x0F) }
     }
 }

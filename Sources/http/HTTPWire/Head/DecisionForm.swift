@@ -34,30 +34,30 @@ package enum DecisionForm: String, CaseIterable, Sendable {
     /// - Returns: whether the question names one request. What is written otherwise is no head.
     package func write(
         _ question: borrowing RequestHead,
-        _ octets: Span<UInt8>,
+        _ bytes: Span<UInt8>,
         into out: inout [UInt8]
     ) -> Bool {
-        guard let names, let method = question.fields.only(octets, names.method),
-            let target = question.fields.only(octets, names.target),
-            let host = question.fields.only(octets, names.host)
+        guard let names, let method = question.fields.only(bytes, names.method),
+            let target = question.fields.only(bytes, names.target),
+            let host = question.fields.only(bytes, names.host)
         else { return false }
-        let isPath = octets[target.lowerBound] == UInt8(ascii: "/")
-        guard isPath || target.count == 1 && octets[target.lowerBound] == UInt8(ascii: "*")
+        let isPath = bytes[target.lowerBound] == UInt8(ascii: "/")
+        guard isPath || target.count == 1 && bytes[target.lowerBound] == UInt8(ascii: "*")
         else { return false }
-        out.append(octets, method)
-        out.append(Octet.space)
-        out.append(octets, target)
+        out.append(bytes, method)
+        out.append(ASCIIByte.space)
+        out.append(bytes, target)
         out.append(" HTTP/1.1\r\n")
-        HeadWriter.field("Host", octets, host, into: &out)
+        HeadWriter.field("Host", bytes, host, into: &out)
         for field in question.fields.fields where !Self.isOfQuestion(field) {
             // Else the request would seem to have an override of its method.
-            guard !OctetScan.equal(octets, field.name, names.method),
-                !OctetScan.equal(octets, field.name, names.target),
-                !OctetScan.equal(octets, field.name, names.host)
+            guard !ByteScan.equal(bytes, field.name, names.method),
+                !ByteScan.equal(bytes, field.name, names.target),
+                !ByteScan.equal(bytes, field.name, names.host)
             else { continue }
-            out.append(octets, field.name)
+            out.append(bytes, field.name)
             out.append(": ")
-            out.append(octets, field.value)
+            out.append(bytes, field.value)
             out.appendLineEnd()
         }
         HeadWriter.endHead(into: &out)
@@ -81,18 +81,18 @@ extension FieldSection {
     ///
     /// A proxy that forwards it hands the connection over to the application's HTTP/2: all further
     /// requests on it are asked about nowhere.
-    package func asksForeignProtocol(_ octets: Span<UInt8>) -> Bool {
+    package func asksForeignProtocol(_ bytes: Span<UInt8>) -> Bool {
         if contains(.http2Settings) { return true }
         guard contains(.upgrade) else { return false }
         guard let upgrade = only(.upgrade) else { return true }
-        return !OctetScan.equal(octets, upgrade.value, "websocket")
+        return !ByteScan.equal(bytes, upgrade.value, "websocket")
     }
 
     /// Whether a question has a name that CGI, WSGI, Rack or PHP can't tell from one that the
     /// gateway knows, or from one of `guarded`. The application would read it as that one.
-    package func hasTwin(_ octets: Span<UInt8>, guarding guarded: FieldNameSet) -> Bool {
+    package func hasTwin(_ bytes: Span<UInt8>, guarding guarded: FieldNameSet) -> Bool {
         for field in fields {
-            if field.isTwinOfKnown(octets) || guarded.containsTwin(octets, of: field.name) {
+            if field.isTwinOfKnown(bytes) || guarded.containsTwin(bytes, of: field.name) {
                 return true
             }
         }
@@ -101,9 +101,9 @@ extension FieldSection {
 
     /// The value of the field of this name, in lower case; `nil` when it has no line, several, or
     /// an empty one.
-    fileprivate func only(_ octets: Span<UInt8>, _ name: StaticString) -> Range<Int>? {
+    fileprivate func only(_ bytes: Span<UInt8>, _ name: StaticString) -> Range<Int>? {
         var found: Range<Int>?
-        for field in fields where OctetScan.equal(octets, field.name, name) {
+        for field in fields where ByteScan.equal(bytes, field.name, name) {
             guard found == nil else { return nil }
             found = field.value
         }

@@ -40,27 +40,27 @@ package struct HeadScanner: Sendable {
 
     /// Looks at what is new.
     ///
-    /// `octets`: the same bytes as in the last call, and more.
+    /// `bytes`: the same bytes as in the last call, and more.
     package mutating func scan(
-        _ octets: Span<UInt8>,
+        _ bytes: Span<UInt8>,
         limits: HeadLimits
     ) throws(Malformed) -> Outcome {
         if firstLineEnd == 0, position == start {
-            guard try skipEmptyLines(octets) else { return .needMore }
+            guard try skipEmptyLines(bytes) else { return .needMore }
         }
         while true {
-            let end = OctetScan.control(in: octets, from: position, to: octets.count)
+            let end = ByteScan.control(in: bytes, from: position, to: bytes.count)
             position = end
-            guard end < octets.count else { return try wait(octets, limits) }
-            guard octets[end] == Octet.carriageReturn else {
-                throw OctetScan.lineFault(octets, at: end)
+            guard end < bytes.count else { return try wait(bytes, limits) }
+            guard bytes[end] == ASCIIByte.carriageReturn else {
+                throw ByteScan.lineFault(bytes, at: end)
             }
-            guard end + 1 < octets.count else { return try wait(octets, limits) }
-            guard octets[end + 1] == Octet.lineFeed else {
+            guard end + 1 < bytes.count else { return try wait(bytes, limits) }
+            guard bytes[end + 1] == ASCIIByte.lineFeed else {
                 throw Malformed(.bareCarriageReturn, at: end)
             }
             position = end + 2
-            guard position - start <= limits.headBytesMax else { throw tooLong(octets, limits) }
+            guard position - start <= limits.headBytesMax else { throw tooLong(bytes, limits) }
             if firstLineEnd == 0 {
                 firstLineEnd = end
             } else if end == lineStart {
@@ -71,74 +71,74 @@ package struct HeadScanner: Sendable {
     }
 
     /// Skips CRLFs before a request; answers whether a line begins.
-    private mutating func skipEmptyLines(_ octets: Span<UInt8>) throws(Malformed) -> Bool {
-        while start < octets.count, octets[start] == Octet.carriageReturn {
+    private mutating func skipEmptyLines(_ bytes: Span<UInt8>) throws(Malformed) -> Bool {
+        while start < bytes.count, bytes[start] == ASCIIByte.carriageReturn {
             guard case .request = subject, start < Self.emptyLinesMax * 2 else {
                 throw Malformed(.emptyLinesBeforeHead, at: start)
             }
-            guard start + 1 < octets.count else { return false }
-            guard octets[start + 1] == Octet.lineFeed else {
+            guard start + 1 < bytes.count else { return false }
+            guard bytes[start + 1] == ASCIIByte.lineFeed else {
                 throw Malformed(.bareCarriageReturn, at: start)
             }
             start += 2
             position = start
             lineStart = start
         }
-        return start < octets.count
+        return start < bytes.count
     }
 
     /// Nothing more to look at: what is there must still be able to become a head.
     private mutating func wait(
-        _ octets: Span<UInt8>,
+        _ bytes: Span<UInt8>,
         _ limits: HeadLimits
     ) throws(Malformed) -> Outcome {
-        guard octets.count - start <= limits.headBytesMax else { throw tooLong(octets, limits) }
+        guard bytes.count - start <= limits.headBytesMax else { throw tooLong(bytes, limits) }
         if firstLineEnd == 0 {
-            try checkGrowingLine(octets, limits)
+            try checkGrowingLine(bytes, limits)
         } else if !isFirstLineChecked {
             isFirstLineChecked = true
             switch subject {
             case .request(let isSecure):
                 _ = try RequestLine(
-                    octets,
+                    bytes,
                     start..<firstLineEnd,
                     isSecure: isSecure,
                     limits: limits
                 )
             case .response:
-                _ = try StatusLine(octets, start..<firstLineEnd)
+                _ = try StatusLine(bytes, start..<firstLineEnd)
             }
         }
         return .needMore
     }
 
     /// A request line without end: are its method and its target within their bounds?
-    private func checkGrowingLine(_ octets: Span<UInt8>, _ limits: HeadLimits) throws(Malformed) {
+    private func checkGrowingLine(_ bytes: Span<UInt8>, _ limits: HeadLimits) throws(Malformed) {
         guard case .request = subject else { return }
         var index = start
-        let methodEnd = min(octets.count, start + limits.methodBytesMax + 1)
-        while index < methodEnd, OctetSet.token.contains(octets[index]) { index += 1 }
-        guard index < octets.count else { return }
+        let methodEnd = min(bytes.count, start + limits.methodBytesMax + 1)
+        while index < methodEnd, ByteSet.token.contains(bytes[index]) { index += 1 }
+        guard index < bytes.count else { return }
         guard index - start <= limits.methodBytesMax else {
             throw Malformed(.methodTooLong, at: index)
         }
-        let isEnd = octets[index] == Octet.space || octets[index] == Octet.carriageReturn
+        let isEnd = bytes[index] == ASCIIByte.space || bytes[index] == ASCIIByte.carriageReturn
         guard isEnd, index > start else { throw Malformed(.methodSyntax, at: index) }
         // " HTTP/1.1" and CR may be there already.
-        guard octets.count - index <= limits.targetBytesMax + 11 else {
+        guard bytes.count - index <= limits.targetBytesMax + 11 else {
             throw Malformed(.targetTooLong, at: index)
         }
     }
 
     /// The head is too long, or, if its first line already is, the target.
-    private func tooLong(_ octets: Span<UInt8>, _ limits: HeadLimits) -> Malformed {
+    private func tooLong(_ bytes: Span<UInt8>, _ limits: HeadLimits) -> Malformed {
         if case .request = subject {
             let lineEnd = firstLineEnd == 0 ? position : firstLineEnd
             do throws(Malformed) {
                 // Not a line's end, perhaps; only the bounds of method and target matter here.
                 _ = try RequestLine(
-                    octets,
-                    start..<min(lineEnd, octets.count),
+                    bytes,
+                    start..<min(lineEnd, bytes.count),
                     isSecure: true,
                     limits: limits
                 )
@@ -155,13 +155,13 @@ package struct HeadScanner: Sendable {
 extension HeadScanner {
     /// Reads the next head of a response, final or interim, and gets ready for the next one.
     ///
-    /// - octets: what the server has sent and was not read, from `start` on.
+    /// - bytes: what the server has sent and was not read, from `start` on.
     /// - start: where the head begins; afterwards, where it ends.
     /// - head: what was read.
-    /// - rest: what is kept until more comes, when the head goes on beyond `octets`.
-    /// - Returns: the head's bytes in `octets`; `nil` when more has to come.
+    /// - rest: what is kept until more comes, when the head goes on beyond `bytes`.
+    /// - Returns: the head's bytes in `bytes`; `nil` when more has to come.
     package mutating func nextResponse(
-        in octets: Span<UInt8>,
+        in bytes: Span<UInt8>,
         from start: inout Int,
         into head: inout ResponseHead,
         to method: Method,
@@ -169,13 +169,13 @@ extension HeadScanner {
         limits: HeadLimits,
         keeping rest: inout [UInt8]
     ) throws(Malformed) -> Range<Int>? {
-        let bytes = octets.extracting(droppingFirst: start)
-        guard case .complete(let range) = try scan(bytes, limits: limits) else {
-            if start > 0 || rest.isEmpty { rest = bytes.withUnsafeBufferPointer { Array($0) } }
+        let unread = bytes.extracting(droppingFirst: start)
+        guard case .complete(let range) = try scan(unread, limits: limits) else {
+            if start > 0 || rest.isEmpty { rest = unread.withUnsafeBufferPointer { Array($0) } }
             return nil
         }
         try head.read(
-            bytes.extracting(range),
+            unread.extracting(range),
             to: method,
             upgradeSent: upgradeSent,
             limits: limits

@@ -5,23 +5,23 @@
 package enum Method: UInt8, Sendable {
     case get, head, post, put, delete, options, patch, connect, trace, other
 
-    /// `range`: a valid token within `octets`.
-    static func read(_ octets: Span<UInt8>, _ range: Range<Int>) -> Method {
+    /// `range`: a valid token within `bytes`.
+    static func read(_ bytes: Span<UInt8>, _ range: Range<Int>) -> Method {
         switch range.count {
         case 3:
-            if matches(octets, range, "GET") { return .get }
-            if matches(octets, range, "PUT") { return .put }
+            if matches(bytes, range, "GET") { return .get }
+            if matches(bytes, range, "PUT") { return .put }
         case 4:
-            if matches(octets, range, "POST") { return .post }
-            if matches(octets, range, "HEAD") { return .head }
+            if matches(bytes, range, "POST") { return .post }
+            if matches(bytes, range, "HEAD") { return .head }
         case 5:
-            if matches(octets, range, "PATCH") { return .patch }
-            if matches(octets, range, "TRACE") { return .trace }
+            if matches(bytes, range, "PATCH") { return .patch }
+            if matches(bytes, range, "TRACE") { return .trace }
         case 6:
-            if matches(octets, range, "DELETE") { return .delete }
+            if matches(bytes, range, "DELETE") { return .delete }
         case 7:
-            if matches(octets, range, "OPTIONS") { return .options }
-            if matches(octets, range, "CONNECT") { return .connect }
+            if matches(bytes, range, "OPTIONS") { return .options }
+            if matches(bytes, range, "CONNECT") { return .connect }
         default: break
         }
         return .other
@@ -53,14 +53,14 @@ package enum Method: UInt8, Sendable {
     }
 
     private static func matches(
-        _ octets: Span<UInt8>,
+        _ bytes: Span<UInt8>,
         _ range: Range<Int>,
         _ text: StaticString
     ) -> Bool {
         // The pointer lives for the call only; the counts are equal.
         text.withUTF8Buffer { text in
             guard text.count == range.count else { return false }
-            for step in 0..<text.count where octets[range.lowerBound + step] != text[step] {
+            for step in 0..<text.count where bytes[range.lowerBound + step] != text[step] {
                 return false
             }
             return true
@@ -82,19 +82,19 @@ package enum RegisteredMethod {
         "UNCHECKOUT", "UNLINK", "UNLOCK", "UPDATE", "UPDATEREDIRECTREF", "VERSION-CONTROL",
     ]
 
-    private static let octets = names.map { Array($0.utf8) }
+    private static let bytes = names.map { Array($0.utf8) }
 
     /// Whether a method is one of the names, but not in upper case.
-    static func isMisspelt(_ octets: Span<UInt8>, _ method: Range<Int>) -> Bool {
-        guard method.contains(where: { isLowerCase(octets[$0]) }) else { return false }
-        return Self.octets.contains { name in
+    static func isMisspelt(_ bytes: Span<UInt8>, _ method: Range<Int>) -> Bool {
+        guard method.contains(where: { isLowerCase(bytes[$0]) }) else { return false }
+        return Self.bytes.contains { name in
             name.count == method.count
                 && name.indices.allSatisfy {
-                    let octet = octets[method.lowerBound + $0]
-                    return (isLowerCase(octet) ? octet & 0xDF : octet) == name[$0]
+                    let byte = bytes[method.lowerBound + $0]
+                    return (isLowerCase(byte) ? byte & 0xDF : byte) == name[$0]
                 }
         }
     }
 
-    private static func isLowerCase(_ octet: UInt8) -> Bool { octet &- 0x61 < 26 }
+    private static func isLowerCase(_ byte: UInt8) -> Bool { byte &- 0x61 < 26 }
 }

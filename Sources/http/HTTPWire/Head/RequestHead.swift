@@ -36,8 +36,8 @@ package struct RequestHead: ~Copyable, Sendable {
     package var pathAndQuery: Range<Int> { line.path.lowerBound..<line.query.upperBound }
 
     /// The host of ``authority`` without port.
-    package func host(_ octets: Span<UInt8>) -> Range<Int> {
-        Authority(octets, authority)?.host ?? authority
+    package func host(_ bytes: Span<UInt8>) -> Range<Int> {
+        Authority(bytes, authority)?.host ?? authority
     }
 
     /// Whether the connection may serve another request after this one (RFC 9112 §9.3).
@@ -55,24 +55,24 @@ package struct RequestHead: ~Copyable, Sendable {
 
     /// Whether the client asks for WebSocket and nothing else, by a GET without content
     /// (RFC 6455 §4.1).
-    package func asksForWebSocket(_ octets: Span<UInt8>) -> Bool {
+    package func asksForWebSocket(_ bytes: Span<UInt8>) -> Bool {
         guard let upgrade, method == .get, framing == .none else { return false }
-        return OctetScan.equal(octets, upgrade, "websocket")
+        return ByteScan.equal(bytes, upgrade, "websocket")
     }
 
     /// Whether `TE` says that the client takes trailers (RFC 9110 §10.1.4).
-    package func acceptsTrailers(_ octets: Span<UInt8>) -> Bool {
+    package func acceptsTrailers(_ bytes: Span<UInt8>) -> Bool {
         guard version == .http11, let field = fields.only(.te) else { return false }
-        return OctetScan.equal(octets, field.value, "trailers")
+        return ByteScan.equal(bytes, field.value, "trailers")
     }
 
     /// How many more hops an OPTIONS request may take; `nil` when it does not say, or not as a
     /// number (RFC 9110 §7.6.2).
-    package func maxForwards(_ octets: Span<UInt8>) -> UInt64? {
+    package func maxForwards(_ bytes: Span<UInt8>) -> UInt64? {
         guard method == .options, let field = fields.only(.maxForwards),
-            ContentLength.isNumber(octets, field.value)
+            ContentLength.isNumber(bytes, field.value)
         else { return nil }
-        return ContentLength.number(octets, field.value)
+        return ContentLength.number(bytes, field.value)
     }
 }
 
@@ -82,32 +82,32 @@ extension RequestHead {
     /// Errors are found in this order: start line and field lines byte by byte, then Host,
     /// repeated fields, framing, expectation.
     ///
-    /// - `octets`: exactly the head, from the method to the blank line, as ``HeadScanner`` found
+    /// - `bytes`: exactly the head, from the method to the blank line, as ``HeadScanner`` found
     ///   it.
     /// - `isSecure`: the connection has TLS.
     package mutating func read(
-        _ octets: Span<UInt8>,
+        _ bytes: Span<UInt8>,
         isSecure: Bool,
         limits: HeadLimits
     ) throws(Malformed) {
         forget()
-        count = octets.count
-        let lineEnd = try StartLine.end(octets, limits: limits)
-        line = try RequestLine(octets, 0..<lineEnd, isSecure: isSecure, limits: limits)
+        count = bytes.count
+        let lineEnd = try StartLine.end(bytes, limits: limits)
+        line = try RequestLine(bytes, 0..<lineEnd, isSecure: isSecure, limits: limits)
         firstFieldStart = lineEnd + 2
         try fields.read(
-            octets,
+            bytes,
             from: firstFieldStart,
             role: .request,
             fieldsMax: limits.fieldsMax,
             nameBytesMax: limits.fieldNameBytesMax
         )
-        try readHost(octets)
+        try readHost(bytes)
         guard fields.repeatedKinds.isDisjoint(with: .singletons) else {
             throw Malformed(.fieldRepeated, at: 0)
         }
-        framing = try BodyFraming(requestFields: fields, octets, version: line.version)
-        try readExpectation(octets)
+        framing = try BodyFraming(requestFields: fields, bytes, version: line.version)
+        try readExpectation(bytes)
     }
 
     /// A head that is rejected half-way must not be mistaken for the one before.
@@ -121,7 +121,7 @@ extension RequestHead {
     }
 
     /// RFC 9112 §3.2 ¶¶5–6, §3.2.2.
-    private mutating func readHost(_ octets: Span<UInt8>) throws(Malformed) {
+    private mutating func readHost(_ bytes: Span<UInt8>) throws(Malformed) {
         guard let host = fields.first(.host) else {
             // An absolute-form target does not make up for it: every HTTP/1.1 client sends Host.
             guard version == .http10 else {
@@ -131,22 +131,22 @@ extension RequestHead {
             return
         }
         guard !fields.repeatedKinds.contains(.host),
-            let named = Authority(octets, host.value)
+            let named = Authority(bytes, host.value)
         else { throw Malformed(.hostInvalid, at: host.value.lowerBound) }
         authority = host.value
         guard form == .absolute else { return }
         // RFC 9112 §3.2.2 ¶3 would ignore Host. A request that names two hosts is refused instead.
-        guard let asked = Authority(octets, line.authority),
-            Authority.same(octets, named, asked, isHTTPS: line.isHTTPSTarget)
+        guard let asked = Authority(bytes, line.authority),
+            Authority.same(bytes, named, asked, isHTTPS: line.isHTTPSTarget)
         else { throw Malformed(.hostDiffers, at: host.value.lowerBound) }
         authority = line.authority
     }
 
     /// RFC 9110 §10.1.1; not read in HTTP/1.0.
-    private mutating func readExpectation(_ octets: Span<UInt8>) throws(Malformed) {
+    private mutating func readExpectation(_ bytes: Span<UInt8>) throws(Malformed) {
         expectsContinue = false
         guard version == .http11, let field = fields.first(.expect) else { return }
-        guard OctetScan.equal(octets, field.value, "100-continue") else {
+        guard ByteScan.equal(bytes, field.value, "100-continue") else {
             throw Malformed(.expectation, at: field.value.lowerBound)
         }
         // Without content there is nothing to continue with.
@@ -162,23 +162,23 @@ extension RequestHead {
     /// is then of the same origin as what answers there. It can't have an address as its name.
     ///
     /// - names: in lower case.
-    package func asksForAddress(_ octets: Span<UInt8>, or names: [[UInt8]] = []) -> Bool {
-        guard let host = Authority(octets, authority)?.host else { return false }
+    package func asksForAddress(_ bytes: Span<UInt8>, or names: [[UInt8]] = []) -> Bool {
+        guard let host = Authority(bytes, authority)?.host else { return false }
         // Only an IPv6 address has brackets.
-        return octets[host.lowerBound] == UInt8(ascii: "[")
-            || OctetScan.equal(octets, host, "localhost") || IPAddress(octets, host) != nil
-            || names.contains { OctetScan.equal(octets, host, $0.span, 0..<$0.count) }
+        return bytes[host.lowerBound] == UInt8(ascii: "[")
+            || ByteScan.equal(bytes, host, "localhost") || IPAddress(bytes, host) != nil
+            || names.contains { ByteScan.equal(bytes, host, $0.span, 0..<$0.count) }
     }
 
     /// Whether a browser sends the request for a page that is not of the host that is asked.
-    package func isCrossSite(_ octets: Span<UInt8>) -> Bool {
+    package func isCrossSite(_ bytes: Span<UInt8>) -> Bool {
         for field in fields.fields {
-            if OctetScan.equal(octets, field.name, "origin") {
-                guard isOwnOrigin(octets, field.value) else { return true }
-            } else if OctetScan.equal(octets, field.name, "sec-fetch-site") {
+            if ByteScan.equal(bytes, field.name, "origin") {
+                guard isOwnOrigin(bytes, field.value) else { return true }
+            } else if ByteScan.equal(bytes, field.name, "sec-fetch-site") {
                 guard
-                    OctetScan.equal(octets, field.value, "same-origin")
-                        || OctetScan.equal(octets, field.value, "none")
+                    ByteScan.equal(bytes, field.value, "same-origin")
+                        || ByteScan.equal(bytes, field.value, "none")
                 else { return true }
             }
         }
@@ -187,25 +187,25 @@ extension RequestHead {
 
     /// Whether an origin (RFC 6454 §6.2) is that of the host that is asked. Either scheme will do:
     /// a proxy may have ended TLS.
-    private func isOwnOrigin(_ octets: Span<UInt8>, _ value: Range<Int>) -> Bool {
+    private func isOwnOrigin(_ bytes: Span<UInt8>, _ value: Range<Int>) -> Bool {
         for scheme in ["http://", "https://"] as [StaticString] {
             let end = value.lowerBound + scheme.utf8CodeUnitCount
             guard end < value.upperBound,
-                OctetScan.equal(octets, value.lowerBound..<end, scheme)
+                ByteScan.equal(bytes, value.lowerBound..<end, scheme)
             else { continue }
-            return OctetScan.equal(octets, end..<value.upperBound, octets, authority)
+            return ByteScan.equal(bytes, end..<value.upperBound, bytes, authority)
         }
         return false
     }
 
     /// The token of `Authorization: Bearer` (RFC 6750 §2.1); `nil` when there is none.
-    package func bearerToken(_ octets: Span<UInt8>) -> Range<Int>? {
+    package func bearerToken(_ bytes: Span<UInt8>) -> Range<Int>? {
         guard let value = fields.only(.authorization)?.value else { return nil }
         let end = value.lowerBound + 7
         guard end < value.upperBound,
-            OctetScan.equal(octets, value.lowerBound..<end, "bearer ")
+            ByteScan.equal(bytes, value.lowerBound..<end, "bearer ")
         else { return nil }
-        return OctetScan.trimmed(octets, end..<value.upperBound)
+        return ByteScan.trimmed(bytes, end..<value.upperBound)
     }
 }
 
@@ -220,17 +220,17 @@ extension RequestHead {
     /// here.
     ///
     /// `Content-Length: 0` is no content: some proxies add it.
-    package func isPreflight(_ octets: Span<UInt8>) -> Bool {
+    package func isPreflight(_ bytes: Span<UInt8>) -> Bool {
         guard method == .options, form == .origin, framing == .none || framing == .length(0),
             fields.kinds.isDisjoint(with: .neverInPreflight), fields.connection.nominations == 0
         else { return false }
         var origins = 0
         var methods = 0
         for field in fields.fields {
-            guard !field.isTwinOfKnown(octets), !isOverride(field, octets) else { return false }
+            guard !field.isTwinOfKnown(bytes), !isOverride(field, bytes) else { return false }
             guard field.kind == .other, !field.value.isEmpty else { continue }
-            if OctetScan.equal(octets, field.name, "origin") { origins += 1 }
-            if OctetScan.equal(octets, field.name, "access-control-request-method") {
+            if ByteScan.equal(bytes, field.name, "origin") { origins += 1 }
+            if ByteScan.equal(bytes, field.name, "access-control-request-method") {
                 methods += 1
             }
         }
@@ -241,13 +241,13 @@ extension RequestHead {
     ///
     /// Envoy and Azure's Application Gateway add fields of this kind to every request that they
     /// forward, so these don't count: `X-Envoy-…`, except the path, and `X-Original-Host`.
-    private func isOverride(_ field: Field, _ octets: Span<UInt8>) -> Bool {
+    private func isOverride(_ field: Field, _ bytes: Span<UInt8>) -> Bool {
         guard field.kind == .targetOverride else { return false }
-        if OctetScan.equal(octets, field.name, "x-envoy-original-path") { return true }
-        if OctetScan.equal(octets, field.name, "x-original-host") { return false }
+        if ByteScan.equal(bytes, field.name, "x-envoy-original-path") { return true }
+        if ByteScan.equal(bytes, field.name, "x-original-host") { return false }
         let prefix = "x-envoy-" as StaticString
         let end = field.name.lowerBound + min(field.name.count, prefix.utf8CodeUnitCount)
-        return !OctetScan.equal(octets, field.name.lowerBound..<end, prefix)
+        return !ByteScan.equal(bytes, field.name.lowerBound..<end, prefix)
     }
 }
 
@@ -256,16 +256,16 @@ extension RequestHead {
     ///
     /// Looks for ``HeadWriter/pseudonym`` as received-by of any member of Via:
     /// `received-protocol RWS received-by [ RWS comment ]`.
-    package func hasPassedHere(_ octets: Span<UInt8>) -> Bool {
+    package func hasPassedHere(_ bytes: Span<UInt8>) -> Bool {
         guard fields.contains(.via) else { return false }
         for field in fields.fields where field.kind == .via {
             var index = field.value.lowerBound
             let end = field.value.upperBound
             while index < end {
                 let start = index
-                while index < end, octets[index] != UInt8(ascii: ",") { index += 1 }
-                let member = OctetScan.trimmed(octets, start..<index)
-                if Self.receivedBy(octets, member, HeadWriter.pseudonym) { return true }
+                while index < end, bytes[index] != UInt8(ascii: ",") { index += 1 }
+                let member = ByteScan.trimmed(bytes, start..<index)
+                if Self.receivedBy(bytes, member, HeadWriter.pseudonym) { return true }
                 index += 1
             }
         }
@@ -273,16 +273,16 @@ extension RequestHead {
     }
 
     private static func receivedBy(
-        _ octets: Span<UInt8>,
+        _ bytes: Span<UInt8>,
         _ member: Range<Int>,
         _ pseudonym: StaticString
     ) -> Bool {
         var start = member.lowerBound
-        while start < member.upperBound, !Octet.isBlank(octets[start]) { start += 1 }
-        while start < member.upperBound, Octet.isBlank(octets[start]) { start += 1 }
+        while start < member.upperBound, !ASCIIByte.isBlank(bytes[start]) { start += 1 }
+        while start < member.upperBound, ASCIIByte.isBlank(bytes[start]) { start += 1 }
         var end = start
-        while end < member.upperBound, !Octet.isBlank(octets[end]) { end += 1 }
-        return OctetScan.equal(octets, start..<end, pseudonym)
+        while end < member.upperBound, !ASCIIByte.isBlank(bytes[end]) { end += 1 }
+        return ByteScan.equal(bytes, start..<end, pseudonym)
     }
 }
 

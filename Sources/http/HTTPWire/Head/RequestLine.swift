@@ -21,7 +21,7 @@ struct RequestLine {
     /// Errors are found in this order: method, target bytes, version syntax, lengths as they are
     /// passed, refused methods, form of the target, version.
     init(
-        _ octets: Span<UInt8>,
+        _ bytes: Span<UInt8>,
         _ line: Range<Int>,
         isSecure: Bool,
         limits: HeadLimits
@@ -29,20 +29,20 @@ struct RequestLine {
         var index = line.lowerBound
         let end = line.upperBound
 
-        while index < end, OctetSet.token.contains(octets[index]) { index += 1 }
+        while index < end, ByteSet.token.contains(bytes[index]) { index += 1 }
         methodRange = line.lowerBound..<index
         guard !methodRange.isEmpty else { throw Malformed(.methodSyntax, at: index) }
         guard methodRange.count <= limits.methodBytesMax else {
             throw Malformed(.methodTooLong, at: index)
         }
         guard index < end else { throw Malformed(.requestLineSyntax, at: index) }
-        guard octets[index] == Octet.space else { throw Malformed(.methodSyntax, at: index) }
+        guard bytes[index] == ASCIIByte.space else { throw Malformed(.methodSyntax, at: index) }
         index += 1
 
         let targetStart = index
         var queryStart = -1
-        while index < end, OctetSet.target.contains(octets[index]) {
-            if octets[index] == UInt8(ascii: "?"), queryStart < 0 { queryStart = index }
+        while index < end, ByteSet.target.contains(bytes[index]) {
+            if bytes[index] == UInt8(ascii: "?"), queryStart < 0 { queryStart = index }
             index += 1
         }
         target = targetStart..<index
@@ -50,29 +50,29 @@ struct RequestLine {
             throw Malformed(.targetTooLong, at: index)
         }
         guard index < end else { throw Malformed(.requestLineSyntax, at: index) }
-        switch octets[index] {
-        case Octet.space: break
+        switch bytes[index] {
+        case ASCIIByte.space: break
         case UInt8(ascii: "#"): throw Malformed(.targetFragment, at: index)
-        default: throw Malformed(.targetOctet, at: index)
+        default: throw Malformed(.targetByte, at: index)
         }
         guard !target.isEmpty else { throw Malformed(.requestLineSyntax, at: index) }
         index += 1
 
-        guard HTTPVersion.hasSyntax(octets, index..<end) else {
+        guard HTTPVersion.hasSyntax(bytes, index..<end) else {
             throw Malformed(.versionSyntax, at: index)
         }
 
-        method = Method.read(octets, methodRange)
+        method = Method.read(bytes, methodRange)
         guard method != .connect, method != .trace else {
             throw Malformed(.methodRefused, at: line.lowerBound)
         }
-        if method == .other, RegisteredMethod.isMisspelt(octets, methodRange) {
+        if method == .other, RegisteredMethod.isMisspelt(bytes, methodRange) {
             throw Malformed(.methodCase, at: line.lowerBound)
         }
         let pathEnd = queryStart < 0 ? target.upperBound : queryStart
         query = pathEnd..<target.upperBound
-        try readForm(octets, pathEnd: pathEnd, isSecure: isSecure)
-        guard let spoken = HTTPVersion(octets, index..<end) else {
+        try readForm(bytes, pathEnd: pathEnd, isSecure: isSecure)
+        guard let spoken = HTTPVersion(bytes, index..<end) else {
             throw Malformed(.versionUnsupported, at: index)
         }
         version = spoken
@@ -80,12 +80,12 @@ struct RequestLine {
 
     /// Splits the target by its form (RFC 9112 §3.2).
     private mutating func readForm(
-        _ octets: Span<UInt8>,
+        _ bytes: Span<UInt8>,
         pathEnd: Int,
         isSecure: Bool
     ) throws(Malformed) {
         let start = target.lowerBound
-        switch octets[start] {
+        switch bytes[start] {
         case UInt8(ascii: "/"):
             form = .origin
             path = start..<pathEnd
@@ -95,21 +95,21 @@ struct RequestLine {
             path = start..<start
         default:
             form = .absolute
-            try readAbsolute(octets, pathEnd: pathEnd, isSecure: isSecure)
+            try readAbsolute(bytes, pathEnd: pathEnd, isSecure: isSecure)
         }
     }
 
     /// Splits an absolute-form target (RFC 9112 §3.2.2).
     private mutating func readAbsolute(
-        _ octets: Span<UInt8>,
+        _ bytes: Span<UInt8>,
         pathEnd: Int,
         isSecure: Bool
     ) throws(Malformed) {
         let start = target.lowerBound
         var index: Int
-        if target.count >= 7, OctetScan.equal(octets, start..<start + 7, "http://") {
+        if target.count >= 7, ByteScan.equal(bytes, start..<start + 7, "http://") {
             index = start + 7
-        } else if target.count >= 8, OctetScan.equal(octets, start..<start + 8, "https://") {
+        } else if target.count >= 8, ByteScan.equal(bytes, start..<start + 8, "https://") {
             isHTTPSTarget = true
             // RFC 9110 §7.4 ¶3.
             guard isSecure else { throw Malformed(.targetScheme, at: start) }
@@ -118,16 +118,16 @@ struct RequestLine {
             throw Malformed(.targetForm, at: start)
         }
         let authorityStart = index
-        while index < pathEnd, octets[index] != UInt8(ascii: "/") {
+        while index < pathEnd, bytes[index] != UInt8(ascii: "/") {
             // RFC 9110 §4.2.4: userinfo is an error.
-            guard octets[index] != UInt8(ascii: "@") else {
+            guard bytes[index] != UInt8(ascii: "@") else {
                 throw Malformed(.targetUserinfo, at: index)
             }
             index += 1
         }
         authority = authorityStart..<index
         path = index..<pathEnd
-        guard Authority(octets, authority) != nil else {
+        guard Authority(bytes, authority) != nil else {
             throw Malformed(.targetAuthority, at: authorityStart)
         }
     }
@@ -145,15 +145,15 @@ enum StartLine {
     ///
     /// Throws `head-too-long`, or what is wrong with the first byte that no line may have.
     ///
-    /// - `octets`: exactly the head.
-    static func end(_ octets: Span<UInt8>, limits: HeadLimits) throws(Malformed) -> Int {
-        guard octets.count <= limits.headBytesMax else {
+    /// - `bytes`: exactly the head.
+    static func end(_ bytes: Span<UInt8>, limits: HeadLimits) throws(Malformed) -> Int {
+        guard bytes.count <= limits.headBytesMax else {
             throw Malformed(.headTooLong, at: limits.headBytesMax)
         }
-        let end = OctetScan.control(in: octets, from: 0, to: octets.count)
-        guard end + 1 < octets.count, octets[end] == Octet.carriageReturn,
-            octets[end + 1] == Octet.lineFeed
-        else { throw OctetScan.lineFault(octets, at: end) }
+        let end = ByteScan.control(in: bytes, from: 0, to: bytes.count)
+        guard end + 1 < bytes.count, bytes[end] == ASCIIByte.carriageReturn,
+            bytes[end + 1] == ASCIIByte.lineFeed
+        else { throw ByteScan.lineFault(bytes, at: end) }
         return end
     }
 }
@@ -164,22 +164,22 @@ package enum HTTPVersion: UInt8, Sendable {
     case http11
 
     /// Whether the bytes are `HTTP/DIGIT.DIGIT`, letters compared with case (RFC 9112 §2.3).
-    static func hasSyntax(_ octets: Span<UInt8>, _ range: Range<Int>) -> Bool {
+    static func hasSyntax(_ bytes: Span<UInt8>, _ range: Range<Int>) -> Bool {
         let start = range.lowerBound
-        return range.count == 8 && octets[start] == UInt8(ascii: "H")
-            && octets[start + 1] == UInt8(ascii: "T") && octets[start + 2] == UInt8(ascii: "T")
-            && octets[start + 3] == UInt8(ascii: "P") && octets[start + 4] == UInt8(ascii: "/")
-            && Octet.isDigit(octets[start + 5]) && octets[start + 6] == UInt8(ascii: ".")
-            && Octet.isDigit(octets[start + 7])
+        return range.count == 8 && bytes[start] == UInt8(ascii: "H")
+            && bytes[start + 1] == UInt8(ascii: "T") && bytes[start + 2] == UInt8(ascii: "T")
+            && bytes[start + 3] == UInt8(ascii: "P") && bytes[start + 4] == UInt8(ascii: "/")
+            && ASCIIByte.isDigit(bytes[start + 5]) && bytes[start + 6] == UInt8(ascii: ".")
+            && ASCIIByte.isDigit(bytes[start + 7])
     }
 
     /// The version in bytes that have its syntax; `nil` for one that is not spoken.
     ///
     /// A minor version above 1 is not. RFC 9110 §2.5 would allow to treat it as 1.1, but no such
     /// version exists, so a client that sends it is probing.
-    init?(_ octets: Span<UInt8>, _ range: Range<Int>) {
-        guard octets[range.lowerBound + 5] == UInt8(ascii: "1") else { return nil }
-        switch octets[range.lowerBound + 7] {
+    init?(_ bytes: Span<UInt8>, _ range: Range<Int>) {
+        guard bytes[range.lowerBound + 5] == UInt8(ascii: "1") else { return nil }
+        switch bytes[range.lowerBound + 7] {
         case UInt8(ascii: "0"): self = .http10
         case UInt8(ascii: "1"): self = .http11
         default: return nil

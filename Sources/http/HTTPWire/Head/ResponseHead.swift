@@ -43,40 +43,40 @@ extension ResponseHead {
     /// Errors are found in this order: status line and field lines byte by byte, an upgrade
     /// that was not asked for, framing.
     ///
-    /// - `octets`: exactly the head, from the status line to the blank line.
+    /// - `bytes`: exactly the head, from the status line to the blank line.
     /// - `method`: of the request that it answers.
     /// - `upgradeSent`: the request was forwarded with Upgrade.
     package mutating func read(
-        _ octets: Span<UInt8>,
+        _ bytes: Span<UInt8>,
         to method: Method,
         upgradeSent: Bool,
         limits: HeadLimits
     ) throws(Malformed) {
         forget()
-        count = octets.count
-        let lineEnd = try StartLine.end(octets, limits: limits)
-        line = try StatusLine(octets, 0..<lineEnd)
+        count = bytes.count
+        let lineEnd = try StartLine.end(bytes, limits: limits)
+        line = try StatusLine(bytes, 0..<lineEnd)
         firstFieldStart = lineEnd + 2
         try fields.read(
-            octets,
+            bytes,
             from: firstFieldStart,
             role: .response,
             fieldsMax: limits.fieldsMax,
             nameBytesMax: limits.fieldNameBytesMax
         )
         // RFC 9110 §7.8 ¶6, §15.2.2: only to what the request's Upgrade asked for.
-        guard status != 101 || upgradeSent && switchesToWebSocket(octets) else {
+        guard status != 101 || upgradeSent && switchesToWebSocket(bytes) else {
             throw Malformed(.upgradeUnasked, at: 0)
         }
         framing = try BodyFraming(
             responseFields: fields,
-            octets,
+            bytes,
             version: version,
             status: status,
             to: method
         )
         if let field = fields.first(.contentLength) {
-            contentLength = try ContentLength.read(octets, field.value)
+            contentLength = try ContentLength.read(bytes, field.value)
         }
     }
 
@@ -89,9 +89,9 @@ extension ResponseHead {
         firstFieldStart = 0
     }
 
-    private func switchesToWebSocket(_ octets: Span<UInt8>) -> Bool {
+    private func switchesToWebSocket(_ bytes: Span<UInt8>) -> Bool {
         guard let field = fields.only(.upgrade) else { return false }
-        return OctetScan.equal(octets, field.value, "websocket")
+        return ByteScan.equal(bytes, field.value, "websocket")
     }
 }
 
@@ -109,19 +109,19 @@ struct StatusLine {
     /// have it.
     ///
     /// Throws `status-line-syntax`, `status-unknown`, in this order.
-    init(_ octets: Span<UInt8>, _ line: Range<Int>) throws(Malformed) {
+    init(_ bytes: Span<UInt8>, _ line: Range<Int>) throws(Malformed) {
         let start = line.lowerBound
-        guard line.count >= 12, octets[start + 8] == Octet.space,
-            line.count == 12 || octets[start + 12] == Octet.space,
-            HTTPVersion.hasSyntax(octets, start..<start + 8),
-            let spoken = HTTPVersion(octets, start..<start + 8)
+        guard line.count >= 12, bytes[start + 8] == ASCIIByte.space,
+            line.count == 12 || bytes[start + 12] == ASCIIByte.space,
+            HTTPVersion.hasSyntax(bytes, start..<start + 8),
+            let spoken = HTTPVersion(bytes, start..<start + 8)
         else { throw Malformed(.statusLineSyntax, at: start) }
         version = spoken
         for index in start + 9..<start + 12 {
-            guard Octet.isDigit(octets[index]) else {
+            guard ASCIIByte.isDigit(bytes[index]) else {
                 throw Malformed(.statusLineSyntax, at: index)
             }
-            status = status * 10 + Int(octets[index] & 0x0F)
+            status = status * 10 + Int(bytes[index] & 0x0F)
         }
         // RFC 9110 §15 would treat 600 as 500; an origin that invents classes is broken.
         guard status >= 100, status < 600 else { throw Malformed(.statusUnknown, at: start + 9) }
@@ -150,26 +150,26 @@ extension ResponseHead {
     /// cache that gives one to every response is a matter of its configuration.
     ///
     /// - method: of the request that it answers.
-    package func mayBeShared(_ octets: Span<UInt8>, answering method: Method) -> Bool {
+    package func mayBeShared(_ bytes: Span<UInt8>, answering method: Method) -> Bool {
         if status == 304 { return true }
         let said = fields.kinds.intersection(.caching)
         guard !said.isEmpty else { return false }
         if losesCachingField { return true }
         if said.contains(.targetedCacheControl),
-            CacheDirectives(fields, octets, of: .targetedCacheControl).letShare == true
+            CacheDirectives(fields, bytes, of: .targetedCacheControl).letShare == true
         {
             return true
         }
         if said.contains(.cacheControl),
-            let letShare = CacheDirectives(fields, octets, of: .cacheControl).letShare
+            let letShare = CacheDirectives(fields, bytes, of: .cacheControl).letShare
         {
             return letShare
         }
         if said.contains(.expires) {
             guard let field = fields.only(.expires) else { return true }
             // RFC 9111 §5.3: an invalid date is in the past.
-            return !OctetScan.equal(octets, field.value, "0")
-                && !OctetScan.equal(octets, field.value, "-1")
+            return !ByteScan.equal(bytes, field.value, "0")
+                && !ByteScan.equal(bytes, field.value, "-1")
         }
         guard said.contains(.lastModified) else { return false }
         switch method {
@@ -205,18 +205,18 @@ private struct CacheDirectives {
         return !keepsAll && !(hasNoStore && !hasMustUnderstand)
     }
 
-    init(_ section: borrowing FieldSection, _ octets: Span<UInt8>, of kind: FieldKind) {
+    init(_ section: borrowing FieldSection, _ bytes: Span<UInt8>, of kind: FieldKind) {
         for index in section.fields.indices where section.fields[index].kind == kind {
             var list = ListElements(section.fields[index].value)
-            while let element = list.next(octets) { note(element, octets) }
+            while let element = list.next(bytes) { note(element, bytes) }
             if list.isMalformed { isMalformed = true }
         }
     }
 
-    private mutating func note(_ directive: ListElements.Element, _ octets: Span<UInt8>) {
+    private mutating func note(_ directive: ListElements.Element, _ bytes: Span<UInt8>) {
         isEmpty = false
         func isNamed(_ name: StaticString) -> Bool {
-            OctetScan.equal(octets, directive.name, name)
+            ByteScan.equal(bytes, directive.name, name)
         }
         if isNamed("no-store") {
             hasNoStore = true

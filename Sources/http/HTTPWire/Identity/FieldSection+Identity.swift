@@ -3,33 +3,33 @@
 extension FieldSection {
     /// The name in X-Request-Id; `nil` where there is none, more than one line, or one that
     /// ``RequestID`` does not take.
-    package func requestID(_ octets: Span<UInt8>) -> RequestID? {
+    package func requestID(_ bytes: Span<UInt8>) -> RequestID? {
         guard let field = passed(.requestID) else { return nil }
-        return RequestID(octets, field.value)
+        return RequestID(bytes, field.value)
     }
 
     /// The trace id in traceparent (W3C Trace Context §3.2.2); `nil` where there is none that is
     /// valid. Of later versions the part is read that the first one has (§3.2.4).
-    package func traceID(_ octets: Span<UInt8>) -> RequestID? {
+    package func traceID(_ bytes: Span<UInt8>) -> RequestID? {
         guard let value = passed(.traceparent)?.value, value.count >= TraceParent.count,
             value.count <= TraceParent.countMax
         else { return nil }
         let start = value.lowerBound
-        let isFirst = octets[start] == UInt8(ascii: "0") && octets[start + 1] == UInt8(ascii: "0")
-        let isLast = octets[start] == UInt8(ascii: "f") && octets[start + 1] == UInt8(ascii: "f")
+        let isFirst = bytes[start] == UInt8(ascii: "0") && bytes[start + 1] == UInt8(ascii: "0")
+        let isLast = bytes[start] == UInt8(ascii: "f") && bytes[start + 1] == UInt8(ascii: "f")
         let hyphen = UInt8(ascii: "-")
         if value.count > TraceParent.count {
-            guard !isFirst, octets[start + TraceParent.count] == hyphen else { return nil }
+            guard !isFirst, bytes[start + TraceParent.count] == hyphen else { return nil }
         }
         for place in 0..<TraceParent.count {
-            let octet = octets[start + place]
+            let byte = bytes[start + place]
             let isHyphen = TraceParent.hyphens.contains(place)
-            guard isHyphen ? octet == hyphen : TraceParent.isDigit(octet) else { return nil }
+            guard isHyphen ? byte == hyphen : TraceParent.isDigit(byte) else { return nil }
         }
         let (trace, parent) = (start + 3..<start + 35, start + 36..<start + 52)
-        guard !isLast, !TraceParent.isZero(octets, trace), !TraceParent.isZero(octets, parent)
+        guard !isLast, !TraceParent.isZero(bytes, trace), !TraceParent.isZero(bytes, parent)
         else { return nil }
-        return RequestID(octets, trace)
+        return RequestID(bytes, trace)
     }
 
     /// The only field of a kind, unless Connection makes it end here.
@@ -47,12 +47,12 @@ private enum TraceParent {
     static let hyphens = [2, 35, 52]
 
     /// A hexadecimal digit; the standard allows lower case alone.
-    static func isDigit(_ octet: UInt8) -> Bool {
-        Octet.isDigit(octet) || octet >= UInt8(ascii: "a") && octet <= UInt8(ascii: "f")
+    static func isDigit(_ byte: UInt8) -> Bool {
+        ASCIIByte.isDigit(byte) || byte >= UInt8(ascii: "a") && byte <= UInt8(ascii: "f")
     }
 
-    static func isZero(_ octets: Span<UInt8>, _ range: Range<Int>) -> Bool {
-        for index in range where octets[index] != UInt8(ascii: "0") { return false }
+    static func isZero(_ bytes: Span<UInt8>, _ range: Range<Int>) -> Bool {
+        for index in range where bytes[index] != UInt8(ascii: "0") { return false }
         return true
     }
 }

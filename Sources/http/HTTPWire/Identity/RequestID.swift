@@ -23,13 +23,13 @@ package struct RequestID: Sendable {
 
     /// What a part of a head says; `nil` for what is empty, too long, or has other bytes than token
     /// characters (RFC 9110 §5.6.2).
-    package init?(_ octets: Span<UInt8>, _ range: Range<Int>) {
+    package init?(_ source: Span<UInt8>, _ range: Range<Int>) {
         guard !range.isEmpty, range.count <= Self.countMax else { return nil }
         count = range.count
         for place in 0..<range.count {
-            let octet = octets[range.lowerBound + place]
-            guard OctetSet.token.contains(octet) else { return nil }
-            bytes[place] = octet
+            let byte = source[range.lowerBound + place]
+            guard ByteSet.token.contains(byte) else { return nil }
+            bytes[place] = byte
         }
     }
 

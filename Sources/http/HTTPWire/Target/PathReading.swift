@@ -87,9 +87,9 @@ package struct PathReading: OptionSet, Hashable, Sendable {
 
     /// A byte of a segment, as this reading compares it.
     @inline(__always)
-    package func folded(_ octet: UInt8) -> UInt8 {
-        let octet = contains(.foldsCase) ? OctetScan.folded(octet) : octet
-        return contains(.foldsPunctuation) ? OctetScan.withoutPunctuation(octet) : octet
+    package func folded(_ byte: UInt8) -> UInt8 {
+        let byte = contains(.foldsCase) ? ByteScan.folded(byte) : byte
+        return contains(.foldsPunctuation) ? ByteScan.withoutPunctuation(byte) : byte
     }
 
     /// The subset of these steps that follows this one; after the last the empty one.

@@ -11,8 +11,8 @@ struct RoutedPath: Sendable {
     }
 
     /// The bytes of all segments.
-    private(set) var octets: [UInt8] = []
-    /// The end of each segment in ``octets``.
+    private(set) var bytes: [UInt8] = []
+    /// The end of each segment in ``bytes``.
     private(set) var ends: [UInt32] = []
 
     /// Makes a variant of a path: two for each script that may be the front controller, without its
@@ -62,7 +62,7 @@ struct RoutedPath: Sendable {
     /// not become one for everything.
     private static func script(
         _ number: Int,
-        _ octets: Span<UInt8>,
+        _ bytes: Span<UInt8>,
         _ ends: Span<UInt32>
     ) -> Int {
         var left = number
@@ -70,7 +70,7 @@ struct RoutedPath: Sendable {
         for index in 0..<max(0, ends.count - 1) {
             let end = Int(ends[index])
             defer { start = end }
-            guard ScriptName.isScript(octets, start..<end) else { continue }
+            guard ScriptName.isScript(bytes, start..<end) else { continue }
             if left == 0 { return index }
             left -= 1
         }
@@ -82,15 +82,15 @@ struct RoutedPath: Sendable {
         _ sourceEnds: Span<UInt32>,
         without left: Range<Int>
     ) {
-        octets.removeAll(keepingCapacity: true)
+        bytes.removeAll(keepingCapacity: true)
         ends.removeAll(keepingCapacity: true)
         var start = 0
         for index in 0..<sourceEnds.count {
             let end = Int(sourceEnds[index])
             defer { start = end }
             guard !left.contains(index) else { continue }
-            octets.append(source, start..<end)
-            ends.append(UInt32(truncatingIfNeeded: octets.count))
+            bytes.append(source, start..<end)
+            ends.append(UInt32(truncatingIfNeeded: bytes.count))
         }
         // A slash and nothing after it is the root.
         if ends.count == 1, ends[0] == 0 { ends.removeLast() }
@@ -103,7 +103,7 @@ struct RoutedPath: Sendable {
 
     /// Leaves out the index at the end, and the slash before it too, unless that is to stay.
     private mutating func dropIndex(_ reading: PathReading, _ keepsSlash: Bool) -> Bool {
-        guard !ends.isEmpty, IndexName.isIndex(octets.span, last) else { return false }
+        guard !ends.isEmpty, IndexName.isIndex(bytes.span, last) else { return false }
         let start = UInt32(truncatingIfNeeded: last.lowerBound)
         ends.removeLast()
         if reading.contains(.dropsTrailingSlash) {
@@ -119,9 +119,9 @@ struct RoutedPath: Sendable {
     /// A pattern keeps a script's extension: `/pay.css` is not `/pay.php`.
     private mutating func dropFormat(isFirst: Bool, isPattern: Bool) -> Bool {
         let last = last
-        if isPattern, ScriptName.isScript(octets.span, last) { return false }
+        if isPattern, ScriptName.isScript(bytes.span, last) { return false }
         var found: Int?
-        for index in last.dropFirst() where octets[index] == UInt8(ascii: ".") {
+        for index in last.dropFirst() where bytes[index] == UInt8(ascii: ".") {
             found = index
             if isFirst { break }
         }
@@ -151,15 +151,15 @@ enum ScriptName {
     )
 
     /// Whether a segment ends in one of the extensions. Without case, as handlers compare them.
-    static func isScript(_ octets: Span<UInt8>, _ segment: Range<Int>) -> Bool {
+    static func isScript(_ bytes: Span<UInt8>, _ segment: Range<Int>) -> Bool {
         var index = segment.upperBound
         var code: UInt64 = 0
         var shift: UInt64 = 0
         while index > segment.lowerBound, segment.upperBound - index <= lettersMax {
             index -= 1
-            let octet = octets[index]
-            if octet == UInt8(ascii: ".") { return codes.contains(code) }
-            code |= UInt64(OctetScan.folded(octet)) &<< shift
+            let byte = bytes[index]
+            if byte == UInt8(ascii: ".") { return codes.contains(code) }
+            code |= UInt64(ByteScan.folded(byte)) &<< shift
             shift += 8
         }
         return false
@@ -173,27 +173,27 @@ enum ScriptName {
 /// ASP.NET MVC.
 enum IndexName {
     /// Whether a segment is one of them. Without case.
-    static func isIndex(_ octets: Span<UInt8>, _ segment: Range<Int>) -> Bool {
-        guard let end = stemEnd(octets, segment) else { return false }
+    static func isIndex(_ bytes: Span<UInt8>, _ segment: Range<Int>) -> Bool {
+        guard let end = stemEnd(bytes, segment) else { return false }
         if end == segment.upperBound { return segment.count == 5 }
-        return octets[end] == UInt8(ascii: ".")
+        return bytes[end] == UInt8(ascii: ".")
     }
 
     /// Whether a segment begins like one of them, and so may be one in another reading.
-    static func isLikely(_ octets: Span<UInt8>, _ segment: Range<Int>) -> Bool {
-        stemEnd(octets, segment) != nil
+    static func isLikely(_ bytes: Span<UInt8>, _ segment: Range<Int>) -> Bool {
+        stemEnd(bytes, segment) != nil
     }
 
     /// Where the name ends that the segment begins with.
-    private static func stemEnd(_ octets: Span<UInt8>, _ segment: Range<Int>) -> Int? {
+    private static func stemEnd(_ bytes: Span<UInt8>, _ segment: Range<Int>) -> Int? {
         guard segment.count >= 5 else { return nil }
         let start = segment.lowerBound
-        switch OctetScan.folded(octets[start]) {
+        switch ByteScan.folded(bytes[start]) {
         case UInt8(ascii: "i"):
-            return OctetScan.equal(octets, start..<start + 5, "index") ? start + 5 : nil
+            return ByteScan.equal(bytes, start..<start + 5, "index") ? start + 5 : nil
         case UInt8(ascii: "d"):
             guard segment.count >= 7 else { return nil }
-            return OctetScan.equal(octets, start..<start + 7, "default") ? start + 7 : nil
+            return ByteScan.equal(bytes, start..<start + 7, "default") ? start + 7 : nil
         default: return nil
         }
     }

@@ -1,8 +1,8 @@
 /// A path cut into segments as one reading has it: the first step of a reading.
 struct SpelledPath: Sendable {
     /// The bytes of all segments, without what separates them.
-    private(set) var octets: [UInt8] = []
-    /// The end of each segment in ``octets``.
+    private(set) var bytes: [UInt8] = []
+    /// The end of each segment in ``bytes``.
     private(set) var ends: [UInt32] = []
     /// Whether the path has more segments than were read.
     private(set) var isCutShort = false
@@ -12,32 +12,32 @@ struct SpelledPath: Sendable {
     /// `reading`: of ``PathReading/spelling``; the rest has no effect. `depth`: the most segments
     /// with bytes to read.
     mutating func read(_ path: Span<UInt8>, _ reading: PathReading, depth: Int) {
-        octets.removeAll(keepingCapacity: true)
+        bytes.removeAll(keepingCapacity: true)
         ends.removeAll(keepingCapacity: true)
         isCutShort = false
         var isInParameter = false
         var filled = 0
         var index = 0
         while index < path.count {
-            var octet = path[index]
+            var byte = path[index]
             var isEncoded = false
-            if octet == UInt8(ascii: "%"), !reading.contains(.keepsEscapes), index + 2 < path.count,
-                let high = Octet.hexadecimal(path[index + 1]),
-                let low = Octet.hexadecimal(path[index + 2])
+            if byte == UInt8(ascii: "%"), !reading.contains(.keepsEscapes), index + 2 < path.count,
+                let high = ASCIIByte.hexadecimal(path[index + 1]),
+                let low = ASCIIByte.hexadecimal(path[index + 2])
             {
-                octet = high &<< 4 | low
+                byte = high &<< 4 | low
                 isEncoded = true
                 index += 2
             }
             index += 1
-            if octet == UInt8(ascii: ";"), !isEncoded, reading.contains(.endsAtSemicolon) { break }
+            if byte == UInt8(ascii: ";"), !isEncoded, reading.contains(.endsAtSemicolon) { break }
             // A server that removes parameters before it decodes has no encoded separator within
             // one.
             let isHidden =
                 isInParameter && isEncoded && !reading.contains(.removesEncodedParameters)
-            if !isHidden, reading.splits(at: octet, isEncoded: isEncoded) {
-                if octets.count > Int(ends.last ?? 0) { filled += 1 }
-                ends.append(UInt32(truncatingIfNeeded: octets.count))
+            if !isHidden, reading.splits(at: byte, isEncoded: isEncoded) {
+                if bytes.count > Int(ends.last ?? 0) { filled += 1 }
+                ends.append(UInt32(truncatingIfNeeded: bytes.count))
                 isInParameter = false
                 guard filled < depth else {
                     isCutShort = true
@@ -45,18 +45,18 @@ struct SpelledPath: Sendable {
                 }
                 continue
             }
-            if octet == UInt8(ascii: ";"), reading.removesParameter(isEncoded: isEncoded) {
+            if byte == UInt8(ascii: ";"), reading.removesParameter(isEncoded: isEncoded) {
                 isInParameter = true
             }
-            if !isInParameter { octets.append(octet) }
+            if !isInParameter { bytes.append(byte) }
         }
-        ends.append(UInt32(truncatingIfNeeded: octets.count))
+        ends.append(UInt32(truncatingIfNeeded: bytes.count))
     }
 }
 
 extension PathReading {
-    fileprivate func splits(at octet: UInt8, isEncoded: Bool) -> Bool {
-        switch octet {
+    fileprivate func splits(at byte: UInt8, isEncoded: Bool) -> Bool {
+        switch byte {
         case UInt8(ascii: "/"): !isEncoded || contains(.splitsAtEncodedSlash)
         case UInt8(ascii: "\\"):
             contains(isEncoded ? .splitsAtEncodedBackslash : .splitsAtBackslash)

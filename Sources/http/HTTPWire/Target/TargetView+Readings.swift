@@ -24,7 +24,7 @@ extension TargetView {
     /// Which of these steps may make another path of this one. None for a plain path.
     package func steps(of made: PathReading) -> PathReading {
         var steps: PathReading = []
-        let letters = OctetScan.letters(in: octets.span)
+        let letters = ByteScan.letters(in: bytes.span)
         if letters.hasUpperCase { steps.insert(.foldsCase) }
         if letters.hasDot {
             if hasScript { steps.formUnion([.cutsPathInfo, .dropsScript]) }
@@ -32,7 +32,7 @@ extension TargetView {
         }
         if !findings.isDisjoint(with: .unplain) { steps.formUnion(unplainSteps) }
         if made.contains(.dropsIndex), hasIndex { steps.insert(.dropsIndex) }
-        if made.contains(.foldsPunctuation), OctetScan.hasPunctuation(octets.span) {
+        if made.contains(.foldsPunctuation), ByteScan.hasPunctuation(bytes.span) {
             steps.insert(.foldsPunctuation)
         }
         return steps.intersection(made)
@@ -66,13 +66,13 @@ extension TargetView {
     /// Whether a segment before the last one names a script.
     private var hasScript: Bool {
         for index in 0..<max(0, ends.count - 1)
-        where ScriptName.isScript(octets.span, segment(index)) { return true }
+        where ScriptName.isScript(bytes.span, segment(index)) { return true }
         return false
     }
 
     /// Whether a segment may be a directory's index.
     private var hasIndex: Bool {
-        for index in 0..<ends.count where IndexName.isLikely(octets.span, segment(index)) {
+        for index in 0..<ends.count where IndexName.isLikely(bytes.span, segment(index)) {
             return true
         }
         return false
@@ -117,7 +117,7 @@ extension TargetView {
             let walk: Walk
             // A path without parameters and escapes is spelled in one way.
             if needed.isEmpty || raw.isEmpty {
-                walk = visitor.visit(reading, octets.span, ends.span, isCutShort: false, visit)
+                walk = visitor.visit(reading, bytes.span, ends.span, isCutShort: false, visit)
             } else {
                 if needed != spelling {
                     // One segment is the host of a network path, and one tells that there are more.
@@ -126,7 +126,7 @@ extension TargetView {
                 }
                 walk = visitor.visit(
                     reading,
-                    spelled.octets.span,
+                    spelled.bytes.span,
                     spelled.ends.span,
                     isCutShort: spelled.isCutShort,
                     visit
@@ -155,7 +155,7 @@ extension TargetView {
         guard reading.goesTogether else { return [] }
         let reading = raw.isEmpty ? reading.subtracting(.spelling) : reading
         let spelling = reading.intersection(.spelling)
-        var text = octets
+        var text = bytes
         var arranged = ArrangedPath()
         let done: PathReading
         if spelling.isEmpty {
@@ -163,11 +163,11 @@ extension TargetView {
         } else {
             var spelled = SpelledPath()
             spelled.read(raw.span, spelling, depth: .max)
-            text = spelled.octets
+            text = spelled.bytes
             done = arranged.arrange(spelled.ends.span, isCutShort: false, reading, depth: .max)
         }
         if reading.contains(.removesNetworkPath), !done.contains(.removesNetworkPath) { return [] }
-        if reading.contains(.foldsCase) { text = text.map(OctetScan.folded) }
+        if reading.contains(.foldsCase) { text = text.map(ByteScan.folded) }
         var start = arranged.start
         let segments = arranged.ends.map { end in
             let segment = Array(text[start..<arranged.start + Int(end)])
@@ -185,7 +185,7 @@ extension TargetView {
         let routed = cut.flatMap { Self.routed($0, reading, rest: rest) }
         guard reading.contains(.foldsPunctuation) else { return routed }
         return routed.map { path in
-            path.map { $0 == [UInt8(ascii: "*")] ? $0 : $0.map(OctetScan.withoutPunctuation) }
+            path.map { $0 == [UInt8(ascii: "*")] ? $0 : $0.map(ByteScan.withoutPunctuation) }
         }
     }
 
@@ -195,7 +195,7 @@ extension TargetView {
         rest: Bool
     ) -> [[[UInt8]]] {
         guard !reading.isDisjoint(with: .routing) else { return [path] }
-        let octets = path.flatMap(\.self)
+        let bytes = path.flatMap(\.self)
         var end: UInt32 = 0
         let ends = path.map { segment in
             end += UInt32(truncatingIfNeeded: segment.count)
@@ -205,7 +205,7 @@ extension TargetView {
         var routed = RoutedPath()
         var variant = 0
         while true {
-            switch routed.read(octets.span, ends.span, reading, variant: variant, rest: rest) {
+            switch routed.read(bytes.span, ends.span, reading, variant: variant, rest: rest) {
             case .end: return paths
             case .repeated: break
             case .made:
@@ -213,7 +213,7 @@ extension TargetView {
                 paths.append(
                     routed.ends.map { end in
                         defer { start = Int(end) }
-                        return Array(routed.octets[start..<Int(end)])
+                        return Array(routed.bytes[start..<Int(end)])
                     }
                 )
             }
@@ -238,7 +238,7 @@ private struct ReadingVisitor {
 
     mutating func visit(
         _ reading: PathReading,
-        _ octets: Span<UInt8>,
+        _ bytes: Span<UInt8>,
         _ ends: Span<UInt32>,
         isCutShort: Bool,
         _ visit: (PathReading, Span<UInt8>, Span<UInt32>) -> Bool
@@ -250,14 +250,14 @@ private struct ReadingVisitor {
         guard reading.intersection(.arranging).isSubset(of: done.union(odd)) else {
             return .complete
         }
-        let left = octets.extracting(arranged.start..<octets.count)
+        let left = bytes.extracting(arranged.start..<bytes.count)
         if reading.contains(.foldsCase), !odd.contains(.foldsCase),
-            !OctetScan.letters(in: left).hasUpperCase
+            !ByteScan.letters(in: left).hasUpperCase
         {
             return .complete
         }
         if reading.contains(.foldsPunctuation), !odd.contains(.foldsPunctuation),
-            !OctetScan.hasPunctuation(left)
+            !ByteScan.hasPunctuation(left)
         {
             return .complete
         }
@@ -284,7 +284,7 @@ private struct ReadingVisitor {
     /// Takes the last step, which may have several results.
     private mutating func route(
         _ reading: PathReading,
-        _ octets: Span<UInt8>,
+        _ bytes: Span<UInt8>,
         _ ends: Span<UInt32>,
         _ visit: (PathReading, Span<UInt8>, Span<UInt32>) -> Bool
     ) -> TargetView.Walk {
@@ -292,16 +292,16 @@ private struct ReadingVisitor {
         guard !needed.isEmpty else {
             count += 1
             guard count <= TargetView.readingsMax else { return .tooMany }
-            return visit(reading, octets, ends) ? .complete : .stopped
+            return visit(reading, bytes, ends) ? .complete : .stopped
         }
         var variant = 0
         while true {
-            switch routed.read(octets, ends, reading, variant: variant) {
+            switch routed.read(bytes, ends, reading, variant: variant) {
             case .end: return .complete
             case .made(let done) where needed.isSubset(of: done.union(odd)):
                 count += 1
                 guard count <= TargetView.readingsMax else { return .tooMany }
-                guard visit(reading, routed.octets.span, routed.ends.span) else { return .stopped }
+                guard visit(reading, routed.bytes.span, routed.ends.span) else { return .stopped }
             case .repeated, .made: break
             }
             variant += 1

@@ -9,9 +9,9 @@
 /// The view holds its own bytes, so it outlives the buffer; its storage is reusable.
 package struct TargetView: Sendable {
     /// The decoded bytes of all segments, without slashes.
-    package private(set) var octets: [UInt8] = []
+    package private(set) var bytes: [UInt8] = []
     package private(set) var findings: PathConstructs = []
-    /// The end of each segment in ``octets``.
+    /// The end of each segment in ``bytes``.
     package private(set) var ends: [UInt32] = []
     /// The path as received, without its first slash; empty where no reading needs it.
     private(set) var raw: [UInt8] = []
@@ -21,14 +21,14 @@ package struct TargetView: Sendable {
     var routed = RoutedPath()
     /// The first byte of the part between two separators of any kind.
     private var partStart = 0
-    private var hasHighOctets = false
+    private var hasHighBytes = false
 
     package init() {}
 
     /// The number of segments. `/` has none, `/a` one, `/a/` two.
     package var segmentCount: Int { ends.count }
 
-    /// Where a segment is in ``octets``.
+    /// Where a segment is in ``bytes``.
     ///
     /// `index`: in 0..<segmentCount.
     package func segment(_ index: Int) -> Range<Int> {
@@ -39,7 +39,7 @@ package struct TargetView: Sendable {
     package func segment(_ index: Int, equals text: [UInt8]) -> Bool {
         let range = segment(index)
         guard range.count == text.count else { return false }
-        for step in 0..<range.count where octets[range.lowerBound + step] != text[step] {
+        for step in 0..<range.count where bytes[range.lowerBound + step] != text[step] {
             return false
         }
         return true
@@ -66,38 +66,38 @@ package struct TargetView: Sendable {
 
 extension TargetView {
     /// Views the path of a head.
-    package mutating func read(_ head: borrowing RequestHead, _ octets: Span<UInt8>) {
-        read(octets, head.path)
+    package mutating func read(_ head: borrowing RequestHead, _ bytes: Span<UInt8>) {
+        read(bytes, head.path)
     }
 
     /// Views a path: bytes of a request target, from its first slash; empty stands for `/`.
     package mutating func read(_ source: Span<UInt8>, _ path: Range<Int>) {
-        octets.removeAll(keepingCapacity: true)
+        bytes.removeAll(keepingCapacity: true)
         ends.removeAll(keepingCapacity: true)
         if !raw.isEmpty { raw.removeAll(keepingCapacity: true) }
         findings = []
         partStart = 0
-        hasHighOctets = false
+        hasHighBytes = false
         guard path.count > 1 else { return }
 
         var index = path.lowerBound + 1
         let end = path.upperBound
         while index < end {
             let start = index
-            while index < end, OctetSet.plainInPath.contains(source[index]) { index += 1 }
-            if index > start { octets.append(source, start..<index) }
+            while index < end, ByteSet.plainInPath.contains(source[index]) { index += 1 }
+            if index > start { bytes.append(source, start..<index) }
             guard index < end else { break }
-            let octet = source[index]
+            let byte = source[index]
             index += 1
-            switch octet {
+            switch byte {
             case UInt8(ascii: "/"):
                 endSegment(isLast: false)
             case UInt8(ascii: "%"):
-                guard index + 1 < end, let high = Octet.hexadecimal(source[index]),
-                    let low = Octet.hexadecimal(source[index + 1])
+                guard index + 1 < end, let high = ASCIIByte.hexadecimal(source[index]),
+                    let low = ASCIIByte.hexadecimal(source[index + 1])
                 else {
                     findings.insert(.brokenEscape)
-                    octets.append(octet)
+                    bytes.append(byte)
                     continue
                 }
                 index += 2
@@ -105,68 +105,68 @@ extension TargetView {
                 append(decoded: high &<< 4 | low)
             case UInt8(ascii: "\\"):
                 findings.insert(.backslash)
-                appendSeparator(octet)
+                appendSeparator(byte)
             case UInt8(ascii: ";"):
                 findings.insert(.pathParameter)
-                octets.append(octet)
+                bytes.append(byte)
             default:
                 // A request target has no other byte; who passes another kind of text gets it
                 // refused.
-                if octet >= 0x80 { hasHighOctets = true } else { findings.insert(.encodedControl) }
-                octets.append(octet)
+                if byte >= 0x80 { hasHighBytes = true } else { findings.insert(.encodedControl) }
+                bytes.append(byte)
             }
         }
         endSegment(isLast: true)
-        if hasHighOctets { checkEncoding() }
+        if hasHighBytes { checkEncoding() }
         if !findings.isDisjoint(with: [.escape, .pathParameter, .backslash]) {
             raw.append(source, path.lowerBound + 1..<end)
         }
     }
 
     /// Takes a byte that was percent-encoded.
-    private mutating func append(decoded octet: UInt8) {
-        switch octet {
+    private mutating func append(decoded byte: UInt8) {
+        switch byte {
         case UInt8(ascii: "/"), UInt8(ascii: "\\"):
-            findings.insert(octet == UInt8(ascii: "/") ? .encodedSlash : .encodedBackslash)
-            appendSeparator(octet)
+            findings.insert(byte == UInt8(ascii: "/") ? .encodedSlash : .encodedBackslash)
+            appendSeparator(byte)
             return
         case 0..<0x20, 0x7F:
             findings.insert(.encodedControl)
         case 0x80...:
-            hasHighOctets = true
+            hasHighBytes = true
         case UInt8(ascii: ";"):
             findings.insert(.encodedParameter)
         default:
             break
         }
-        octets.append(octet)
+        bytes.append(byte)
     }
 
     /// Takes a slash or backslash that some servers split a path at.
-    private mutating func appendSeparator(_ octet: UInt8) {
+    private mutating func appendSeparator(_ byte: UInt8) {
         endPart()
-        octets.append(octet)
-        partStart = octets.count
+        bytes.append(byte)
+        partStart = bytes.count
     }
 
     private mutating func endSegment(isLast: Bool) {
         endPart()
         let start = ends.last.map(Int.init) ?? 0
-        if octets.count == start { findings.insert(isLast ? .trailingSlash : .emptySegment) }
+        if bytes.count == start { findings.insert(isLast ? .trailingSlash : .emptySegment) }
         // A request target has fewer bytes than 32 bits count.
-        ends.append(UInt32(truncatingIfNeeded: octets.count))
-        partStart = octets.count
+        ends.append(UInt32(truncatingIfNeeded: bytes.count))
+        partStart = bytes.count
     }
 
     /// Looks for `.` and `..`, alone or before a path parameter.
     private mutating func endPart() {
         var index = partStart
-        while index < octets.count, index - partStart < 3, octets[index] == UInt8(ascii: ".") {
+        while index < bytes.count, index - partStart < 3, bytes[index] == UInt8(ascii: ".") {
             index += 1
         }
         let dots = index - partStart
         guard dots == 1 || dots == 2 else { return }
-        if index == octets.count || octets[index] == UInt8(ascii: ";") {
+        if index == bytes.count || bytes[index] == UInt8(ascii: ";") {
             findings.insert(.dotSegment)
         }
     }
@@ -174,7 +174,7 @@ extension TargetView {
     private mutating func checkEncoding() {
         let isValid: Bool
         do {
-            _ = try UTF8Span(validating: octets.span)
+            _ = try UTF8Span(validating: bytes.span)
             isValid = true
         } catch {
             isValid = false

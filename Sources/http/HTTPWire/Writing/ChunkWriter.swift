@@ -27,12 +27,12 @@ package enum ChunkWriter {
 extension TrailerSection {
     /// Appends the fields that may be forwarded, a line each.
     package func appendFields(to out: inout [UInt8]) {
-        let octets = octets.span
+        let bytes = bytes.span
         for field in fields.fields
         where !FieldKindSet.forbiddenInTrailers.contains(field.kind) {
-            out.append(octets, field.name)
+            out.append(bytes, field.name)
             out.append(": ")
-            out.append(octets, field.value)
+            out.append(bytes, field.value)
             out.appendLineEnd()
         }
     }

@@ -32,7 +32,7 @@ extension HeadWriter {
     /// (RFC 9112 §3.2.2), or the head would have been rejected.
     package static func beginRequest(
         _ head: borrowing RequestHead,
-        _ octets: Span<UInt8>,
+        _ bytes: Span<UInt8>,
         _ options: RequestOptions,
         into out: inout [UInt8]
     ) {
@@ -41,17 +41,17 @@ extension HeadWriter {
         var start = 0
         if head.version != .http11 || head.form == .absolute {
             start = firstLine
-            requestLine(head, octets, into: &out)
+            requestLine(head, bytes, into: &out)
         }
         if head.form == .absolute, !head.fields.contains(.host), !options.dropping.contains(.host) {
             // Of an HTTP/1.0 client.
-            field("Host", octets, head.authority, into: &out)
+            field("Host", bytes, head.authority, into: &out)
         }
-        let hops = head.maxForwards(octets)
+        let hops = head.maxForwards(bytes)
         if hops != nil { dropping.insert(FieldKindSet(.maxForwards)) }
         copy(
             head.fields,
-            octets,
+            bytes,
             from: start,
             firstLine: firstLine,
             dropping: dropping,
@@ -62,29 +62,29 @@ extension HeadWriter {
         // RFC 9110 §7.6.2. Zero never comes here: such a request is answered by the gateway.
         if let hops { field("Max-Forwards", hops > 0 ? hops - 1 : 0, into: &out) }
         framing(options.framing, into: &out)
-        connection(head, octets, options, into: &out)
+        connection(head, bytes, options, into: &out)
         via(head.version, isHTTP2: options.cameByHTTP2, into: &out)
     }
 
     private static func requestLine(
         _ head: borrowing RequestHead,
-        _ octets: Span<UInt8>,
+        _ bytes: Span<UInt8>,
         into out: inout [UInt8]
     ) {
-        out.append(octets, head.methodRange)
-        out.append(Octet.space)
+        out.append(bytes, head.methodRange)
+        out.append(ASCIIByte.space)
         if head.isForServer {
             out.append(UInt8(ascii: "*"))
         } else {
             if head.path.isEmpty { out.append(UInt8(ascii: "/")) }
-            out.append(octets, head.pathAndQuery)
+            out.append(bytes, head.pathAndQuery)
         }
         out.append(" HTTP/1.1\r\n")
     }
 
     private static func connection(
         _ head: borrowing RequestHead,
-        _ octets: Span<UInt8>,
+        _ bytes: Span<UInt8>,
         _ options: RequestOptions,
         into out: inout [UInt8]
     ) {
@@ -94,7 +94,7 @@ extension HeadWriter {
                 options.acceptsTrailers ? "Connection: close, TE\r\n" : "Connection: close\r\n"
             )
         } else if let upgrade {
-            field("Upgrade", octets, upgrade, into: &out)
+            field("Upgrade", bytes, upgrade, into: &out)
             out.append(
                 options.acceptsTrailers
                     ? "Connection: upgrade, TE\r\n" : "Connection: upgrade\r\n"

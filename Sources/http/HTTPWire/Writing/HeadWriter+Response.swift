@@ -32,7 +32,7 @@ extension HeadWriter {
     /// Appends status line and fields; own fields and ``endHead(into:)`` follow.
     package static func beginResponse(
         _ head: borrowing ResponseHead,
-        _ octets: Span<UInt8>,
+        _ bytes: Span<UInt8>,
         _ options: ResponseOptions,
         into out: inout [UInt8]
     ) {
@@ -44,22 +44,22 @@ extension HeadWriter {
             start = firstLine
             out.append("HTTP/1.1 ")
             out.append(decimal: UInt64(head.status))
-            out.append(Octet.space)
-            out.append(octets, head.reason)
+            out.append(ASCIIByte.space)
+            out.append(bytes, head.reason)
             out.appendLineEnd()
         }
         var dropping = options.dropping.union(.hopByHop)
-        let namesOwnScheme = head.fields.namesOwnScheme(octets)
+        let namesOwnScheme = head.fields.namesOwnScheme(bytes)
         if namesOwnScheme { dropping.insert(FieldKindSet(.wwwAuthenticate)) }
         copy(
             head.fields,
-            octets,
+            bytes,
             from: start,
             firstLine: firstLine,
             dropping: dropping,
             into: &out
         )
-        if namesOwnScheme { head.fields.appendForeignChallenges(octets, to: &out) }
+        if namesOwnScheme { head.fields.appendForeignChallenges(bytes, to: &out) }
         if options.framing == .none {
             // RFC 9110 §8.6 ¶8: not in 1xx and 204.
             if head.status >= 200, head.status != 204, let length = head.contentLength {
@@ -72,7 +72,7 @@ extension HeadWriter {
             field("Date", options.date, into: &out)
         }
         if options.connection == .upgrade, let upgrade = head.fields.only(.upgrade) {
-            field("Upgrade", octets, upgrade.value, into: &out)
+            field("Upgrade", bytes, upgrade.value, into: &out)
         }
         connection(options.connection, into: &out)
         if options.addsVia { via(head.version, into: &out) }
@@ -92,7 +92,7 @@ extension HeadWriter {
     ) {
         out.append("HTTP/1.1 ")
         out.append(decimal: UInt64(status))
-        out.append(Octet.space)
+        out.append(ASCIIByte.space)
         out.append(ReasonPhrase.of(status))
         out.appendLineEnd()
         if !date.isEmpty { field("Date", date, into: &out) }
@@ -166,7 +166,7 @@ package enum HTTPDate {
     ///
     /// `seconds`: since 1970-01-01T00:00:00Z, without leap seconds; 0...253402300799, the end
     ///   of the year 9999, and clamped to it.
-    package static func octets(unixSeconds seconds: Int64) -> [UInt8] {
+    package static func bytes(unixSeconds seconds: Int64) -> [UInt8] {
         let seconds = min(max(seconds, 0), 253_402_300_799)
         let days = seconds / 86400
         let second = seconds % 86400
@@ -177,12 +177,12 @@ package enum HTTPDate {
         out.append(contentsOf: name("ThuFriSatSunMonTueWed", days % 7))
         out.append(", ")
         appendTwo(date.day, to: &out)
-        out.append(Octet.space)
+        out.append(ASCIIByte.space)
         out.append(contentsOf: name("JanFebMarAprMayJunJulAugSepOctNovDec", date.month - 1))
-        out.append(Octet.space)
+        out.append(ASCIIByte.space)
         appendTwo(date.year / 100, to: &out)
         appendTwo(date.year % 100, to: &out)
-        out.append(Octet.space)
+        out.append(ASCIIByte.space)
         appendTwo(second / 3600, to: &out)
         out.append(UInt8(ascii: ":"))
         appendTwo(second / 60 % 60, to: &out)

@@ -40,13 +40,13 @@ package enum HeadWriter {
     /// Appends a field line with a value that was read from a head.
     package static func field(
         _ name: StaticString,
-        _ octets: Span<UInt8>,
+        _ bytes: Span<UInt8>,
         _ value: Range<Int>,
         into out: inout [UInt8]
     ) {
         out.append(name)
         out.append(": ")
-        out.append(octets, value)
+        out.append(bytes, value)
         out.appendLineEnd()
     }
 
@@ -71,7 +71,7 @@ package enum HeadWriter {
         _ value: [UInt8],
         into out: inout [UInt8]
     ) {
-        for octet in name where OctetSet.token.contains(octet) { out.append(octet) }
+        for byte in name where ByteSet.token.contains(byte) { out.append(byte) }
         out.append(": ")
         append(text: value, to: &out)
         out.appendLineEnd()
@@ -94,9 +94,9 @@ package enum HeadWriter {
         let start = out.count
         out.append(contentsOf: text)
         for index in start..<out.count {
-            let octet = out[index]
-            let isControl = octet < 0x20 && octet != Octet.tab || octet == 0x7F
-            if isControl { out[index] = Octet.space }
+            let byte = out[index]
+            let isControl = byte < 0x20 && byte != ASCIIByte.tab || byte == 0x7F
+            if isControl { out[index] = ASCIIByte.space }
         }
     }
 
@@ -129,7 +129,7 @@ package enum HeadWriter {
     /// `start`: where the copying begins; the first field line or the start line before it.
     static func copy(
         _ section: FieldSection,
-        _ octets: Span<UInt8>,
+        _ bytes: Span<UInt8>,
         from start: Int,
         firstLine: Int,
         dropping kinds: FieldKindSet,
@@ -141,8 +141,8 @@ package enum HeadWriter {
         var runEnd = firstLine
         for index in section.fields.indices {
             let field = section.fields[index]
-            if field.isNominated || guarding.containsTwin(octets, of: field.name)
-                || kinds.contains(field.kind) && !keeping.contains(octets, field.name)
+            if field.isNominated || guarding.containsTwin(bytes, of: field.name)
+                || kinds.contains(field.kind) && !keeping.contains(bytes, field.name)
             {
                 continue
             }
@@ -152,18 +152,18 @@ package enum HeadWriter {
                     runEnd = line.upperBound
                     continue
                 }
-                out.append(octets, runStart..<runEnd)
+                out.append(bytes, runStart..<runEnd)
                 runStart = line.lowerBound
                 runEnd = line.upperBound
             } else {
-                out.append(octets, runStart..<runEnd)
+                out.append(bytes, runStart..<runEnd)
                 runStart = runEnd
-                out.append(octets, field.name)
+                out.append(bytes, field.name)
                 out.append(": ")
-                out.append(octets, field.value)
+                out.append(bytes, field.value)
                 out.appendLineEnd()
             }
         }
-        out.append(octets, runStart..<runEnd)
+        out.append(bytes, runStart..<runEnd)
     }
 }

@@ -47,22 +47,22 @@ package struct ProvenanceWriter: Sendable {
     /// - `keepsHost`: the peer's X-Forwarded-Host stays, so none is written beside it.
     package func write(
         _ head: borrowing RequestHead,
-        _ octets: Span<UInt8>,
+        _ bytes: Span<UInt8>,
         _ address: ClientAddress,
         keepsHost: Bool = false,
         into out: inout [UInt8]
     ) {
         if peerIsTrusted {
-            believedLines(head.fields, octets, address, into: &out)
+            believedLines(head.fields, bytes, address, into: &out)
         } else {
             out += ownLines
         }
         // The host by which the rule was chosen: a proxy that sets no X-Forwarded-Host passes on
         // the client's.
         if !head.authority.isEmpty, !keepsHost {
-            HeadWriter.field("X-Forwarded-Host", octets, head.authority, into: &out)
+            HeadWriter.field("X-Forwarded-Host", bytes, head.authority, into: &out)
         }
-        if writesForwarded { forwarded(head, octets, address, into: &out) }
+        if writesForwarded { forwarded(head, bytes, address, into: &out) }
         if let certificate { out += certificate.line }
     }
 
@@ -74,7 +74,7 @@ package struct ProvenanceWriter: Sendable {
     /// that the peer saw.
     private func believedLines(
         _ fields: FieldSection,
-        _ octets: Span<UInt8>,
+        _ bytes: Span<UInt8>,
         _ address: ClientAddress,
         into out: inout [UInt8]
     ) {
@@ -84,35 +84,35 @@ package struct ProvenanceWriter: Sendable {
             if index > 0 { out.append(", ") }
         }
         out.appendLineEnd()
-        guard let scheme = Self.scheme(fields, octets) else {
+        guard let scheme = Self.scheme(fields, bytes) else {
             return out.append(Self.protocolLine(isSecure))
         }
-        HeadWriter.field("X-Forwarded-Proto", octets, scheme, into: &out)
+        HeadWriter.field("X-Forwarded-Proto", bytes, scheme, into: &out)
     }
 
     /// The last scheme that X-Forwarded-Proto names: the nearest proxy's word.
-    private static func scheme(_ fields: FieldSection, _ octets: Span<UInt8>) -> Range<Int>? {
+    private static func scheme(_ fields: FieldSection, _ bytes: Span<UInt8>) -> Range<Int>? {
         guard fields.contains(.xForwardedProto),
             let field = fields.fields.last(where: { $0.kind == .xForwardedProto })
         else { return nil }
         var start = field.value.upperBound
-        while start > field.value.lowerBound, octets[start - 1] != UInt8(ascii: ",") { start -= 1 }
-        let scheme = OctetScan.trimmed(octets, start..<field.value.upperBound)
+        while start > field.value.lowerBound, bytes[start - 1] != UInt8(ascii: ",") { start -= 1 }
+        let scheme = ByteScan.trimmed(bytes, start..<field.value.upperBound)
         let isKnown =
-            OctetScan.equal(octets, scheme, "https") || OctetScan.equal(octets, scheme, "http")
-            || OctetScan.equal(octets, scheme, "wss") || OctetScan.equal(octets, scheme, "ws")
+            ByteScan.equal(bytes, scheme, "https") || ByteScan.equal(bytes, scheme, "http")
+            || ByteScan.equal(bytes, scheme, "wss") || ByteScan.equal(bytes, scheme, "ws")
         return isKnown ? scheme : nil
     }
 
     private func forwarded(
         _ head: borrowing RequestHead,
-        _ octets: Span<UInt8>,
+        _ bytes: Span<UInt8>,
         _ address: ClientAddress,
         into out: inout [UInt8]
     ) {
         out.append("Forwarded: ")
         if peerIsTrusted, let first = address.firstEntry {
-            believed(head.fields, octets, from: first, into: &out)
+            believed(head.fields, bytes, from: first, into: &out)
         }
         out.append("for=")
         // RFC 7239 §6: in brackets and quoted, since a token has no colon.
@@ -122,7 +122,7 @@ package struct ProvenanceWriter: Sendable {
         out.append(isSecure ? ";proto=https" : ";proto=http")
         if !head.authority.isEmpty {
             out.append(";host=\"")
-            out.append(octets, head.authority)
+            out.append(bytes, head.authority)
             out.append(UInt8(ascii: "\""))
         }
         out.appendLineEnd()
@@ -132,14 +132,14 @@ package struct ProvenanceWriter: Sendable {
     /// line's.
     private func believed(
         _ fields: FieldSection,
-        _ octets: Span<UInt8>,
+        _ bytes: Span<UInt8>,
         from first: Int,
         into out: inout [UInt8]
     ) {
         for field in fields.fields where field.kind == .forwarded {
             guard field.value.upperBound > first else { continue }
             let start = max(field.value.lowerBound, first)
-            out.append(octets, OctetScan.trimmed(octets, start..<field.value.upperBound))
+            out.append(bytes, ByteScan.trimmed(bytes, start..<field.value.upperBound))
             out.append(", ")
         }
     }

@@ -36,7 +36,7 @@ int64_t clinux_peer_user(int fd);           // SO_PEERCRED; -1 where there is no
 void clinux_set_no_delay(int fd);
 void clinux_share_port(int fd);            // SO_REUSEPORT
 void clinux_reuse_address(int fd, int on); // SO_REUSEADDR
-void clinux_bound_unsent(int fd, int octets);  // TCP_NOTSENT_LOWAT
+void clinux_bound_unsent(int fd, int bytes);  // TCP_NOTSENT_LOWAT
 // A listening TCP socket ignores requests for new connections; handshakes under way go on.
 int clinux_refuse_syn(int fd);             // SO_ATTACH_FILTER
 void clinux_accept_both_families(int fd);  // IPV6_V6ONLY off

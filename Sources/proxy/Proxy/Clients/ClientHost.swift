@@ -23,7 +23,7 @@ protocol ClientHost: AnyObject {
     /// same head.
     func owner(
         for stream: any ClientStream,
-        _ octets: Span<UInt8>,
+        _ bytes: Span<UInt8>,
         fault: Malformed.Reason?
     ) -> any ClientStreamOwner
     /// Appends the response to what is no request. The connection ends behind it.

@@ -45,12 +45,12 @@ final class ClientPeer {
     /// Tells an origin who the client is: see ``HTTPWire/ProvenanceWriter``.
     func writeProvenance(
         _ head: borrowing RequestHead,
-        _ octets: Span<UInt8>,
+        _ bytes: Span<UInt8>,
         _ address: ClientAddress,
         keepsHost: Bool,
         into out: inout [UInt8]
     ) {
-        provenance.write(head, octets, address, keepsHost: keepsHost, into: &out)
+        provenance.write(head, bytes, address, keepsHost: keepsHost, into: &out)
     }
 
     /// Takes what the client has shown in its TLS handshake.

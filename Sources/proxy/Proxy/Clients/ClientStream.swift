@@ -66,15 +66,15 @@ protocol ClientStream: AnyObject {
     var readMax: Int { get }
     /// Passes an interim response on, if the client can take it.
     ///
-    /// - octets: those that `head` was read from.
-    func sendInterim(_ head: borrowing ResponseHead, _ octets: Span<UInt8>)
+    /// - bytes: those that `head` was read from.
+    func sendInterim(_ head: borrowing ResponseHead, _ bytes: Span<UInt8>)
     /// Begins a response with an origin's head. Its content follows, then ``flush()``.
     ///
-    /// - octets: those that `head` was read from.
+    /// - bytes: those that `head` was read from.
     /// - adding: fields of the gateway's own.
     func beginResponse(
         _ head: borrowing ResponseHead,
-        _ octets: Span<UInt8>,
+        _ bytes: Span<UInt8>,
         adding fields: [(name: StaticString, value: String)]
     )
     /// Adds content. A large piece is sent at once, small ones are gathered.
@@ -110,7 +110,7 @@ protocol ClientStream: AnyObject {
     /// - Returns: the client's bytes, and those of them that came early; `nil` when it was closed.
     func upgrade(
         _ head: borrowing ResponseHead,
-        _ octets: Span<UInt8>,
+        _ bytes: Span<UInt8>,
         behind: Span<UInt8>,
         to owner: any ByteStreamOwner
     ) -> (stream: any ByteStream, early: [UInt8])?
@@ -156,10 +156,10 @@ enum ClientEnd: Equatable {
 protocol ClientStreamOwner: AnyObject {
     /// The head is complete. Called once, first.
     ///
-    /// - octets: the head in HTTP/1.1's form, from which the event loop's `RequestHead` was read. A
+    /// - bytes: the head in HTTP/1.1's form, from which the event loop's `RequestHead` was read. A
     ///   stream of another protocol writes its fields in this form, so that one parser reads all.
     /// - fault: why the head is malformed.
-    func begin(_ octets: Span<UInt8>, fault: Malformed.Reason?)
+    func begin(_ bytes: Span<UInt8>, fault: Malformed.Reason?)
     func contentReady()
     /// Content was awaited and did not come, or too slowly.
     func contentTimedOut()

@@ -185,7 +185,7 @@ extension HTTP1Connection {
             return takeHead(bytes.span, isInbox: true)
         }
         switch read() {
-        case .octets(let bytes):
+        case .bytes(let bytes):
             guard !inbox.isEmpty else { return takeFirst(bytes.span, isInbox: false) }
             inbox.append(contentsOf: bytes)
             let all = inbox
@@ -378,7 +378,7 @@ extension HTTP1Connection {
         guard unsentBytes == 0 else { return }
         guard case .lingering(let drained) = phase else { return }
         switch read() {
-        case .octets(let bytes):
+        case .bytes(let bytes):
             guard drained + bytes.count <= host.settings.limits.drainBytesMax else {
                 return close()
             }

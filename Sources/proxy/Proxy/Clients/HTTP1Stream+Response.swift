@@ -22,18 +22,18 @@ extension HTTP1Stream {
 
     /// RFC 9110 §15.2: never to an HTTP/1.0 client. The 100 that the gateway has sent itself is not
     /// sent twice.
-    func sendInterim(_ head: borrowing ResponseHead, _ octets: Span<UInt8>) {
+    func sendInterim(_ head: borrowing ResponseHead, _ bytes: Span<UInt8>) {
         guard version == .http11, owner != nil, head.status != 100 || awaitsContinue else { return }
         awaitsContinue = false
         begin()
-        HeadWriter.beginResponse(head, octets, HeadWriter.ResponseOptions(), into: &out.bytes)
+        HeadWriter.beginResponse(head, bytes, HeadWriter.ResponseOptions(), into: &out.bytes)
         HeadWriter.endHead(into: &out.bytes)
         flush()
     }
 
     func beginResponse(
         _ head: borrowing ResponseHead,
-        _ octets: Span<UInt8>,
+        _ bytes: Span<UInt8>,
         adding fields: [(name: StaticString, value: String)]
     ) {
         // HTTP/1.0 has no chunks, and HTTP/1.1 needs no close to know the end.
@@ -50,7 +50,7 @@ extension HTTP1Stream {
         options.date = connection.host.date
         options.connection = connectionField
         begin()
-        HeadWriter.beginResponse(head, octets, options, into: &out.bytes)
+        HeadWriter.beginResponse(head, bytes, options, into: &out.bytes)
         for field in fields { HeadWriter.field(field.name, text: field.value, into: &out.bytes) }
         HeadWriter.endHead(into: &out.bytes)
     }
@@ -114,14 +114,14 @@ extension HTTP1Stream {
     }
     func upgrade(
         _ head: borrowing ResponseHead,
-        _ octets: Span<UInt8>,
+        _ bytes: Span<UInt8>,
         behind: Span<UInt8>,
         to owner: any ByteStreamOwner
     ) -> (stream: any ByteStream, early: [UInt8])? {
         var options = HeadWriter.ResponseOptions()
         options.connection = .upgrade
         begin()
-        HeadWriter.beginResponse(head, octets, options, into: &out.bytes)
+        HeadWriter.beginResponse(head, bytes, options, into: &out.bytes)
         HeadWriter.endHead(into: &out.bytes)
         if !behind.isEmpty { append(behind) }
         if case .closed = flush() { return nil }

@@ -140,7 +140,7 @@ extension HTTP1Stream: ClientStream {
             return decode(bytes.span, take)
         }
         switch connection.read() {
-        case .octets(let bytes): return decode(bytes.span, take)
+        case .bytes(let bytes): return decode(bytes.span, take)
         case .wouldBlock: return .none
         case .ended, .failed:
             // RFC 9112 §8: an incomplete request must not look complete to the origin.

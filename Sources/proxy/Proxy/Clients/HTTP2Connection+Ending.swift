@@ -72,7 +72,7 @@ extension HTTP2Connection {
     func drainInput() {
         guard unsentBytes == 0, case .lingering(let drained) = phase else { return }
         switch read() {
-        case .octets(let bytes):
+        case .bytes(let bytes):
             guard drained + bytes.count <= host.settings.limits.drainBytesMax else {
                 return close()
             }

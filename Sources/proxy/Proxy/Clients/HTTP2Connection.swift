@@ -171,7 +171,7 @@ final class HTTP2Connection: Connection, ClientConnection {
     private func readInput() {
         guard mayRead else { return }
         switch read() {
-        case .octets(let bytes): feed(bytes.span)
+        case .bytes(let bytes): feed(bytes.span)
         case .wouldBlock: break
         case .ended: inputEnded()
         case .failed(let error):

@@ -45,12 +45,12 @@ extension HTTP2Stream {
     }
 
     /// The 100 that the gateway has sent itself is not sent twice.
-    func sendInterim(_ head: borrowing ResponseHead, _ octets: Span<UInt8>) {
+    func sendInterim(_ head: borrowing ResponseHead, _ bytes: Span<UInt8>) {
         guard owner != nil, head.status != 100 || awaitsContinue else { return }
         awaitsContinue = false
         var out = connection.loop.takeOutput()
         defer { connection.loop.giveBack(&out) }
-        HeadWriter.beginResponse(head, octets, HeadWriter.ResponseOptions(), into: &out)
+        HeadWriter.beginResponse(head, bytes, HeadWriter.ResponseOptions(), into: &out)
         HeadWriter.endHead(into: &out)
         session.inform(channel, out.span)
         connection.schedule()
@@ -58,7 +58,7 @@ extension HTTP2Stream {
 
     func beginResponse(
         _ head: borrowing ResponseHead,
-        _ octets: Span<UInt8>,
+        _ bytes: Span<UInt8>,
         adding fields: [(name: StaticString, value: String)]
     ) {
         var options = HeadWriter.ResponseOptions()
@@ -78,7 +78,7 @@ extension HTTP2Stream {
         options.date = connection.host.date
         var out = connection.loop.takeOutput()
         defer { connection.loop.giveBack(&out) }
-        HeadWriter.beginResponse(head, octets, options, into: &out)
+        HeadWriter.beginResponse(head, bytes, options, into: &out)
         for field in fields { HeadWriter.field(field.name, text: field.value, into: &out) }
         HeadWriter.endHead(into: &out)
         isUnsendable = !session.respond(channel, out.span, hasContent: hasContent)

@@ -6,7 +6,7 @@ import HTTPWire
 extension HTTP2Stream {
     func upgrade(
         _ head: borrowing ResponseHead,
-        _ octets: Span<UInt8>,
+        _ bytes: Span<UInt8>,
         behind: Span<UInt8>,
         to owner: any ByteStreamOwner
     ) -> (stream: any ByteStream, early: [UInt8])? {
@@ -17,7 +17,7 @@ extension HTTP2Stream {
         }
         var out = connection.loop.takeOutput()
         defer { connection.loop.giveBack(&out) }
-        HeadWriter.beginResponse(head, octets, HeadWriter.ResponseOptions(), into: &out)
+        HeadWriter.beginResponse(head, bytes, HeadWriter.ResponseOptions(), into: &out)
         HeadWriter.endHead(into: &out)
         isUnsendable = !session.acceptTunnel(channel, out.span)
         if !behind.isEmpty { append(behind) }
@@ -55,7 +55,7 @@ extension HTTP2Stream: ByteStream {
         let bytes = session.takeContent(of: channel, atMost: EventLoop.inputBytes)
         // The windows have opened.
         connection.schedule()
-        return .octets(connection.loop.asRead(bytes.span))
+        return .bytes(connection.loop.asRead(bytes.span))
     }
 
     func write(_ bytes: Span<UInt8>) -> Connection.WriteOutcome {

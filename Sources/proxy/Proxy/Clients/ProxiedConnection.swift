@@ -40,7 +40,7 @@ final class ProxiedConnection: Connection {
     /// There may be something to read.
     override public func inputReady() {
         switch peek(ProxyHeader.byteCountMax) {
-        case .octets(let bytes): read(bytes.span)
+        case .bytes(let bytes): read(bytes.span)
         case .wouldBlock: break
         case .ended, .failed: end(.unused)
         }

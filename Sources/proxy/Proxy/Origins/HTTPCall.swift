@@ -107,13 +107,13 @@ package final class HTTPCall: OriginStreamOwner {
         }
     }
 
-    package func originInterim(_ head: borrowing ResponseHead, _ octets: Span<UInt8>) -> Bool {
+    package func originInterim(_ head: borrowing ResponseHead, _ bytes: Span<UInt8>) -> Bool {
         true
     }
 
     package func originResponded(
         _ head: borrowing ResponseHead,
-        _ octets: Span<UInt8>,
+        _ bytes: Span<UInt8>,
         rest: Span<UInt8>
     ) -> Bool {
         guard case .awaiting(let stream) = state else { return false }
@@ -124,7 +124,7 @@ package final class HTTPCall: OriginStreamOwner {
             return false
         }
         func text(_ range: Range<Int>) -> String {
-            octets.extracting(range).withUnsafeBufferPointer { String(decoding: $0, as: UTF8.self) }
+            bytes.extracting(range).withUnsafeBufferPointer { String(decoding: $0, as: UTF8.self) }
         }
         let fields = head.fields.fields.map {
             HTTPResponse.Field(name: text($0.name), value: text($0.value))

@@ -34,7 +34,7 @@ package final class OriginRegistry: Sendable {
         at address: SocketAddress,
         of origin: String
     ) -> ServerState {
-        let key = Key(origin: origin, server: server, address: address.octets)
+        let key = Key(origin: origin, server: server, address: address.bytes)
         return states.withLock { states in
             if let known = states.servers[key] { return known }
             let state = ServerState()

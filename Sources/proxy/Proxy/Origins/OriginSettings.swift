@@ -214,7 +214,7 @@ package struct OriginServerSettings: Sendable {
         self.state = state
         // FNV-1a. The port stands in the name.
         var hash: UInt64 = 0xCBF2_9CE4_8422_2325
-        for byte in Array(name.utf8) + address.octets {
+        for byte in Array(name.utf8) + address.bytes {
             hash = (hash ^ UInt64(byte)) &* 0x0000_0100_0000_01B3
         }
         seed = Balancer.mixed(hash)

@@ -25,7 +25,7 @@ extension OriginStream {
 
     private func take(for owner: any OriginStreamOwner) -> OriginRead {
         switch read() {
-        case .octets(let bytes):
+        case .bytes(let bytes):
             switch progress {
             case .head:
                 if inbox.isEmpty { return takeHead(bytes.span, owner) }
@@ -94,7 +94,7 @@ extension OriginStream {
 
     private func takeResponse(
         _ head: borrowing ResponseHead,
-        _ octets: Span<UInt8>,
+        _ bytes: Span<UInt8>,
         _ rest: Span<UInt8>,
         _ owner: any OriginStreamOwner
     ) -> OriginRead {
@@ -102,7 +102,7 @@ extension OriginStream {
         body = BodyReader(head.framing, limits: limits.head)
         isPersistent = head.isPersistent
         server.responded(status: head.status, on: loop)
-        guard owner.originResponded(head, octets, rest: rest) else { return .stopped }
+        guard owner.originResponded(head, bytes, rest: rest) else { return .stopped }
         return takeContent(rest, from: 0, owner)
     }
 

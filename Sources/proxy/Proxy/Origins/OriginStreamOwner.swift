@@ -21,15 +21,15 @@ package protocol OriginStreamOwner: AnyObject {
 
     /// An interim response (1xx, not 101). `false` ends the reading.
     ///
-    /// - octets: those that `head` was read from.
-    func originInterim(_ head: borrowing ResponseHead, _ octets: Span<UInt8>) -> Bool
+    /// - bytes: those that `head` was read from.
+    func originInterim(_ head: borrowing ResponseHead, _ bytes: Span<UInt8>) -> Bool
     /// The head of the response. `false` ends the reading.
     ///
-    /// - octets: those that `head` was read from.
+    /// - bytes: those that `head` was read from.
     /// - rest: what came after the head: content, or, after a 101, the other protocol's bytes.
     func originResponded(
         _ head: borrowing ResponseHead,
-        _ octets: Span<UInt8>,
+        _ bytes: Span<UInt8>,
         rest: Span<UInt8>
     ) -> Bool
     /// A piece of content, valid for the call.

@@ -28,14 +28,14 @@ struct Admission {
     /// Admits the request whose head was read, or the one that it asks about.
     ///
     /// - Returns: what follows: the verdict's action, a service, an origin, or an answer.
-    func action(_ octets: Span<UInt8>, fault: Malformed.Reason?) -> Flow.Action {
+    func action(_ bytes: Span<UInt8>, fault: Malformed.Reason?) -> Flow.Action {
         proxy.tally.add(.requests)
         if exchange.record.spoken == .http2 { proxy.tally.add(.http2Requests) }
         if let fault { return exchange.flow.malformed(fault) }
         guard let form = exchange.client?.peer.decides else {
-            return admit(proxy.heads.request, octets)
+            return admit(proxy.heads.request, bytes)
         }
-        return admitAsked(form, octets)
+        return admitAsked(form, bytes)
     }
 
     /// The admission itself.
@@ -43,17 +43,17 @@ struct Admission {
     /// - unclear: why a proxy's question gets no decision; `nil` for a request like any other.
     private func admit(
         _ head: borrowing RequestHead,
-        _ octets: Span<UInt8>,
+        _ bytes: Span<UInt8>,
         unclear: LocalOutcome? = nil
     ) -> Flow.Action {
-        identify(head, octets)
+        identify(head, bytes)
         if settings.logsAccess {
-            exchange.record.asked = RequestRecord.Asked(head, octets)
+            exchange.record.asked = RequestRecord.Asked(head, bytes)
             if settings.logRule.form == .combined {
-                exchange.record.asked.addCaller(head, octets)
+                exchange.record.asked.addCaller(head, bytes)
             }
         }
-        if !settings.trustedProxies.isEmpty { findClient(head, octets) }
+        if !settings.trustedProxies.isEmpty { findClient(head, bytes) }
         findAddress()
         if let rate = settings.addressRequests,
             let wait = exchange.account.entry?.takeRequest(rate, now: exchange.record.startedAt)
@@ -63,15 +63,15 @@ struct Admission {
         if let unclear {
             return answered(by: LocalResponse(unclear), named: "decision")
         }
-        if case .decision = exchange.flow.purpose { return route(head, octets) }
-        switch proxy.services.find(head, octets) {
-        case .none: return route(head, octets)
+        if case .decision = exchange.flow.purpose { return route(head, bytes) }
+        switch proxy.services.find(head, bytes) {
+        case .none: return route(head, bytes)
         case .loop: return exchange.flow.declined(.loopDetected)
         case .lastHop: return exchange.flow.declined(.lastHop)
         case .service(let service):
-            let isOpenMetrics = head.fields.acceptsOpenMetrics(octets)
+            let isOpenMetrics = head.fields.acceptsOpenMetrics(bytes)
             exchange.call = ServiceCall(service, isOpenMetrics ? .openMetrics : .prometheus)
-            return call(service, head, octets)
+            return call(service, head, bytes)
         case .refused(let response, let name): return answered(by: response, named: name)
         }
     }
@@ -86,13 +86,13 @@ struct Admission {
 
     /// Takes the names that a trusted proxy gives. What anybody else gives is deleted, so that no
     /// client chooses a line of the log or joins the trace of another one.
-    private func identify(_ head: borrowing RequestHead, _ octets: Span<UInt8>) {
+    private func identify(_ head: borrowing RequestHead, _ bytes: Span<UInt8>) {
         if exchange.client?.peer.isTrusted == true {
-            if let id = head.fields.requestID(octets) {
+            if let id = head.fields.requestID(bytes) {
                 exchange.record.id = id
                 exchange.record.carried.insert(FieldKindSet(.requestID))
             }
-            if let trace = head.fields.traceID(octets) {
+            if let trace = head.fields.traceID(bytes) {
                 exchange.record.trace = trace
                 // The gateway records no spans: the origin's parent is the one that the proxy names
                 // (W3C Trace Context §2.3).
@@ -109,12 +109,12 @@ struct Admission {
     }
 
     /// Who the client is, where trusted proxies say so.
-    private func findClient(_ head: borrowing RequestHead, _ octets: Span<UInt8>) {
+    private func findClient(_ head: borrowing RequestHead, _ bytes: Span<UInt8>) {
         guard let client = exchange.client else { return }
         let settings = settings
         proxy.scratch.address.read(
             head.fields,
-            octets,
+            bytes,
             source: settings.addressSource,
             peer: client.peer.address,
             isTrusted: { settings.isTrusted($0) }
@@ -150,7 +150,7 @@ struct Admission {
     private func call(
         _ service: ServiceEntry,
         _ head: borrowing RequestHead,
-        _ octets: Span<UInt8>
+        _ bytes: Span<UInt8>
     ) -> Flow.Action {
         switch service.cost {
         case .nothing: break
@@ -165,30 +165,30 @@ struct Admission {
             return exchange.flow.asked(contentMax: UInt64(settings.limits.endpointBodyMax))
         }
         exchange.flow.asked(by: rule)
-        return judge(head, octets)
+        return judge(head, bytes)
     }
 
     // MARK: A rule
 
     /// Looks for the rule.
-    private func route(_ head: borrowing RequestHead, _ octets: Span<UInt8>) -> Flow.Action {
-        switch settings.rules.destination(of: head, octets, view: &proxy.scratch.view) {
+    private func route(_ head: borrowing RequestHead, _ bytes: Span<UInt8>) -> Flow.Action {
+        switch settings.rules.destination(of: head, bytes, view: &proxy.scratch.view) {
         case .rule(let rule):
-            keepAsked(head, octets, rule)
+            keepAsked(head, bytes, rule)
             exchange.flow.routed(to: rule)
             takeContent(rule)
-            return judge(head, octets)
+            return judge(head, bytes)
         case .unroutable(let rule, let reason):
-            keepAsked(head, octets, rule)
+            keepAsked(head, bytes, rule)
             exchange.flow.routed(to: rule)
             return exchange.flow.malformed(reason)
         }
     }
 
     /// Copies what is asked where no log did, and a refusal may be asked about.
-    private func keepAsked(_ head: borrowing RequestHead, _ octets: Span<UInt8>, _ rule: Rule) {
+    private func keepAsked(_ head: borrowing RequestHead, _ bytes: Span<UInt8>, _ rule: Rule) {
         guard !settings.logsAccess, rule.mode != .off else { return }
-        exchange.record.asked = RequestRecord.Asked(head, octets)
+        exchange.record.asked = RequestRecord.Asked(head, bytes)
     }
 
     /// Takes content that came whole with the head off the client's stream.
@@ -213,16 +213,16 @@ struct Admission {
     }
 
     /// Judges, forwards or denies, as the rule's mode says.
-    private func judge(_ head: borrowing RequestHead, _ octets: Span<UInt8>) -> Flow.Action {
+    private func judge(_ head: borrowing RequestHead, _ bytes: Span<UInt8>) -> Flow.Action {
         switch exchange.flow.rule.mode {
         case .off:
             let action = exchange.flow.unjudged()
             guard case .connect = action else { return action }
             let framing = exchange.flow.facts.framing
-            exchange.originHead.begin(head, octets, for: exchange, framing: framing)
+            exchange.originHead.begin(head, bytes, for: exchange, framing: framing)
             return exchange.forward()
         case .deny: return exchange.flow.ruled(Ruling(.refuse(.noRule)), .enforced)
-        case .observe, .enforce: return Judging(exchange).judge(head, octets)
+        case .observe, .enforce: return Judging(exchange).judge(head, bytes)
         }
     }
 }
@@ -240,19 +240,19 @@ extension Admission {
     /// nothing in it makes the application execute what is not asked about, that it names one
     /// request, and that this request's head is well-formed. Where one fails, the question's own
     /// head goes into the log.
-    private func admitAsked(_ form: DecisionForm, _ octets: Span<UInt8>) -> Flow.Action {
+    private func admitAsked(_ form: DecisionForm, _ bytes: Span<UInt8>) -> Flow.Action {
         proxy.tally.add(.decisions)
-        if let fault = faultOfQuestion(proxy.heads.request, octets) {
-            return admit(proxy.heads.request, octets, unclear: .fault(fault))
+        if let fault = faultOfQuestion(proxy.heads.request, bytes) {
+            return admit(proxy.heads.request, bytes, unclear: .fault(fault))
         }
         guard form.isWritten else {
             exchange.flow.decides(form)
-            return admit(proxy.heads.request, octets)
+            return admit(proxy.heads.request, bytes)
         }
         var asked = proxy.takeHead()
         defer { proxy.giveBack(head: &asked) }
-        guard form.write(proxy.heads.request, octets, into: &asked) else {
-            return admit(proxy.heads.request, octets, unclear: .fault(.questionUnclear))
+        guard form.write(proxy.heads.request, bytes, into: &asked) else {
+            return admit(proxy.heads.request, bytes, unclear: .fault(.questionUnclear))
         }
         let heads = proxy.scratch.askedHeads
         do throws(Malformed) {
@@ -261,7 +261,7 @@ extension Admission {
             try heads.request.read(asked.span, isSecure: isSecure, limits: limits)
         } catch {
             proxy.tally.add(.malformedRequests)
-            return admit(proxy.heads.request, octets, unclear: .malformed(error.reason))
+            return admit(proxy.heads.request, bytes, unclear: .malformed(error.reason))
         }
         exchange.flow.decides(form)
         return admit(heads.request, asked.span)
@@ -269,14 +269,14 @@ extension Admission {
 
     private func faultOfQuestion(
         _ question: borrowing RequestHead,
-        _ octets: Span<UInt8>
+        _ bytes: Span<UInt8>
     ) -> LocalFault? {
         guard exchange.client?.peer.isTrusted == true else { return .askerUntrusted }
         guard !exchange.flow.facts.hasContent else { return .contentRefused }
         // What the other proxy would forward beside the request that is asked about, and the
         // gateway would have deleted.
-        if question.fields.asksForeignProtocol(octets) { return .protocolRefused }
+        if question.fields.asksForeignProtocol(bytes) { return .protocolRefused }
         let guarded = settings.rules.guardedFields
-        return question.fields.hasTwin(octets, guarding: guarded) ? .fieldDisguised : nil
+        return question.fields.hasTwin(bytes, guarding: guarded) ? .fieldDisguised : nil
     }
 }

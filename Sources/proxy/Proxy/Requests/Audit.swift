@@ -124,9 +124,9 @@ struct Audit {
             proxy.lines.log.member("client_certificate", certificate.logName)
         }
         proxy.lines.log.member("protocol", exchange.record.spoken.rawValue)
-        proxy.lines.log.member("method", octets: exchange.record.asked.method)
-        proxy.lines.log.member("host", octets: exchange.record.asked.host)
-        proxy.lines.log.member("path", octets: exchange.record.asked.path)
+        proxy.lines.log.member("method", bytes: exchange.record.asked.method)
+        proxy.lines.log.member("host", bytes: exchange.record.asked.host)
+        proxy.lines.log.member("path", bytes: exchange.record.asked.path)
         proxy.lines.log.member("status", exchange.record.status)
         if let service = exchange.call?.name {
             proxy.lines.log.member("endpoint", service)
@@ -430,9 +430,9 @@ struct RequestRecord {
 
         init() {}
 
-        init(_ head: borrowing RequestHead, _ octets: Span<UInt8>) {
+        init(_ head: borrowing RequestHead, _ bytes: Span<UInt8>) {
             func copy(_ range: Range<Int>) -> [UInt8] {
-                octets.extracting(range).withUnsafeBufferPointer { Array($0) }
+                bytes.extracting(range).withUnsafeBufferPointer { Array($0) }
             }
             method = copy(head.methodRange)
             host = copy(head.authority)
@@ -440,10 +440,10 @@ struct RequestRecord {
         }
 
         /// Copies what the combined format has besides.
-        mutating func addCaller(_ head: borrowing RequestHead, _ octets: Span<UInt8>) {
+        mutating func addCaller(_ head: borrowing RequestHead, _ bytes: Span<UInt8>) {
             func copy(_ name: StaticString) -> [UInt8] {
-                guard let value = head.fields.value(of: name, octets) else { return [] }
-                return octets.extracting(value).withUnsafeBufferPointer { Array($0) }
+                guard let value = head.fields.value(of: name, bytes) else { return [] }
+                return bytes.extracting(value).withUnsafeBufferPointer { Array($0) }
             }
             referer = copy("referer")
             agent = copy("user-agent")

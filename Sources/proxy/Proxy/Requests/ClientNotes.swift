@@ -27,10 +27,10 @@ struct ClientNotes {
     /// clients would get them.
     func fields(
         in head: borrowing ResponseHead,
-        _ octets: Span<UInt8>,
+        _ bytes: Span<UInt8>,
         answering method: Method
     ) -> [(name: StaticString, value: String)] {
-        fields.isEmpty || head.mayBeShared(octets, answering: method) ? [] : fields
+        fields.isEmpty || head.mayBeShared(bytes, answering: method) ? [] : fields
     }
 }
 

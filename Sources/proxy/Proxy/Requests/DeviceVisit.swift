@@ -22,13 +22,13 @@ final class DeviceVisit {
     /// The device that Apple was asked about; `nil` when it was not, or the token is not good.
     var asked: DeviceMention?
 
-    init(_ head: borrowing RequestHead, _ octets: Span<UInt8>) {
+    init(_ head: borrowing RequestHead, _ bytes: Span<UInt8>) {
         guard head.fields.contains(.appAttestDeviceToken) else {
             showing = .nothing
             return
         }
         guard let field = head.fields.only(.appAttestDeviceToken),
-            let token = DeviceToken(octets.extracting(field.value))
+            let token = DeviceToken(bytes.extracting(field.value))
         else {
             showing = .malformed
             return
@@ -82,10 +82,10 @@ extension Exchange {
 
     /// Has Apple keep what the origin's response says of the device. Nobody waits for it: the
     /// origin has done its work, and no answer that came later could undo it.
-    func takeDeviceBits(_ head: borrowing ResponseHead, _ octets: Span<UInt8>) {
+    func takeDeviceBits(_ head: borrowing ResponseHead, _ bytes: Span<UInt8>) {
         guard let devices = settings.devices, let mention = device?.asked,
             let field = head.fields.only(.appAttestDeviceBits),
-            let change = DeviceChange(field: octets.extracting(field.value))
+            let change = DeviceChange(field: bytes.extracting(field.value))
         else {
             record.deviceUpdate = .ignored
             return proxy.tally.add(.deviceFieldsIgnored)

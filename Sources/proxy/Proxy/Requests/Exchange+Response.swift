@@ -45,30 +45,30 @@ extension Exchange {
         }
     }
 
-    func originInterim(_ head: borrowing ResponseHead, _ octets: Span<UInt8>) -> Bool {
-        client?.sendInterim(head, octets)
+    func originInterim(_ head: borrowing ResponseHead, _ bytes: Span<UInt8>) -> Bool {
+        client?.sendInterim(head, bytes)
         return !flow.isOver
     }
 
     func originResponded(
         _ head: borrowing ResponseHead,
-        _ octets: Span<UInt8>,
+        _ bytes: Span<UInt8>,
         rest: Span<UInt8>
     ) -> Bool {
         record.status = head.status
         let waited = MonotonicClock.nanoseconds &- side.sentAt
         proxy.tally.addFirstByte(rule: flow.rule.index, nanoseconds: waited)
         origin?.waited = waited
-        if head.fields.contains(.appAttestDeviceBits) { takeDeviceBits(head, octets) }
-        switch flow.responseBegan(ResponseKind(head, octets)) {
+        if head.fields.contains(.appAttestDeviceBits) { takeDeviceBits(head, bytes) }
+        switch flow.responseBegan(ResponseKind(head, bytes)) {
         case .relay(let start, let held):
             if case .drop = held { dropContent() }
             if case .early = start { client?.endAfterResponse() }
-            let fields = notes.fields(in: head, octets, answering: flow.facts.method)
-            client?.beginResponse(head, octets, adding: fields)
+            let fields = notes.fields(in: head, bytes, answering: flow.facts.method)
+            client?.beginResponse(head, bytes, adding: fields)
             return true
         case .beginTunnel:
-            Tunnel.begin(for: self, head, octets, rest)
+            Tunnel.begin(for: self, head, bytes, rest)
             return false
         case let other:
             preconditionFailure("Exchange: \(other) at the head of a response")

@@ -131,8 +131,8 @@ final class Exchange {
 }
 
 extension Exchange: ClientStreamOwner {
-    func begin(_ octets: Span<UInt8>, fault: Malformed.Reason?) {
-        perform(Admission(self).action(octets, fault: fault))
+    func begin(_ bytes: Span<UInt8>, fault: Malformed.Reason?) {
+        perform(Admission(self).action(bytes, fault: fault))
     }
 
     var isUploaded: Bool { flow.isUploaded }

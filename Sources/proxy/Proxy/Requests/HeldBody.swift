@@ -123,39 +123,39 @@ final class HeldBody {
     // MARK: Writing
 
     /// Appends a piece and hashes it.
-    func append(_ octets: Span<UInt8>) throws(Fault) {
+    func append(_ bytes: Span<UInt8>) throws(Fault) {
         let limits = bounds.limits
         if let entry = bounds.entry {
-            guard entry.take(octets.count, max: limits.addressHeldMax) else {
+            guard entry.take(bytes.count, max: limits.addressHeldMax) else {
                 throw .addressIsFull
             }
-            addressTaken += octets.count
+            addressTaken += bytes.count
         }
         if let key {
-            guard key.take(octets.count, max: limits.keyHeldMax) else { throw .keyIsFull }
-            keyTaken += octets.count
+            guard key.take(bytes.count, max: limits.keyHeldMax) else { throw .keyIsFull }
+            keyTaken += bytes.count
         }
-        if takesMemory(for: octets.count) {
+        if takesMemory(for: bytes.count) {
             // The pointer lives for the call, and the copy is made inside it.
-            octets.withUnsafeBufferPointer { memory.append(contentsOf: $0) }
+            bytes.withUnsafeBufferPointer { memory.append(contentsOf: $0) }
         } else {
-            guard takesFile(for: octets.count) else { throw .isFull }
+            guard takesFile(for: bytes.count) else { throw .isFull }
             do throws(SocketError) {
-                try spill(octets)
+                try spill(bytes)
             } catch {
-                giveBackFile(octets.count)
+                giveBackFile(bytes.count)
                 throw .failed(error)
             }
-            fileCount += octets.count
+            fileCount += bytes.count
         }
-        hash.update(octets)
-        let missing = octets.extracting(first: ClientDataDomain.startCount - start.count)
+        hash.update(bytes)
+        let missing = bytes.extracting(first: ClientDataDomain.startCount - start.count)
         missing.withUnsafeBufferPointer { start.append(contentsOf: $0) }
     }
 
     /// Appends a piece that is not held, but follows what is on its way to the origin.
-    func appendUnheld(_ octets: Span<UInt8>) {
-        octets.withUnsafeBufferPointer { tail.append(contentsOf: $0) }
+    func appendUnheld(_ bytes: Span<UInt8>) {
+        bytes.withUnsafeBufferPointer { tail.append(contentsOf: $0) }
     }
 
     /// Whether so many more bytes may be in memory; the memory for them is there then. It grows in
@@ -189,7 +189,7 @@ final class HeldBody {
         }
     }
 
-    private func spill(_ octets: Span<UInt8>) throws(SocketError) {
+    private func spill(_ bytes: Span<UInt8>) throws(SocketError) {
         let file: UnnamedFile
         if let made = self.file {
             file = made
@@ -198,7 +198,7 @@ final class HeldBody {
             self.file = file
         }
         // The pointer lives for the call, and the copy is made inside it.
-        let copy = octets.withUnsafeBufferPointer { Array($0) }
+        let copy = bytes.withUnsafeBufferPointer { Array($0) }
         try bounds.files.write(copy, to: file, at: fileCount)
     }
 
@@ -254,7 +254,7 @@ package final class HeldLedger: Sendable {
     private let loops = Atomic<Int>(0)
     /// What each key holds: places for 4,096 keys that hold content at once. Of a key that finds
     /// none the address and the total alone are bounded.
-    let keys = AddressTable(capacity: 4_096, key: (RandomOctets.word(), RandomOctets.word()))
+    let keys = AddressTable(capacity: 4_096, key: (RandomBytes.word(), RandomBytes.word()))
 
     package init() {}
 

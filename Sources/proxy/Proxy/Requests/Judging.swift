@@ -22,34 +22,34 @@ struct Judging {
     private var proxy: ProxyLoop { exchange.proxy }
 
     /// Judges what the head shows, and writes the head for the origin.
-    func judge(_ head: borrowing RequestHead, _ octets: Span<UInt8>) -> Flow.Action {
+    func judge(_ head: borrowing RequestHead, _ bytes: Span<UInt8>) -> Flow.Action {
         let rule = exchange.flow.rule
         let opening = proxy.judge.open(
             head,
-            octets,
+            bytes,
             rule: rule,
             now: UnixTime(seconds: proxy.wallSeconds),
             mayVerify: exchange.mayVerify(now: beganAt),
             content: exchange.content.arrived.span
         )
-        if rule.asksDevice, opening.mayPass { exchange.device = DeviceVisit(head, octets) }
-        noteClaimedVersion(head, octets, opening)
+        if rule.asksDevice, opening.mayPass { exchange.device = DeviceVisit(head, bytes) }
+        noteClaimedVersion(head, bytes, opening)
         switch opening {
         case .ruled(let ruling) where exchange.flow.judgement.seeksKey(ruling):
-            exchange.keptHead = octets.withUnsafeBufferPointer { Array($0) }
+            exchange.keptHead = bytes.withUnsafeBufferPointer { Array($0) }
             return ruled(ruling)
         case .ruled(var ruling):
             if ruling.awaitsKey { ruling.settleWithoutCommit() }
             count(ruling)
             if case .relay = exchange.flow.purpose {
                 let framing = exchange.flow.facts.framing
-                exchange.originHead.begin(head, octets, for: exchange, framing: framing)
+                exchange.originHead.begin(head, bytes, for: exchange, framing: framing)
             }
             if ruling.expectedDigest != nil { exchange.content = .hashed(ContentDigest()) }
             return ruled(ruling)
         case .hold(let proof):
             countVerifications()
-            exchange.originHead.begin(head, octets, for: exchange, framing: nil)
+            exchange.originHead.begin(head, bytes, for: exchange, framing: nil)
             let held = HeldBody(HeldBody.Bounds(exchange), key: proof.keyID)
             exchange.content = .unjudged(held, proof)
             // Without a stated digest nothing is verified so far: whose key it is, is not known.
@@ -61,16 +61,16 @@ struct Judging {
     /// Judges a head that was kept while the store was asked for its key.
     func judgeKeptHead() -> Flow.Action {
         guard let client = exchange.client else { return .none }
-        let octets = exchange.keptHead
+        let bytes = exchange.keptHead
         exchange.keptHead = []
         let heads = proxy.scratch.askedHeads
         do throws(Malformed) {
             let limits = exchange.settings.limits.requestHead
-            try heads.request.read(octets.span, isSecure: client.peer.isSecure, limits: limits)
+            try heads.request.read(bytes.span, isSecure: client.peer.isSecure, limits: limits)
         } catch {
             preconditionFailure("Judging: a head that was read can't be read again")
         }
-        return judge(heads.request, octets.span)
+        return judge(heads.request, bytes.span)
     }
 
     /// Judges content that is held and complete.
@@ -115,11 +115,11 @@ struct Judging {
     /// Keeps what the client claims of its app, as far as no device has signed it.
     private func noteClaimedVersion(
         _ head: borrowing RequestHead,
-        _ octets: Span<UInt8>,
+        _ bytes: Span<UInt8>,
         _ opening: Opening
     ) {
         if case .ruled(let ruling) = opening, ruling.appVersion != nil { return }
-        let version = head.fields.appBuild(octets).flatMap { AppVersion(octets, $0) }
+        let version = head.fields.appBuild(bytes).flatMap { AppVersion(bytes, $0) }
         exchange.record.claimedVersion = version
     }
 

@@ -16,7 +16,7 @@ struct OriginHead {
     /// known yet, then the verdict.
     mutating func begin(
         _ head: borrowing RequestHead,
-        _ octets: Span<UInt8>,
+        _ source: Span<UInt8>,
         for exchange: Exchange,
         framing: BodyFraming?
     ) {
@@ -44,12 +44,12 @@ struct OriginHead {
         options.forwardsUpgrade = facts.asks(.upgrade)
         options.acceptsTrailers = facts.asks(.trailers)
         options.cameByHTTP2 = client.spoken == .http2
-        HeadWriter.beginRequest(head, octets, options, into: &bytes)
+        HeadWriter.beginRequest(head, source, options, into: &bytes)
         if let host { HeadWriter.field("Host", host, into: &bytes) }
         name(exchange, keepsTrace: kept.keepsTrace && head.fields.contains(.traceparent))
         client.peer.writeProvenance(
             head,
-            octets,
+            source,
             exchange.proxy.scratch.address,
             keepsHost: isProxy && kept.keepsHost && head.fields.contains(.xForwardedHost),
             into: &bytes

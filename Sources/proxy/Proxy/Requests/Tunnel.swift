@@ -31,7 +31,7 @@ final class Tunnel: ByteStreamOwner {
     static func begin(
         for exchange: Exchange,
         _ head: borrowing ResponseHead,
-        _ octets: Span<UInt8>,
+        _ bytes: Span<UInt8>,
         _ rest: Span<UInt8>
     ) {
         guard let client = exchange.client, let origin = exchange.origin else { return }
@@ -42,7 +42,7 @@ final class Tunnel: ByteStreamOwner {
                 responseBytes: carried.fromOrigin
             )
         }
-        guard let (stream, early) = client.upgrade(head, octets, behind: rest, to: tunnel)
+        guard let (stream, early) = client.upgrade(head, bytes, behind: rest, to: tunnel)
         else { return }
         exchange.proxy.tally.add(.tunnels)
         exchange.flow.tunnelBegan()
@@ -79,7 +79,7 @@ final class Tunnel: ByteStreamOwner {
     func readable(_ source: any ByteStream) {
         guard let target = other(than: source), target.unsentBytes == 0 else { return }
         switch source.read() {
-        case .octets(let bytes):
+        case .bytes(let bytes):
             touch()
             if source === sides?.client {
                 carried.fromClient += UInt64(bytes.count)

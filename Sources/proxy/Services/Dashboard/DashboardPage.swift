@@ -45,7 +45,7 @@ struct DashboardPage: Sendable {
     }
 
     private static func hash(_ text: [UInt8]) -> String {
-        "sha256-" + Base64.text(SHA256.digest(of: text).octets)
+        "sha256-" + Base64.text(SHA256.digest(of: text).array)
     }
 
     /// Puts a text in the place of the first mark.

@@ -69,7 +69,7 @@ struct SessionService: Service {
         var document = JSONWriter(.compact)
         document.object { document in
             document.member("session", String(decoding: opened.id, as: UTF8.self))
-            document.member("secret", Base64.text(opened.secret.octets))
+            document.member("secret", Base64.text(opened.secret.array))
             document.member("expires_in", sessions.limits.lifetime)
             document.member("window", sessions.limits.window)
             // The requests may name the key. Before, that made them malformed.

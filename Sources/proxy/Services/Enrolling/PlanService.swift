@@ -22,7 +22,7 @@ struct PlanService: Service {
 
     /// The row of a plan.
     static func entry(_ plan: [UInt8]) -> ServiceEntry {
-        let digest = SHA256.digest(of: plan).octets
+        let digest = SHA256.digest(of: plan).array
         // Of content alone, so that gateways with the same rules have the same tag.
         let tag = "\"\(Hex.text(digest.prefix(16)))\""
         func entry(

@@ -35,21 +35,21 @@ package struct OperatorGate: Sendable {
 
     /// Why a request is refused; `nil` when it is not. Checked in this order: site, host, token.
     ///
-    /// - octets: of the head.
+    /// - bytes: of the head.
     func fault(
         _ access: Access,
         _ head: borrowing RequestHead,
-        _ octets: Span<UInt8>
+        _ bytes: Span<UInt8>
     ) -> LocalFault? {
         switch access {
         case .open: return nil
-        case .page: return head.asksForAddress(octets, or: hosts) ? nil : .hostRefused
+        case .page: return head.asksForAddress(bytes, or: hosts) ? nil : .hostRefused
         case .call:
-            if head.isCrossSite(octets) { return .crossSite }
-            guard head.asksForAddress(octets, or: hosts) else { return .hostRefused }
+            if head.isCrossSite(bytes) { return .crossSite }
+            guard head.asksForAddress(bytes, or: hosts) else { return .hostRefused }
             guard let tokens else { return nil }
-            guard let shown = head.bearerToken(octets) else { return .tokenMissing }
-            let isToken = tokens.operatorToken?.isEqual(octets.extracting(shown)) ?? false
+            guard let shown = head.bearerToken(bytes) else { return .tokenMissing }
+            let isToken = tokens.operatorToken?.isEqual(bytes.extracting(shown)) ?? false
             return isToken ? nil : .tokenWrong
         }
     }
@@ -113,8 +113,8 @@ package struct OperatorToken: Sendable {
     }
 
     /// Whether these bytes are the token.
-    package func isEqual(_ octets: Span<UInt8>) -> Bool {
-        SHA256.digest(octets).isEqual(constantTime: digest)
+    package func isEqual(_ bytes: Span<UInt8>) -> Bool {
+        SHA256.digest(bytes).isEqual(constantTime: digest)
     }
 }
 

@@ -111,8 +111,8 @@ extension LocalRow {
 
     private static func status(of reason: Malformed.Reason) -> Int {
         switch reason {
-        case .bareLineFeed, .bareCarriageReturn, .controlOctet, .emptyLinesBeforeHead,
-            .methodSyntax, .methodTooLong, .methodCase, .requestLineSyntax, .targetOctet,
+        case .bareLineFeed, .bareCarriageReturn, .controlByte, .emptyLinesBeforeHead,
+            .methodSyntax, .methodTooLong, .methodCase, .requestLineSyntax, .targetByte,
             .targetFragment, .targetForm, .targetAuthority, .targetUserinfo, .targetScheme,
             .versionSyntax,
             .obsoleteFold, .fieldNameSyntax, .colonMissing, .fieldRepeated, .underscoreTwin,
@@ -154,7 +154,7 @@ extension LocalRow {
         switch reason {
         case .bareLineFeed: "A line ends in LF without CR."
         case .bareCarriageReturn: "CR without LF."
-        case .controlOctet: "A control byte in the head."
+        case .controlByte: "A control byte in the head."
         case .emptyLinesBeforeHead: "Too many empty lines before the request."
         case .headTooLong: "The head is too long."
         case .methodSyntax: "The method is not a token."
@@ -162,7 +162,7 @@ extension LocalRow {
         case .methodRefused: "CONNECT and TRACE are not served."
         case .methodCase: "The method is not written in upper case."
         case .requestLineSyntax: "The request line is not: method, target, version."
-        case .targetOctet: "A byte that no request target has."
+        case .targetByte: "A byte that no request target has."
         case .targetFragment: "The request target has a fragment."
         case .targetTooLong: "The request target is too long."
         case .targetForm: "The request target has none of the allowed forms."

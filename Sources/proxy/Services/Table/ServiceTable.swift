@@ -71,12 +71,12 @@ package final class ServiceTable: Sendable {
     /// Finds who answers a request. Paths are compared byte by byte: another spelling of a path is
     /// another path. Checked in this order: loop, last hop, path, method, access, content.
     ///
-    /// - octets: of the head.
-    package func find(_ head: borrowing RequestHead, _ octets: Span<UInt8>) -> Match {
-        if head.hasPassedHere(octets) { return .loop }
-        if head.maxForwards(octets) == 0 { return .lastHop }
-        guard let name = name(octets, head.path) else {
-            if let probe = probe(octets, head.path) { return match(probe, head, octets) }
+    /// - bytes: of the head.
+    package func find(_ head: borrowing RequestHead, _ bytes: Span<UInt8>) -> Match {
+        if head.hasPassedHere(bytes) { return .loop }
+        if head.maxForwards(bytes) == 0 { return .lastHop }
+        guard let name = name(bytes, head.path) else {
+            if let probe = probe(bytes, head.path) { return match(probe, head, bytes) }
             return switch elsewhere {
             case .routed: .none
             case .unknown: unknownPath()
@@ -84,50 +84,50 @@ package final class ServiceTable: Sendable {
         }
         let entry = entries.first { entry in
             entry.name.utf8.count == name.count
-                && zip(entry.name.utf8, name).allSatisfy { $0 == octets[$1] }
+                && zip(entry.name.utf8, name).allSatisfy { $0 == bytes[$1] }
         }
-        return entry.map { match($0, head, octets) } ?? unknownPath()
+        return entry.map { match($0, head, bytes) } ?? unknownPath()
     }
 
     /// Checks method, access and content.
     private func match(
         _ entry: ServiceEntry,
         _ head: borrowing RequestHead,
-        _ octets: Span<UInt8>
+        _ bytes: Span<UInt8>
     ) -> Match {
         guard entry.methods.contains(head.method) else {
             var details = LocalResponse.Details()
             details.allowed = entry.methods
             return .refused(LocalResponse(.fault(wrongMethod), details), name: "wrong-method")
         }
-        if let fault = gate.fault(entry.access, head, octets) {
+        if let fault = gate.fault(entry.access, head, bytes) {
             return .refused(LocalResponse(.fault(fault)), name: entry.name)
         }
         let hasContent = head.framing != .none && head.framing != .length(0)
         guard entry.takesContent || !hasContent else {
             return .refused(LocalResponse(.fault(.contentRefused)), name: entry.name)
         }
-        if let unchanged = entry.unchanged, head.fields.hasMatch(of: unchanged.tag, octets) {
+        if let unchanged = entry.unchanged, head.fields.hasMatch(of: unchanged.tag, bytes) {
             return .service(unchanged.entry)
         }
         return .service(entry)
     }
 
     /// Where the service's name is; `nil` when the path is not below the prefix.
-    private func name(_ octets: Span<UInt8>, _ path: Range<Int>) -> Range<Int>? {
-        guard path.count > prefix.count, octets[path.lowerBound + prefix.count] == UInt8(ascii: "/")
+    private func name(_ bytes: Span<UInt8>, _ path: Range<Int>) -> Range<Int>? {
+        guard path.count > prefix.count, bytes[path.lowerBound + prefix.count] == UInt8(ascii: "/")
         else { return nil }
-        for index in prefix.indices where octets[path.lowerBound + index] != prefix[index] {
+        for index in prefix.indices where bytes[path.lowerBound + index] != prefix[index] {
             return nil
         }
         return path.lowerBound + prefix.count + 1..<path.upperBound
     }
 
     /// The probe of a path; there are two at most.
-    private func probe(_ octets: Span<UInt8>, _ path: Range<Int>) -> ServiceEntry? {
+    private func probe(_ bytes: Span<UInt8>, _ path: Range<Int>) -> ServiceEntry? {
         for probe in probes where probe.path.count == path.count {
             var place = 0
-            while place < path.count, probe.path[place] == octets[path.lowerBound + place] {
+            while place < path.count, probe.path[place] == bytes[path.lowerBound + place] {
                 place += 1
             }
             if place == path.count { return probe.entry }

@@ -20,7 +20,7 @@ struct StreamedUpload: Step {
         var isEarly = false
         let answer = try call.send(to: stage.port) { (number) throws(DemoError) in
             guard number == half else { return }
-            try origin.awaitOctets(1)
+            try origin.awaitBytes(1)
             isEarly = true
         }
         stage.narrator.answered(answer)

@@ -16,7 +16,7 @@ struct TamperedRequest: Step {
         stage.narrator.say("   content and Content-Digest are changed on the way:")
         var call = try signedOrder(stage)
         call.content = forged
-        let digest = Base64.text(SHA256.digest(of: forged).octets)
+        let digest = Base64.text(SHA256.digest(of: forged).array)
         call.fields = call.fields.map { field in
             field.name == "Content-Digest" ? (field.name, "sha-256=:\(digest):") : field
         }

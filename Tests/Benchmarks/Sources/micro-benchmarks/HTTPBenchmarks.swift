@@ -40,22 +40,22 @@ enum HTTPBenchmarks {
     private static func heads() -> [Benchmark] {
         let texts = [("minimal", minimal), ("a browser's", browser), ("8 KiB", large)]
         return texts.map { name, text in
-            let octets = Array(text.utf8)
+            let bytes = Array(text.utf8)
             var head = RequestHead()
             return Benchmark(group: "request head", name: name) { _ in
-                read(octets, into: &head)
+                read(bytes, into: &head)
             }
         }
     }
 
     /// Finds the end of a head and reads it.
-    static func read(_ octets: [UInt8], into head: inout RequestHead) -> Bool {
+    static func read(_ bytes: [UInt8], into head: inout RequestHead) -> Bool {
         var scanner = HeadScanner(.request(isSecure: false))
         do throws(Malformed) {
             guard
-                case .complete(let range) = try scanner.scan(octets.span, limits: limits)
+                case .complete(let range) = try scanner.scan(bytes.span, limits: limits)
             else { return false }
-            let span = octets.span.extracting(range)
+            let span = bytes.span.extracting(range)
             try head.read(span, isSecure: false, limits: limits)
             return true
         } catch {
@@ -68,9 +68,9 @@ enum HTTPBenchmarks {
         var out: [UInt8] = []
         let trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
         let fields = "X-Request-Id: 7f3c9a1e\r\ntraceparent: \(trace)\r\n"
-        let octets = Array(withFields(browser, fields).utf8)
+        let bytes = Array(withFields(browser, fields).utf8)
         var head = RequestHead()
-        _ = read(octets, into: &head)
+        _ = read(bytes, into: &head)
         return [
             Benchmark(group: "request id", name: "made and written") { _ in
                 out.removeAll(keepingCapacity: true)
@@ -78,7 +78,7 @@ enum HTTPBenchmarks {
                 return out.count == 48
             },
             Benchmark(group: "request id", name: "read, with a trace") { _ in
-                head.fields.requestID(octets.span) != nil && head.fields.traceID(octets.span) != nil
+                head.fields.requestID(bytes.span) != nil && head.fields.traceID(bytes.span) != nil
             },
         ]
     }
@@ -86,18 +86,18 @@ enum HTTPBenchmarks {
     private static func forwarding() -> [Benchmark] {
         guard let peer = IPAddress("192.0.2.17") else { return [] }
         let provenance = ProvenanceWriter(peer: peer, peerIsTrusted: false, isSecure: true)
-        let octets = Array(browser.utf8)
+        let bytes = Array(browser.utf8)
         var head = RequestHead()
-        _ = read(octets, into: &head)
+        _ = read(bytes, into: &head)
         let options = HeadWriter.RequestOptions()
         var out: [UInt8] = []
         return [
             Benchmark(group: "request head", name: "written for the origin") { _ in
                 out.removeAll(keepingCapacity: true)
-                HeadWriter.beginRequest(head, octets.span, options, into: &out)
-                provenance.write(head, octets.span, ClientAddress(), into: &out)
+                HeadWriter.beginRequest(head, bytes.span, options, into: &out)
+                provenance.write(head, bytes.span, ClientAddress(), into: &out)
                 HeadWriter.endHead(into: &out)
-                return out.count > octets.count / 2
+                return out.count > bytes.count / 2
             }
         ]
     }
@@ -119,16 +119,16 @@ enum HTTPBenchmarks {
         let chunked = fields + "Transfer-Encoding: chunked\r\n\r\n" + chunks
         let messages = [("64 bytes", small), ("16 KiB in 4 chunks", chunked)]
         return messages.map { name, text in
-            let octets = Array(text.utf8)
+            let bytes = Array(text.utf8)
             let relay = ResponseRelay()
-            return Benchmark(group: "response relay", name: name) { _ in relay.pass(octets.span) }
+            return Benchmark(group: "response relay", name: name) { _ in relay.pass(bytes.span) }
         }
     }
 
     private static func content() -> [Benchmark] {
         let block = [UInt8](repeating: 7, count: 65_536)
         let digest = SHA256.digest(of: block)
-        let octets = digest.octets
+        let bytes = digest.array
         var text: [UInt8] = []
         let assertion = Base64.encode([UInt8](repeating: 0x5A, count: 142))
         return [
@@ -139,7 +139,7 @@ enum HTTPBenchmarks {
             },
             Benchmark(group: "content", name: "base64 of a digest written") { _ in
                 text.removeAll(keepingCapacity: true)
-                Base64.append(octets.span, to: &text)
+                Base64.append(bytes.span, to: &text)
                 return text.count == 44
             },
             Benchmark(group: "content", name: "base64 of an assertion read") { _ in

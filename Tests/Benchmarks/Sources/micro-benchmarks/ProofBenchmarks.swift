@@ -34,9 +34,9 @@ enum ProofBenchmarks {
         ]
         return shapes.map { name, shape in
             var key = makeKey(shape)
-            let octets = key.assertion(clientData: [1, 2, 3])
+            let bytes = key.assertion(clientData: [1, 2, 3])
             return Benchmark(group: "assertion", name: "CBOR decoded, \(name)") { _ in
-                (try? UnverifiedAssertion(bytes: octets)) != nil
+                (try? UnverifiedAssertion(bytes: bytes)) != nil
             }
         }
     }
@@ -49,14 +49,14 @@ enum ProofBenchmarks {
         let signature = P256PrivateKey(seed: message.span)
         let der = signature.signature(digest: digest)
         let hash = SHA256.digest(of: message)
-        let octets = key.assertion(clientDataHash: hash.octets)
+        let bytes = key.assertion(clientDataHash: hash.array)
         let app = AppIDHash(appID: appID)
         return [
             Benchmark(group: "assertion", name: "P-256 alone") { _ in
                 signature.publicKey.isValidSignature(der.span, digest: digest)
             },
             Benchmark(group: "assertion", name: "decoded and verified") { _ in
-                guard let assertion = try? UnverifiedAssertion(bytes: octets) else { return false }
+                guard let assertion = try? UnverifiedAssertion(bytes: bytes) else { return false }
                 let verified = try? assertion.verified(
                     clientDataHash: hash,
                     key: publicKey,
@@ -101,10 +101,10 @@ enum ProofBenchmarks {
                     requests = (0..<count).map { _ in signed(&key, issuer, rule.signing) }
                 },
                 run: { number in
-                    let octets = requests[number]
-                    guard HTTPBenchmarks.read(octets, into: &head),
+                    let bytes = requests[number]
+                    guard HTTPBenchmarks.read(bytes, into: &head),
                         case .ruled(let ruling) =
-                            judge.open(head, octets.span, rule: rule, now: now)
+                            judge.open(head, bytes.span, rule: rule, now: now)
                     else { return false }
                     return ruling.verdict == .pass
                 }

@@ -6,13 +6,13 @@ enum RuleBenchmarks {
     static var all: [() -> [Benchmark]] { [path, { matching(10) }, { matching(1_000) }] }
 
     private static func path() -> [Benchmark] {
-        let octets = Array(HTTPBenchmarks.browser.utf8)
+        let bytes = Array(HTTPBenchmarks.browser.utf8)
         var head = RequestHead()
-        _ = HTTPBenchmarks.read(octets, into: &head)
+        _ = HTTPBenchmarks.read(bytes, into: &head)
         var view = TargetView()
         return [
             Benchmark(group: "rules", name: "path read") { _ in
-                view.read(head, octets.span)
+                view.read(head, bytes.span)
                 return view.segmentCount == 3
             }
         ]
@@ -50,14 +50,14 @@ enum RuleBenchmarks {
         _ path: String,
         expecting index: Int
     ) -> Benchmark {
-        let octets = Array("GET \(path) HTTP/1.1\r\nHost: api.example.com\r\n\r\n".utf8)
+        let bytes = Array("GET \(path) HTTP/1.1\r\nHost: api.example.com\r\n\r\n".utf8)
         var head = RequestHead()
-        _ = HTTPBenchmarks.read(octets, into: &head)
+        _ = HTTPBenchmarks.read(bytes, into: &head)
         var view = TargetView()
-        view.read(head, octets.span)
+        view.read(head, bytes.span)
         return Benchmark(group: "rules", name: name) { _ in
-            let method = octets.span.extracting(head.methodRange)
-            let host = octets.span.extracting(head.authority)
+            let method = bytes.span.extracting(head.methodRange)
+            let host = bytes.span.extracting(head.authority)
             switch set.route(method: method, host: host, view: &view) {
             case .rule(let rule): return rule.index == index
             case .disputed, .malformed: return false

@@ -32,7 +32,7 @@ enum SignedRequests {
         guard words.count == 8, let folder = words.first else { return fail() }
         let rest = Array(words.dropFirst())
         guard let keyCount = Int(rest[0]), let rounds = Int(rest[1]), keyCount > 0, rounds > 0,
-            let uploads = Int(rest[4]), let octets = Int(rest[5]), uploads >= 0, octets > 0
+            let uploads = Int(rest[4]), let bytes = Int(rest[5]), uploads >= 0, bytes > 0
         else { return fail() }
         let url = URL(filePath: folder)
         // Before they sign, so that the store knows them with a counter of 0.
@@ -41,7 +41,7 @@ enum SignedRequests {
         let lines = (keys + [uploader]).map { $0.importLine(as: .production) + "\n" }
         try write(lines, url, "keys.jsonl")
         try write(requests(keys, rounds, rest[2], rest[3]), url, "requests.tsv")
-        try write(self.uploads(uploader, uploads, octets, rest[6]), url, "uploads.tsv")
+        try write(self.uploads(uploader, uploads, bytes, rest[6]), url, "uploads.tsv")
     }
 
     private static let device = SoftwareDevice(
@@ -75,7 +75,7 @@ enum SignedRequests {
         _ method: String,
         _ target: String
     ) -> [String] {
-        let hash = SHA256.digest(of: clientData([.method, .target], method, target, [])).octets
+        let hash = SHA256.digest(of: clientData([.method, .target], method, target, [])).array
         var lines = [String](repeating: "", count: keys.count * rounds)
         lines.withUnsafeMutableBufferPointer { buffer in
             // `nonisolated(unsafe)`: each iteration writes the places of its own key.
@@ -94,19 +94,19 @@ enum SignedRequests {
     private static func uploads(
         _ key: SoftwareKey,
         _ count: Int,
-        _ octets: Int,
+        _ bytes: Int,
         _ target: String
     ) -> [String] {
         guard count > 0 else { return [] }
-        let zeros = [UInt8](repeating: 0, count: min(octets, 1 << 20))
+        let zeros = [UInt8](repeating: 0, count: min(bytes, 1 << 20))
         var stream = SHA256.Stream()
-        var left = octets
+        var left = bytes
         while left > 0 {
             let size = min(left, zeros.count)
             stream.update(zeros.span.extracting(0..<size))
             left -= size
         }
-        let digest = stream.digest().octets
+        let digest = stream.digest().array
         let data = clientData([.method, .target, .body], "PUT", target, digest)
         var key = key
         return (0..<count).map { _ in

@@ -35,18 +35,18 @@ struct RequestFacts: Equatable, Sendable {
     /// Of a head that can't be read.
     static let malformed = RequestFacts(.other)
 
-    /// - octets: those that the head was read from.
+    /// - bytes: those that the head was read from.
     /// - isPooled: whether connections to origins carry more than one request.
-    init(_ head: borrowing RequestHead, _ octets: Span<UInt8>, isPooled: Bool) {
+    init(_ head: borrowing RequestHead, _ bytes: Span<UInt8>, isPooled: Bool) {
         var demands: Demands = []
         let framing = head.framing
         if Self.hasContent(framing), !(head.method.usuallyHasContent && isPooled) {
             demands.insert(.isolation)
-        } else if head.asksForWebSocket(octets) {
+        } else if head.asksForWebSocket(bytes) {
             demands.insert(.upgrade)
         }
-        if head.fields.authenticatesConnection(octets) { demands.insert(.authentication) }
-        if head.acceptsTrailers(octets) { demands.insert(.trailers) }
+        if head.fields.authenticatesConnection(bytes) { demands.insert(.authentication) }
+        if head.acceptsTrailers(bytes) { demands.insert(.trailers) }
         self.init(head.method, framing, demands)
     }
 
@@ -72,14 +72,14 @@ enum ResponseKind: Equatable, Sendable {
     /// what becomes of trailers.
     case final(OriginReuse, Trailers = .end)
 
-    /// - octets: those that the head was read from.
-    init(_ head: borrowing ResponseHead, _ octets: Span<UInt8>) {
+    /// - bytes: those that the head was read from.
+    init(_ head: borrowing ResponseHead, _ bytes: Span<UInt8>) {
         guard head.status != 101 else {
             self = .switching
             return
         }
         self = .final(
-            head.fields.authenticatesConnection(octets) ? .drops : .keeps,
+            head.fields.authenticatesConnection(bytes) ? .drops : .keeps,
             head.fields.mayHaveTrailers ? .pass : .end
         )
     }

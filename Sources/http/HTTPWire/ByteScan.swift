@@ -1,5 +1,5 @@
 /// Searches in bytes, eight at a time.
-package enum OctetScan {
+package enum ByteScan {
     private static var ones: UInt64 { 0x0101_0101_0101_0101 }
     private static var tops: UInt64 { 0x8080_8080_8080_8080 }
 
@@ -11,12 +11,12 @@ package enum OctetScan {
     ///
     /// - `start`: in 0…end.
     /// - `end`: in start…bytes.count.
-    package static func control(in octets: Span<UInt8>, from start: Int, to end: Int) -> Int {
-        let bytes = octets.bytes
+    package static func control(in bytes: Span<UInt8>, from start: Int, to end: Int) -> Int {
+        let memory = bytes.bytes
         var index = start
         while end - index >= 8 {
             // Despite its name a bounds-checked load; every bit pattern is a UInt64.
-            let load = bytes.unsafeLoadUnaligned(fromByteOffset: index, as: UInt64.self)
+            let load = memory.unsafeLoadUnaligned(fromByteOffset: index, as: UInt64.self)
             let word = UInt64(littleEndian: load)
             // The lowest top bit that is set tells the first match exactly; borrows only reach
             // upwards.
@@ -28,26 +28,26 @@ package enum OctetScan {
                 continue
             }
             index += found.trailingZeroBitCount / 8
-            if octets[index] != Octet.tab { return index }
+            if bytes[index] != ASCIIByte.tab { return index }
             index += 1
         }
         while index < end {
-            let octet = octets[index]
-            if octet < 0x20 && octet != Octet.tab || octet == 0x7F { return index }
+            let byte = bytes[index]
+            if byte < 0x20 && byte != ASCIIByte.tab || byte == 0x7F { return index }
             index += 1
         }
         return end
     }
 
     /// Whether there is an upper-case letter of US-ASCII, and whether there is a dot.
-    static func letters(in octets: Span<UInt8>) -> (hasUpperCase: Bool, hasDot: Bool) {
-        let bytes = octets.bytes
+    static func letters(in bytes: Span<UInt8>) -> (hasUpperCase: Bool, hasDot: Bool) {
+        let memory = bytes.bytes
         var upper: UInt64 = 0
         var dots: UInt64 = 0
         var index = 0
-        while octets.count - index >= 8 {
-            // Bounds-checked despite its name; the order of the bytes does not matter.
-            let word = bytes.unsafeLoadUnaligned(fromByteOffset: index, as: UInt64.self)
+        while bytes.count - index >= 8 {
+            // Bounds-checked despite its name; the order of the memory does not matter.
+            let word = memory.unsafeLoadUnaligned(fromByteOffset: index, as: UInt64.self)
             // No carry: each byte has seven bits here, and the sums are at most 0xBE.
             let low = word & ~tops
             upper |= ((low &+ ones &* 0x3F) ^ (low &+ ones &* 0x25)) & ~word & tops
@@ -57,10 +57,10 @@ package enum OctetScan {
         }
         var hasUpperCase = upper != 0
         var hasDot = dots != 0
-        while index < octets.count {
-            let octet = octets[index]
-            if octet &- 0x41 < 26 { hasUpperCase = true }
-            if octet == UInt8(ascii: ".") { hasDot = true }
+        while index < bytes.count {
+            let byte = bytes[index]
+            if byte &- 0x41 < 26 { hasUpperCase = true }
+            if byte == UInt8(ascii: ".") { hasDot = true }
             index += 1
         }
         return (hasUpperCase, hasDot)
@@ -68,16 +68,16 @@ package enum OctetScan {
 
     /// A byte where all punctuation of US-ASCII is `_`.
     @inline(__always)
-    package static func withoutPunctuation(_ octet: UInt8) -> UInt8 {
-        switch octet {
+    package static func withoutPunctuation(_ byte: UInt8) -> UInt8 {
+        switch byte {
         case 0x21...0x2F, 0x3A...0x40, 0x5B...0x60, 0x7B...0x7E: UInt8(ascii: "_")
-        default: octet
+        default: byte
         }
     }
 
     /// Whether there is punctuation of US-ASCII other than `_`.
-    package static func hasPunctuation(_ octets: Span<UInt8>) -> Bool {
-        for index in 0..<octets.count where withoutPunctuation(octets[index]) != octets[index] {
+    package static func hasPunctuation(_ bytes: Span<UInt8>) -> Bool {
+        for index in 0..<bytes.count where withoutPunctuation(bytes[index]) != bytes[index] {
             return true
         }
         return false
@@ -101,12 +101,12 @@ package enum OctetScan {
     }
 
     /// Whether the bytes are those of an ASCII text in lower case, letters compared without case.
-    static func equal(_ octets: Span<UInt8>, _ range: Range<Int>, _ text: StaticString) -> Bool {
+    static func equal(_ bytes: Span<UInt8>, _ range: Range<Int>, _ text: StaticString) -> Bool {
         guard range.count == text.utf8CodeUnitCount else { return false }
         // The pointer lives for the call only and is read below its count.
         return text.withUTF8Buffer { text in
             for step in 0..<text.count
-            where folded(octets[range.lowerBound + step]) != text[step] {
+            where folded(bytes[range.lowerBound + step]) != text[step] {
                 return false
             }
             return true
@@ -114,76 +114,76 @@ package enum OctetScan {
     }
 
     @inline(__always)
-    static func folded(_ octet: UInt8) -> UInt8 {
-        octet &- 0x41 < 26 ? octet | 0x20 : octet
+    static func folded(_ byte: UInt8) -> UInt8 {
+        byte &- 0x41 < 26 ? byte | 0x20 : byte
     }
 
     /// The range without white space (SP, HTAB) at its ends.
     @inline(__always)
-    static func trimmed(_ octets: Span<UInt8>, _ range: Range<Int>) -> Range<Int> {
+    static func trimmed(_ bytes: Span<UInt8>, _ range: Range<Int>) -> Range<Int> {
         var start = range.lowerBound
         var end = range.upperBound
-        while start < end, Octet.isBlank(octets[start]) { start += 1 }
-        while end > start, Octet.isBlank(octets[end - 1]) { end -= 1 }
+        while start < end, ASCIIByte.isBlank(bytes[start]) { start += 1 }
+        while end > start, ASCIIByte.isBlank(bytes[end - 1]) { end -= 1 }
         return start..<end
     }
 }
 
-extension OctetScan {
+extension ByteScan {
     /// Why the control byte at `index`, or the end of what is there, does not end a line.
     @inline(never)
-    static func lineFault(_ octets: Span<UInt8>, at index: Int) -> Malformed {
-        guard index < octets.count else { return Malformed(.bodyTruncated, at: index) }
-        switch octets[index] {
-        case Octet.carriageReturn: return Malformed(.bareCarriageReturn, at: index)
-        case Octet.lineFeed: return Malformed(.bareLineFeed, at: index)
-        default: return Malformed(.controlOctet, at: index)
+    static func lineFault(_ bytes: Span<UInt8>, at index: Int) -> Malformed {
+        guard index < bytes.count else { return Malformed(.bodyTruncated, at: index) }
+        switch bytes[index] {
+        case ASCIIByte.carriageReturn: return Malformed(.bareCarriageReturn, at: index)
+        case ASCIIByte.lineFeed: return Malformed(.bareLineFeed, at: index)
+        default: return Malformed(.controlByte, at: index)
         }
     }
 }
 
 /// A set of ASCII bytes as a bit map; bytes above 0x7F are in none.
-struct OctetSet: Sendable {
+struct ByteSet: Sendable {
     /// Bit n stands for the byte n.
     let low: UInt64
     /// Bit n stands for the byte 64 + n.
     let high: UInt64
 
     @inline(__always)
-    func contains(_ octet: UInt8) -> Bool {
-        guard octet < 0x80 else { return false }
-        let word = octet & 0x40 == 0 ? low : high
-        return word &>> UInt64(octet & 0x3F) & 1 != 0
+    func contains(_ byte: UInt8) -> Bool {
+        guard byte < 0x80 else { return false }
+        let word = byte & 0x40 == 0 ? low : high
+        return word &>> UInt64(byte & 0x3F) & 1 != 0
     }
 
     /// tchar (RFC 9110 §5.6.2): methods, field names, Connection options.
-    static var token: OctetSet { OctetSet(low: 0x03FF_6CFA_0000_0000, high: 0x57FF_FFFF_C7FF_FFFE) }
+    static var token: ByteSet { ByteSet(low: 0x03FF_6CFA_0000_0000, high: 0x57FF_FFFF_C7FF_FFFE) }
 
     /// What a request target may hold: every visible byte but `#`. More than RFC 3986 has, since
     /// clients send `|`, `{`, `"` in queries, and they are forwarded as received.
-    static var target: OctetSet {
-        OctetSet(low: 0xFFFF_FFF6_0000_0000, high: 0x7FFF_FFFF_FFFF_FFFF)
+    static var target: ByteSet {
+        ByteSet(low: 0xFFFF_FFF6_0000_0000, high: 0x7FFF_FFFF_FFFF_FFFF)
     }
 
     /// What stands for itself in a path: all of these but `/`, `%`, `\` and `;`, and the space.
-    static var plainInPath: OctetSet {
-        OctetSet(low: 0xF7FF_7FDF_0000_0000, high: 0x7FFF_FFFF_EFFF_FFFF)
+    static var plainInPath: ByteSet {
+        ByteSet(low: 0xF7FF_7FDF_0000_0000, high: 0x7FFF_FFFF_EFFF_FFFF)
     }
 
     /// unreserved (RFC 3986 §2.3): a host name. Its grammar also has sub-delims and
     /// percent-encoding, which no host in DNS has and in which two parsers can differ.
-    static var hostName: OctetSet {
-        OctetSet(low: 0x03FF_6000_0000_0000, high: 0x47FF_FFFE_87FF_FFFE)
+    static var hostName: ByteSet {
+        ByteSet(low: 0x03FF_6000_0000_0000, high: 0x47FF_FFFE_87FF_FFFE)
     }
 
     /// qdtext in ASCII (RFC 9110 §5.6.4), for quoted strings.
-    static var quotedText: OctetSet {
-        OctetSet(low: 0xFFFF_FFFB_0000_0200, high: 0x7FFF_FFFF_EFFF_FFFF)
+    static var quotedText: ByteSet {
+        ByteSet(low: 0xFFFF_FFFB_0000_0200, high: 0x7FFF_FFFF_EFFF_FFFF)
     }
 }
 
 /// The bytes that have a name in the grammar.
-enum Octet {
+enum ASCIIByte {
     static var tab: UInt8 { 0x09 }
     static var lineFeed: UInt8 { 0x0A }
     static var carriageReturn: UInt8 { 0x0D }
@@ -191,17 +191,17 @@ enum Octet {
 
     /// OWS (RFC 9110 §5.6.3).
     @inline(__always)
-    static func isBlank(_ octet: UInt8) -> Bool { octet == space || octet == tab }
+    static func isBlank(_ byte: UInt8) -> Bool { byte == space || byte == tab }
 
     @inline(__always)
-    static func isDigit(_ octet: UInt8) -> Bool { octet &- 0x30 < 10 }
+    static func isDigit(_ byte: UInt8) -> Bool { byte &- 0x30 < 10 }
 
     /// The value of a hexadecimal digit in either case.
     @inline(__always)
-    static func hexadecimal(_ octet: UInt8) -> UInt8? {
-        let digit = octet &- 0x30
+    static func hexadecimal(_ byte: UInt8) -> UInt8? {
+        let digit = byte &- 0x30
         if digit < 10 { return digit }
-        let letter = octet | 0x20
+        let letter = byte | 0x20
         guard letter >= 0x61, letter <= 0x66 else { return nil }
         return letter &- 0x57
     }
@@ -246,7 +246,7 @@ extension Array where Element == UInt8 {
     /// Ends a line.
     @inline(__always)
     mutating func appendLineEnd() {
-        append(Octet.carriageReturn)
-        append(Octet.lineFeed)
+        append(ASCIIByte.carriageReturn)
+        append(ASCIIByte.lineFeed)
     }
 }
