@@ -45,7 +45,7 @@ extension FuzzTarget {
             findings = view.findings
             var readings: [[UInt8]] = []
             let steps = view.steps(of: .all)
-            _ = view.visitReadings(steps, odd: [], depth: 8) { reading, bytes, ends in
+            _ = view.visitInterpretations(steps, odd: [], depth: 8) { reading, bytes, ends in
                 readings.append(bytes.withUnsafeBufferPointer { Array($0) })
                 demand(ends.indices.allSatisfy { Int(ends[$0]) <= bytes.count }, "ends fit")
                 demand(reading != .asWritten, "as written is no other reading")

@@ -107,7 +107,10 @@ struct FuzzTests {
             let bytes = mutator.mutated(seeds[round % seeds.count])
             view.read(bytes.span, 0..<bytes.count)
             _ = view.refusal(allowing: PathConstructs(rawValue: UInt16(truncatingIfNeeded: round)))
-            let walk = view.visitReadings(.all, odd: .ofPatterns, depth: 3) { _, text, ends in
+            let walk = view.visitInterpretations(.all, odd: .ofPatterns, depth: 3) {
+                _,
+                text,
+                ends in
                 (ends.isEmpty ? 0 : ends[ends.count - 1]) <= text.count
             }
             #expect(walk != .stopped)

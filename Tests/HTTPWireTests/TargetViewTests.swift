@@ -59,7 +59,7 @@ struct TargetViewTests {
         #expect(Self.segments("/a%2Fb/c") == ["a/b", "c"])
     }
 
-    @Test func `a path says when its readings differ`() {
+    @Test func `a path says when its interpretations differ`() {
         #expect(Self.view("//a").findings == .emptySegment)
         #expect(Self.view("/a/").findings == .trailingSlash)
         #expect(Self.view("/a;b").findings == .pathParameter)

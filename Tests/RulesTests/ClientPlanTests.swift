@@ -44,9 +44,9 @@ import Testing
     }
 
     private static func set(_ rules: [Rule], _ mode: Mode = .off) throws -> RuleSet {
-        let readings = [PathReading](repeating: .asWritten, count: rules.count + 1)
+        let interpretations = [PathInterpretation](repeating: .asWritten, count: rules.count + 1)
         let fallback = rule(rules.count, .all, mode)
-        return try #require(RuleSet(rules, default: fallback, origins: readings))
+        return try #require(RuleSet(rules, default: fallback, origins: interpretations))
     }
 
     private static func found(

@@ -99,7 +99,8 @@ import Testing
             let asked = try Self.path(&random)
             let found = index.overlapping(asked, stepsMax: 10_000)
             #expect(!found.isCut)
-            // The example has one reading, so that a path which is no example of both shows it.
+            // The example has one interpretation, so that a path which is no example of both shows
+            // it.
             let shared = patterns.indices.filter { number in
                 let example = asked.example(sharedWith: patterns[number], one: "other")
                 let view = view(example)

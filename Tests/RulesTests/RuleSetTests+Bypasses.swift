@@ -3,7 +3,7 @@ import HTTPWire
 extension RuleSetTests {
     /// A rule for a path of one origin, everything else at another, and a request that one kind of
     /// server takes for that path: pattern, path, and who reads it so.
-    static let bypasses: [(pattern: String, path: String, steps: PathReading)] = [
+    static let bypasses: [(pattern: String, path: String, steps: PathInterpretation)] = [
         ("/admin", "/admin/", .dropsTrailingSlash),
         ("/admin/", "/admin", .dropsTrailingSlash),
         ("/admin", "//admin", .mergesSlashes),

@@ -24,7 +24,7 @@ import Testing
     /// Rules that each decide otherwise than the others; one in so many of them enforces.
     private func ruleSet(
         _ matches: [RouteMatch],
-        origins: [PathReading] = [],
+        origins: [PathInterpretation] = [],
         enforcing each: Int = .max
     ) throws -> RuleSet {
         let rules = (matches + [.all]).enumerated().map { index, match in
@@ -71,7 +71,8 @@ import Testing
         #expect(try !needs(.enforce) { $0.rollout = half })
     }
 
-    /// The rule, and the other one where there are two; -1 where there are too many readings.
+    /// The rule, and the other one where there are two; -1 where there are too many
+    /// interpretations.
     private func found(_ set: RuleSet, _ method: String, _ host: String, _ path: String) -> [Int] {
         let method = Array(method.utf8)
         let host = Array(host.utf8)
@@ -95,7 +96,8 @@ import Testing
         return try PathPattern("/" + parts.joined(separator: "/"))
     }
 
-    /// A path that one of the patterns may have in some reading: the pattern, changed a few times.
+    /// A path that one of the patterns may have in some interpretation: the pattern, changed a few
+    /// times.
     private static func path(of patterns: [RouteMatch], _ random: inout SeededGenerator) -> String {
         let start = patterns.randomElement(using: &random)?.path.text ?? "/v1/orders"
         var segments = start.dropFirst().split(separator: "/", omittingEmptySubsequences: false)
@@ -140,12 +142,12 @@ import Testing
         return RouteMatch(host: host ?? .any, methods: some.isEmpty ? nil : some, path: path)
     }
 
-    /// What asking each rule in order finds in every reading, as written first. What routers do
-    /// counts where it leads to one of the rules that enforce, every second one.
+    /// What asking each rule in order finds in every interpretation, as written first. What routers
+    /// do counts where it leads to one of the rules that enforce, every second one.
     private func reference(
         _ matches: [RouteMatch],
         _ patterns: [ReferencePattern],
-        _ made: PathReading?,
+        _ made: PathInterpretation?,
         _ method: String,
         _ host: String,
         _ path: String
@@ -155,15 +157,17 @@ import Testing
             matches[place].host.matches(hostBytes.span)
                 && matches[place].takes(method: methodBytes.span)
         }
-        let readings = made.map(ReferenceReadings.all) ?? [.asWritten]
+        let interpretations = made.map(ReferenceInterpretations.all) ?? [.asWritten]
         var found: [Int] = []
-        for reading in readings {
-            for segments in ReferenceReadings.segments(of: path, reading) {
+        for interpretation in interpretations {
+            for segments in ReferenceInterpretations.segments(of: path, interpretation) {
                 let first = meeting.first {
-                    patterns[$0].matches(segments, reading)
+                    patterns[$0].matches(segments, interpretation)
                 }
                 let number = first ?? matches.count
-                guard reading.isDisjoint(with: .ofRouters) || first.map({ $0 % 2 == 1 }) == true
+                guard
+                    interpretation.isDisjoint(with: .ofRouters)
+                        || first.map({ $0 % 2 == 1 }) == true
                 else { continue }
                 if !found.contains(number) { found.append(number) }
             }
@@ -172,9 +176,11 @@ import Testing
     }
 
     @Test(arguments: [0, 1, 2, 5, 10, 40, 200])
-    func `a request has a rule when every reading that its origin makes meets it, and only then`(
-        count: Int
-    ) throws {
+    func
+        `a request has a rule when every interpretation that its origin makes meets it, and only then`(
+            count: Int
+        ) throws
+    {
         var random = SeededGenerator(seed: UInt64(count) + 17)
         var disputes = 0
         for _ in 0..<3 {
@@ -182,7 +188,7 @@ import Testing
             let origins = (0...count).map { _ in
                 Bool.random(using: &random)
                     ? .all.subtracting(.ofRouters)
-                    : PathReading(rawValue: .random(in: 0 ... .max, using: &random))
+                    : PathInterpretation(rawValue: .random(in: 0 ... .max, using: &random))
             }
             let set = try ruleSet(matches, origins: origins, enforcing: 2)
             let patterns = matches.map { ReferencePattern($0.path.text) }
@@ -218,18 +224,18 @@ import Testing
 
     @Test(arguments: bypasses)
     func `a path that some server takes for another rule's is disputed, unless it can't`(
-        row: (pattern: String, path: String, steps: PathReading)
+        row: (pattern: String, path: String, steps: PathInterpretation)
     ) throws {
         let match = RouteMatch(path: try PathPattern(row.pattern))
-        func found(_ made: PathReading) throws -> Int {
+        func found(_ made: PathInterpretation) throws -> Int {
             let set = try ruleSet([match], origins: [made, made], enforcing: 1)
             return self.found(set, "GET", "h", row.path).count
         }
         #expect(try found(.all) == 2)
         #expect(try found(row.steps) == 2)
         // It takes each of the steps.
-        for bit in 0..<PathReading.all.rawValue.nonzeroBitCount {
-            let step = PathReading(rawValue: 1 << UInt16(bit))
+        for bit in 0..<PathInterpretation.all.rawValue.nonzeroBitCount {
+            let step = PathInterpretation(rawValue: 1 << UInt16(bit))
             guard row.steps.contains(step) else { continue }
             #expect(try found(row.steps.subtracting(step)) == 1, "\(step)")
         }
@@ -309,7 +315,7 @@ import Testing
         #expect(try found(set(.observe, at: 0), "GET", "h", "/Admin/") == [1, 0])
     }
 
-    @Test func `a path with more readings than are looked up is disputed`() throws {
+    @Test func `a path with more interpretations than are looked up is disputed`() throws {
         let words = (0..<60).map { "a\($0).php" }.joined(separator: "/")
         let set = try ruleSet([RouteMatch(path: try PathPattern("/b/" + words))])
         #expect(found(set, "GET", "h", "//x%20Y;a%3Bb/" + words + "/") == [1, -1])

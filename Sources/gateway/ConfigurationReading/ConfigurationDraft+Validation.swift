@@ -154,14 +154,14 @@ extension ConfigurationDraft {
     private func findAmbiguities(_ drafts: [RuleDraft], _ set: RuleSet) {
         for (draft, rule) in zip(drafts, set.rules) {
             guard let match = draft.match, let rival = set.rival(of: rule) else { continue }
-            let steps = rival.reading.involved.map { "\($0.key): \($0.word)" }
+            let steps = rival.interpretation.involved.map { "\($0.key): \($0.word)" }
             let origin = rule.origin.map { origins[$0.rawValue].name.value } ?? ""
             let path = String(decoding: rival.path, as: UTF8.self)
             reader.log.error(
                 match.place,
                 match.keyPath,
                 found: "only requests that meet rule \(rival.rule.id) too: servers that "
-                    + "\(rival.reading.text) read their path as \(path)",
+                    + "\(rival.interpretation.text) read their path as \(path)",
                 use: "one rule for both; or paths: { \(steps.joined(separator: ", ")) } for the "
                     + "origin \(origin), if it does not do that"
             )

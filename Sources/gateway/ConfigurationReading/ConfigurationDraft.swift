@@ -30,7 +30,7 @@ struct ConfigurationDraft {
         let host: Located<String?>?
         let keptFields: [Located<String>]
         let preface: Located<OriginPreface>?
-        let paths: PathReading
+        let paths: PathInterpretation
         let tls: OriginTLSDraft?
     }
 

@@ -20,7 +20,7 @@ extension Explanation {
         for rival in rivals {
             let path = rival.path.filter { $0 >= " " && $0 != "\u{7F}" }
             lines.append("  but \(rival.id) (\(rival.place)) for servers that read it as \(path):")
-            lines.append("    they \(rival.reading.text); see paths of the origin")
+            lines.append("    they \(rival.interpretation.text); see paths of the origin")
         }
         if let refusal { lines.append("  refused with \(refusal.status): \(refusal.reason)") }
         if let rule, refusal == nil {
@@ -118,7 +118,7 @@ extension Explanation {
                     json.member("place", rival.place)
                     json.member("path", rival.path)
                     json.array("reading") { json in
-                        rival.reading.names.forEach { json.element($0) }
+                        rival.interpretation.names.forEach { json.element($0) }
                     }
                 }
             }

@@ -21,14 +21,14 @@ package struct Explanation: Sendable {
         let isEnforced: Bool
     }
 
-    /// A rule that the path meets in other readings than as written.
+    /// A rule that the path meets in other interpretations than as written.
     struct Rival: Sendable {
         let id: String
         let place: String
-        /// The path in the first of these readings.
+        /// The path in the first of these interpretations.
         let path: String
         /// What servers do that read it so.
-        let reading: PathReading
+        let interpretation: PathInterpretation
     }
 
     let request: String
@@ -81,7 +81,7 @@ package struct Explanation: Sendable {
                     id: other.rule.id,
                     place: configuration.rulePlaces[other.rule.index].text,
                     path: String(decoding: other.path, as: UTF8.self),
-                    reading: other.reading
+                    interpretation: other.interpretation
                 )
             )
         }

@@ -73,9 +73,9 @@ struct RequestTrial: ~Copyable {
     let outcome: Outcome
     /// The rule that was found, also where the request is refused afterwards.
     let rule: Rule?
-    /// The other readings of a path that can be read in several ways, where they lead to another
-    /// rule.
-    let rivals: [RuleSet.Reading]
+    /// The other interpretations of a path that can be read in several ways, where they lead to
+    /// another rule.
+    let rivals: [RuleSet.Interpretation]
 
     init(_ sketch: RequestSketch, _ configuration: GatewayConfiguration) {
         self.init(sketch, configuration, configuration.ownServices)
@@ -115,7 +115,7 @@ struct RequestTrial: ~Copyable {
             return
         }
         let rules = configuration.rules
-        var rivals: [RuleSet.Reading] = []
+        var rivals: [RuleSet.Interpretation] = []
         switch rules.destination(of: self.head, bytes.span, view: &view) {
         case .rule(let rule):
             self.rule = rule

@@ -19,7 +19,7 @@ package struct UpstreamSettings: Hashable, Sendable {
     package let tls: OriginTLSSettings?
     /// `paths`: what this origin may do to a path before it chooses what runs. Default: whatever
     /// servers do.
-    package let paths: PathReading
+    package let paths: PathInterpretation
 
     package var addresses: [ServerAddress] { servers.map(\.address) }
 }

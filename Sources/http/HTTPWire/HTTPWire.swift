@@ -5,18 +5,18 @@
 // costs no allocation once its storage has grown. Nothing here makes a `String` of what a stranger
 // sent.
 //
-//   HeadScanner       finds the end of a head in a growing buffer, each byte looked at once; rejects
-//                     at once what can never become a head
-//   RequestHead       a complete request head, read strictly: RFC 9112 §§2–6, RFC 9110 §§5–7
-//   ResponseHead      the same for what an origin answers
-//   TargetView        the view of a path that is matched; tells what can't be viewed in one way
-//   PathReading       what servers do to a path besides: the other ways in which it is looked up
-//   BodyReader        length, chunked or until close: ranges of content, its exact end, its trailers
-//   HeadWriter        forwarded heads and local answers, appended to a reusable array
-//   ClientAddress     the client's address behind trusted proxies, and which of them are believed
-//   RequestID         the request's name: a trusted proxy's, or our own
-//   ProxyHeader       the PROXY protocol's header, in which a proxy names the client of a connection
-//   ProvenanceWriter  the fields that say so to the origin
+//   HeadScanner         finds the end of a head in a growing buffer, each byte looked at once; rejects
+//                       at once what can never become a head
+//   RequestHead         a complete request head, read strictly: RFC 9112 §§2–6, RFC 9110 §§5–7
+//   ResponseHead        the same for what an origin answers
+//   TargetView          the view of a path that is matched; tells what can't be viewed in one way
+//   PathInterpretation  what servers do to a path besides: the other ways in which it is looked up
+//   BodyReader          length, chunked or until close: ranges of content, its exact end, its trailers
+//   HeadWriter          forwarded heads and local answers, appended to a reusable array
+//   ClientAddress       the client's address behind trusted proxies, and which of them are believed
+//   RequestID           the request's name: a trusted proxy's, or our own
+//   ProxyHeader         the PROXY protocol's header, in which a proxy names the client of a connection
+//   ProvenanceWriter    the fields that say so to the origin
 //
 // Life of a request on one event loop, without allocation in steady state:
 //

@@ -22,9 +22,10 @@ package struct PathPattern: Hashable, Sendable {
         case restBeforeEnd
         /// A query, a fragment, a space, a byte outside of US-ASCII, or an encoded `*`.
         case character
-        /// Two slashes in a row, or nothing before a `;`: no request can meet it in all readings.
+        /// Two slashes in a row, or nothing before a `;`: no request can meet it in all
+        /// interpretations.
         case emptySegment
-        /// A construct that no request may have or that has no single reading.
+        /// A construct that no request may have or that has no single interpretation.
         case construct(PathConstructs.RawValue)
         case tooManySegments
     }
@@ -36,17 +37,19 @@ package struct PathPattern: Hashable, Sendable {
     struct Spelling: Hashable, Sendable {
         let segments: [Segment]
         /// The steps on which it depends whether a server has this spelling.
-        var decisive: PathReading = []
+        var decisive: PathInterpretation = []
         /// Those of them that a server takes that has it, and no others of them.
-        var taken: PathReading = []
+        var taken: PathInterpretation = []
 
         /// Whether a server that reads paths in this way has it.
-        func isMade(by reading: PathReading) -> Bool { reading.intersection(decisive) == taken }
+        func isMade(by interpretation: PathInterpretation) -> Bool {
+            interpretation.intersection(decisive) == taken
+        }
     }
 
     /// The segments as a request's are read as written.
     package let segments: [Segment]
-    /// The segments in all readings.
+    /// The segments in all interpretations.
     let spellings: [Spelling]
     /// Whether it ends in `**`: then any rest matches, also none, so that `/v1/**` takes `/v1`.
     package let hasRest: Bool
@@ -111,32 +114,32 @@ package struct PathPattern: Hashable, Sendable {
         texts.map { $0 == [UInt8(ascii: "*")] ? .one : .literal($0) }
     }
 
-    /// The pattern in each reading that can make another of it; `nil` when none does.
+    /// The pattern in each interpretation that can make another of it; `nil` when none does.
     private static func spellings(of view: TargetView, hasRest: Bool) -> [Spelling]? {
         let steps = view.steps(of: .ofPatterns)
         guard !steps.isEmpty else { return nil }
         var order: [[Segment]] = []
-        var readings: [[Segment]: Set<PathReading>] = [:]
-        var reading = PathReading.asWritten
+        var interpretations: [[Segment]: Set<PathInterpretation>] = [:]
+        var interpretation = PathInterpretation.asWritten
         repeat {
-            for path in view.paths(in: reading, rest: hasRest) {
+            for path in view.paths(in: interpretation, rest: hasRest) {
                 let segments = segments(path)
-                if readings[segments] == nil { order.append(segments) }
-                readings[segments, default: []].insert(reading)
+                if interpretations[segments] == nil { order.append(segments) }
+                interpretations[segments, default: []].insert(interpretation)
             }
-            reading = reading.next(in: steps)
-        } while reading != .asWritten
-        return order.flatMap { spellings($0, readings[$0] ?? [], steps) }
+            interpretation = interpretation.next(in: steps)
+        } while interpretation != .asWritten
+        return order.flatMap { spellings($0, interpretations[$0] ?? [], steps) }
     }
 
     /// One spelling for each set of the steps that matter. `steps`: those that were tried.
     private static func spellings(
         _ segments: [Segment],
-        _ readings: Set<PathReading>,
-        _ steps: PathReading
+        _ interpretations: Set<PathInterpretation>,
+        _ steps: PathInterpretation
     ) -> [Spelling] {
         var decisive = steps
-        var taken = readings
+        var taken = interpretations
         for step in steps.each
         where taken.allSatisfy({
             taken.contains($0.symmetricDifference(step)) || !$0.union(step).goesTogether
@@ -148,13 +151,15 @@ package struct PathPattern: Hashable, Sendable {
             .map { Spelling(segments: segments, decisive: decisive, taken: $0) }
     }
 
-    /// Whether a path's segments are some of this pattern's, in a reading.
+    /// Whether a path's segments are some of this pattern's, in an interpretation.
     ///
     /// Slow and obvious, for explanations and tests. Event loops ask ``RouteIndex``.
-    package func matches(_ path: [[UInt8]], _ reading: PathReading = .asWritten) -> Bool {
+    package func matches(_ path: [[UInt8]], _ interpretation: PathInterpretation = .asWritten)
+        -> Bool
+    {
         spellings.contains { spelling in
             let segments = spelling.segments
-            guard spelling.isMade(by: reading),
+            guard spelling.isMade(by: interpretation),
                 hasRest ? path.count >= segments.count : path.count == segments.count
             else { return false }
             return zip(segments, path).allSatisfy { segment, text in
@@ -168,7 +173,7 @@ package struct PathPattern: Hashable, Sendable {
 
     /// Whether every path of the other pattern is one of this pattern, as written.
     ///
-    /// A rule is found by what is written, so that other readings don't matter here.
+    /// A rule is found by what is written, so that other interpretations don't matter here.
     package func covers(_ other: PathPattern) -> Bool {
         let theirSegments = other.segments
         for (place, segment) in segments.enumerated() {

@@ -1,7 +1,7 @@
 import HTTPWire
 
 extension RouteIndex {
-    /// An index over the matches in their order, for all readings of paths.
+    /// An index over the matches in their order, for all interpretations of paths.
     ///
     /// `nil` when they name more than ``methodsMax`` methods together.
     init?(_ matches: [RouteMatch]) {

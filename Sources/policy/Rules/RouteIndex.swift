@@ -9,7 +9,7 @@ import HTTPWire
 /// for them.
 ///
 /// A pattern stands in the tree once for each way in which servers may spell it; most have one. An
-/// entry says for which readings of a path it stands there, so one tree serves all of them.
+/// entry says for which interpretations of a path it stands there, so one tree serves all of them.
 ///
 /// A look-up visits at most the nodes whose patterns meet the path, and of those only the ones
 /// that hold a rule earlier than the best so far. The hash table is filled from the rules alone;
@@ -28,8 +28,8 @@ struct RouteIndex: Sendable {
     struct Entry: Sendable {
         let rule: Int32
         /// In which readings it stands here; see ``PathPattern/Spelling``.
-        let decisive: PathReading
-        let taken: PathReading
+        let decisive: PathInterpretation
+        let taken: PathInterpretation
         let methods: UInt64
     }
 
@@ -64,27 +64,27 @@ struct RouteIndex: Sendable {
     var depth = 0
     /// The most bytes of a segment that a pattern names.
     var labelBytesMax = 0
-    /// The steps of readings that make another pattern of some pattern.
-    var odd: PathReading = []
+    /// The steps of interpretations that make another pattern of some pattern.
+    var odd: PathInterpretation = []
     /// The steps that can lead a path to some pattern. Without a pattern that has punctuation no
     /// path is read without its punctuation.
-    var relevant = PathReading.all.subtracting(.foldsPunctuation)
+    var relevant = PathInterpretation.all.subtracting(.foldsPunctuation)
 
-    /// A search for the first rule that a request meets in one reading of its path.
+    /// A search for the first rule that a request meets in one interpretation of its path.
     struct Search {
         /// The bits of the request's method.
         let methods: UInt64
-        private(set) var reading = PathReading.asWritten
+        private(set) var interpretation = PathInterpretation.asWritten
         /// The lowest number of a rule so far; `Int32.max` before there is one.
         var best = Int32.max
         /// The steps on which an answer depended so far, other than by the path that they make.
-        var decisive: PathReading = []
+        var decisive: PathInterpretation = []
 
         init(methods: UInt64) { self.methods = methods }
 
-        /// Makes it a search in another reading.
-        mutating func begin(_ reading: PathReading) {
-            self.reading = reading
+        /// Makes it a search in another interpretation.
+        mutating func begin(_ interpretation: PathInterpretation) {
+            self.interpretation = interpretation
             best = .max
         }
     }
@@ -148,7 +148,7 @@ struct RouteIndex: Sendable {
         let start = place == 0 ? 0 : Int(ends[place - 1])
         let segment = bytes.extracting(start..<Int(ends[place]))
         if segment.count <= labelBytesMax {
-            let literal = child(of: number, segment, search.reading)
+            let literal = child(of: number, segment, search.interpretation)
             visit(literal, bytes, ends, at: place + 1, &search)
         }
         if !segment.isEmpty { visit(node.one, bytes, ends, at: place + 1, &search) }
@@ -156,13 +156,16 @@ struct RouteIndex: Sendable {
 
     /// The node after a literal segment, or -1.
     @inline(__always)
-    private func child(of node: Int32, _ segment: Span<UInt8>, _ reading: PathReading) -> Int32 {
+    private func child(of node: Int32, _ segment: Span<UInt8>, _ interpretation: PathInterpretation)
+        -> Int32
+    {
         var hash = SegmentHash()
-        guard reading.isDisjoint(with: [.foldsCase, .foldsPunctuation]) else {
-            for index in 0..<segment.count { hash.add(reading.folded(segment[index])) }
+        guard interpretation.isDisjoint(with: [.foldsCase, .foldsPunctuation]) else {
+            for index in 0..<segment.count { hash.add(interpretation.folded(segment[index])) }
             return edge(node, hash.value) { label in
                 guard label.count == segment.count else { return false }
-                for index in 0..<label.count where label[index] != reading.folded(segment[index]) {
+                for index in 0..<label.count
+                where label[index] != interpretation.folded(segment[index]) {
                     return false
                 }
                 return true
@@ -179,7 +182,7 @@ struct RouteIndex: Sendable {
             guard entry.rule < search.best else { return }
             guard entry.methods & search.methods != 0 else { continue }
             search.decisive.formUnion(entry.decisive)
-            if search.reading.intersection(entry.decisive) == entry.taken {
+            if search.interpretation.intersection(entry.decisive) == entry.taken {
                 search.best = entry.rule
                 return
             }

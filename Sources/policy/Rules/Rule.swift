@@ -60,7 +60,7 @@ package final class Rule: Sendable {
     /// Where its requests go; `nil` for a rule that denies them, or whose goal is no origin.
     package let origin: OriginIndex?
     package let mode: Mode
-    /// What its paths may hold although it has no single reading.
+    /// What its paths may hold although it has no single interpretation.
     package let allowEncoded: PathConstructs
     package let demands: Demands
     /// Fields that the origin gets exactly as they were verified: signed ones, and those that the

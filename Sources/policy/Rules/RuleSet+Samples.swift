@@ -1,13 +1,13 @@
 import HTTPWire
 
 extension RuleSet {
-    /// A reading that takes every request of a rule for another rule's; `nil` when there are
-    /// requests that only this rule takes, or that another rule takes as written.
+    /// An interpretation that takes every request of a rule for another rule's; `nil` when there
+    /// are requests that only this rule takes, or that another rule takes as written.
     ///
     /// Tried with one request for each method: the rule's own path, with a segment that no rule
     /// names in the place of each `*`.
-    package func rival(of rule: Rule) -> Reading? {
-        var rival: Reading?
+    package func rival(of rule: Rule) -> Interpretation? {
+        var rival: Interpretation?
         for method in rule.match.methods ?? ["-"] {
             guard let found = self.rival(of: rule, method) else { return nil }
             rival = rival ?? found
@@ -38,7 +38,7 @@ extension RuleSet {
         }
     }
 
-    private func rival(of rule: Rule, _ method: String) -> Reading? {
+    private func rival(of rule: Rule, _ method: String) -> Interpretation? {
         let method = Array(method.utf8)
         let host = Array(rule.match.host.sample.utf8)
         let path = Array(rule.match.path.sample.utf8)
@@ -51,8 +51,8 @@ extension RuleSet {
                 view: &view
             ), found === rule
         else { return nil }
-        let readings = readings(method: method.span, host: host.span, view: &view)
-        return readings.first(where: \.isRival)
+        let interpretations = readings(method: method.span, host: host.span, view: &view)
+        return interpretations.first(where: \.isRival)
     }
 }
 

@@ -13,7 +13,8 @@ package final class RuleSet: Sendable {
         /// The request is malformed, though it meets this rule.
         case malformed(Malformed.Reason, Rule)
         /// The path can be read in several ways, and they lead to rules that differ: the rule as
-        /// written, then the other one; `nil` where there are too many readings to look them up.
+        /// written, then the other one; `nil` where there are too many interpretations to look them
+        /// up.
         ///
         /// Such a request is refused: whatever the origin does with its path, one of the two
         /// rules would be bypassed.
@@ -26,7 +27,7 @@ package final class RuleSet: Sendable {
     /// For each rule the lowest number of a rule that decides like it.
     private let decisions: [Int32]
     /// For each rule what its origin may do to a path.
-    private let readings: [PathReading]
+    private let interpretations: [PathInterpretation]
     /// The guarded fields of all rules.
     package let guardedFields: FieldNameSet
     /// Whether there are rules that decide differently at all.
@@ -42,7 +43,7 @@ package final class RuleSet: Sendable {
     ///   - rules: in order, numbered from 0.
     ///   - fallback: the default, numbered after them.
     ///   - origins: what each origin may do to a path; whatever servers do for one that is missing.
-    package init?(_ rules: [Rule], default fallback: Rule, origins: [PathReading] = []) {
+    package init?(_ rules: [Rule], default fallback: Rule, origins: [PathInterpretation] = []) {
         guard let index = RouteIndex(rules.map(\.match)) else { return nil }
         let all = rules + [fallback]
         guard all.indices.allSatisfy({ all[$0].index == $0 }) else { return nil }
@@ -52,7 +53,7 @@ package final class RuleSet: Sendable {
         guardedFields = Self.guardedFields(all)
         isMixed = decisions.contains { $0 != 0 }
         strict = Self.strict(all, decisions)
-        readings = all.map { rule in
+        interpretations = all.map { rule in
             // A rule that denies has no origin, and nothing gets by it.
             guard let place = rule.origin?.rawValue else { return .asWritten }
             return origins.indices.contains(place) ? origins[place] : .all
@@ -67,7 +68,7 @@ package final class RuleSet: Sendable {
         guardedFields = base.guardedFields
         isMixed = decisions.contains { $0 != 0 }
         strict = Self.strict(rules, decisions)
-        readings = base.readings
+        interpretations = base.interpretations
     }
 
     /// The set with other modes and rollouts. Each rule keeps its number, match and origin.
@@ -95,13 +96,13 @@ package final class RuleSet: Sendable {
         }
     }
 
-    /// The first rule that the request meets, in all readings of its path.
+    /// The first rule that the request meets, in all interpretations of its path.
     ///
     /// The method is as in the request line; the host is that of the target or of the `Host` field,
     /// with a port or without. The path is looked up as written; where it has a construct that
-    /// servers read in more than one way, or where a pattern on its way has, also in each reading
-    /// that the origin of that rule may make. A plain path costs one look-up. The view is changed
-    /// only in the storage that it keeps for readings.
+    /// servers read in more than one way, or where a pattern on its way has, also in each
+    /// interpretation that the origin of that rule may make. A plain path costs one look-up. The
+    /// view is changed only in the storage that it keeps for interpretations.
     package func route(
         method: Span<UInt8>,
         host: Span<UInt8>,
@@ -122,9 +123,9 @@ package final class RuleSet: Sendable {
             return .rule(rule)
         }
         var rival = found
-        let walk = visit(&search, host: host, &view, made) { reading, number, _, _ in
+        let walk = visit(&search, host: host, &view, made) { interpretation, number, _, _ in
             rival = number
-            return !isRival(number, of: found, reading)
+            return !isRival(number, of: found, interpretation)
         }
         switch walk {
         case .complete: return .rule(rule)
@@ -134,8 +135,8 @@ package final class RuleSet: Sendable {
     }
 
     /// What the rule's origin may do to a path, as far as it can lead to another decision.
-    private func steps(for found: Int) -> PathReading {
-        let made = readings[found].intersection(index.relevant)
+    private func steps(for found: Int) -> PathInterpretation {
+        let made = interpretations[found].intersection(index.relevant)
         let isAlone = strict.isEmpty || strict.count == 1 && strict.contains(decisions[found])
         return isAlone ? made.subtracting(.ofRouters) : made
     }
@@ -146,18 +147,19 @@ package final class RuleSet: Sendable {
     /// What servers do is the same for all paths, so every difference counts. What routers do
     /// depends on the application, and its paths may have these forms in their own right: there
     /// only a rule counts that would stop the request.
-    private func isRival(_ number: Int, of found: Int, _ reading: PathReading) -> Bool {
+    private func isRival(_ number: Int, of found: Int, _ interpretation: PathInterpretation) -> Bool
+    {
         let decision = decisions[number]
         guard decision != decisions[found] else { return false }
-        return reading.isDisjoint(with: .ofRouters)
+        return interpretation.isDisjoint(with: .ofRouters)
             || number != rules.count - 1
                 && (rules[number].mode == .enforce || rules[number].mode == .deny)
     }
 
-    /// The most walks through the readings of one path.
+    /// The most walks through the interpretations of one path.
     private static let walksMax = 3
 
-    /// Looks the path up in every reading of these steps that can lead elsewhere.
+    /// Looks the path up in every interpretation of these steps that can lead elsewhere.
     ///
     /// Steps that change a pattern and not the path matter once the path is on that pattern's way;
     /// a walk that meets such a pattern is followed by one that takes them in.
@@ -165,15 +167,16 @@ package final class RuleSet: Sendable {
         _ search: inout RouteIndex.Search,
         host: Span<UInt8>,
         _ view: inout TargetView,
-        _ made: PathReading,
-        _ visitor: (PathReading, Int, Span<UInt8>, Span<UInt32>) -> Bool
+        _ made: PathInterpretation,
+        _ visitor: (PathInterpretation, Int, Span<UInt8>, Span<UInt32>) -> Bool
     ) -> TargetView.Walk {
         let steps = view.steps(of: made)
         var walks = 1
         while true {
             let odd = (walks < Self.walksMax ? search.decisive : index.odd).intersection(made)
-            // A script's name and an index are a segment each that a reading leaves out.
-            let walk = view.visitReadings(steps.union(odd), odd: odd, depth: index.depth + 2) {
+            // A script's name and an index are a segment each that an interpretation leaves out.
+            let walk = view.visitInterpretations(steps.union(odd), odd: odd, depth: index.depth + 2)
+            {
                 search.begin($0)
                 index.find(&search, host: host, $1, $2)
                 return visitor($0, number(search), $1, $2)
@@ -228,9 +231,9 @@ package final class RuleSet: Sendable {
 }
 
 extension RuleSet {
-    /// A reading of a path, and where it leads.
-    package struct Reading: Sendable {
-        package let reading: PathReading
+    /// An interpretation of a path, and where it leads.
+    package struct Interpretation: Sendable {
+        package let interpretation: PathInterpretation
         /// The path in this reading, each segment after a slash.
         package let path: [UInt8]
         package let rule: Rule
@@ -238,31 +241,35 @@ extension RuleSet {
         package let isRival: Bool
     }
 
-    /// Every reading that is looked up for this request, in the order in which it is; as written
-    /// comes first. For explanations.
+    /// Every interpretation that is looked up for this request, in the order in which it is; as
+    /// written comes first. For explanations.
     package func readings(
         method: Span<UInt8>,
         host: Span<UInt8>,
         view: inout TargetView
-    ) -> [Reading] {
+    ) -> [Interpretation] {
         var search = RouteIndex.Search(methods: index.methods(method) ?? RouteIndex.otherMethod)
         index.find(&search, host: host, view.bytes.span, view.ends.span)
         let found = number(search)
         var all = [
-            Reading(
-                reading: .asWritten,
+            Interpretation(
+                interpretation: .asWritten,
                 path: Self.path(.asWritten, view.bytes.span, view.ends.span),
                 rule: rules[found],
                 isRival: false
             )
         ]
-        _ = visit(&search, host: host, &view, steps(for: found)) { reading, number, bytes, ends in
+        _ = visit(&search, host: host, &view, steps(for: found)) {
+            interpretation,
+            number,
+            bytes,
+            ends in
             all.append(
-                Reading(
-                    reading: reading,
-                    path: Self.path(reading, bytes, ends),
+                Interpretation(
+                    interpretation: interpretation,
+                    path: Self.path(interpretation, bytes, ends),
                     rule: rules[number],
-                    isRival: isRival(number, of: found, reading)
+                    isRival: isRival(number, of: found, interpretation)
                 )
             )
             return true
@@ -271,7 +278,7 @@ extension RuleSet {
     }
 
     private static func path(
-        _ reading: PathReading,
+        _ interpretation: PathInterpretation,
         _ bytes: Span<UInt8>,
         _ ends: Span<UInt32>
     ) -> [UInt8] {
@@ -280,7 +287,9 @@ extension RuleSet {
         var start = 0
         for place in ends.indices {
             path.append(UInt8(ascii: "/"))
-            for index in start..<Int(ends[place]) { path.append(reading.folded(bytes[index])) }
+            for index in start..<Int(ends[place]) {
+                path.append(interpretation.folded(bytes[index]))
+            }
             start = Int(ends[place])
         }
         return path
@@ -310,7 +319,7 @@ extension RuleSet {
     /// - Parameters:
     ///   - head: a head that was read.
     ///   - bytes: the bytes that it was read from.
-    ///   - view: storage for the target's readings; the target is read into it.
+    ///   - view: storage for the target's interpretations; the target is read into it.
     /// - Returns: the rule in any case, for the log.
     package func destination(
         of head: borrowing RequestHead,

@@ -1,4 +1,4 @@
-/// The segments that a router or a site leaves of a path: the last step of a reading.
+/// The segments that a router or a site leaves of a path: the last step of an interpretation.
 struct RoutedPath: Sendable {
     /// What a number of a variant stands for.
     enum Variant: Equatable {
@@ -7,7 +7,7 @@ struct RoutedPath: Sendable {
         /// The same as one with a lower number.
         case repeated
         /// These steps had an effect; the others leave the path as it is.
-        case made(PathReading)
+        case made(PathInterpretation)
     }
 
     /// The bytes of all segments.
@@ -21,19 +21,19 @@ struct RoutedPath: Sendable {
     /// A pattern keeps what is before the script: as `/orders`, a rule for `/blog/index.php/orders`
     /// would dispute the path of another application.
     ///
-    /// `reading`: of ``PathReading/routing``; the rest has no effect, but for slashes at the end.
-    /// `rest`: `nil` for a path, and for a pattern whether more segments may follow.
+    /// `interpretation`: of ``PathInterpretation/routing``; the rest has no effect, but for slashes
+    /// at the end. `rest`: `nil` for a path, and for a pattern whether more segments may follow.
     mutating func read(
         _ source: Span<UInt8>,
         _ sourceEnds: Span<UInt32>,
-        _ reading: PathReading,
+        _ interpretation: PathInterpretation,
         variant: Int,
         rest: Bool? = nil
     ) -> Variant {
-        let endings = reading.isDisjoint(with: [.dropsIndex, .dropsFormat]) ? 1 : 2
-        var done: PathReading = []
+        let endings = interpretation.isDisjoint(with: [.dropsIndex, .dropsFormat]) ? 1 : 2
+        var done: PathInterpretation = []
         var left = 0..<0
-        if reading.contains(.dropsScript) {
+        if interpretation.contains(.dropsScript) {
             let script = Self.script(variant / endings / 2, source, sourceEnds)
             if script >= 0 {
                 let dropsFolder = variant / endings % 2 == 1
@@ -44,9 +44,11 @@ struct RoutedPath: Sendable {
         }
         if left.isEmpty, variant >= endings { return .end }
         copy(source, sourceEnds, without: left)
-        if rest != true, reading.contains(.dropsIndex), dropIndex(reading, variant % 2 == 1) {
+        if rest != true, interpretation.contains(.dropsIndex),
+            dropIndex(interpretation, variant % 2 == 1)
+        {
             done.insert(.dropsIndex)
-        } else if rest != true, reading.contains(.dropsFormat),
+        } else if rest != true, interpretation.contains(.dropsFormat),
             dropFormat(isFirst: variant % 2 == 1, isPattern: rest != nil)
         {
             done.insert(.dropsFormat)
@@ -102,11 +104,13 @@ struct RoutedPath: Sendable {
     }
 
     /// Leaves out the index at the end, and the slash before it too, unless that is to stay.
-    private mutating func dropIndex(_ reading: PathReading, _ keepsSlash: Bool) -> Bool {
+    private mutating func dropIndex(_ interpretation: PathInterpretation, _ keepsSlash: Bool)
+        -> Bool
+    {
         guard !ends.isEmpty, IndexName.isIndex(bytes.span, last) else { return false }
         let start = UInt32(truncatingIfNeeded: last.lowerBound)
         ends.removeLast()
-        if reading.contains(.dropsTrailingSlash) {
+        if interpretation.contains(.dropsTrailingSlash) {
             while !ends.isEmpty, last.isEmpty { ends.removeLast() }
         } else if keepsSlash, !ends.isEmpty {
             ends.append(start)
@@ -179,7 +183,7 @@ enum IndexName {
         return bytes[end] == UInt8(ascii: ".")
     }
 
-    /// Whether a segment begins like one of them, and so may be one in another reading.
+    /// Whether a segment begins like one of them, and so may be one in another interpretation.
     static func isLikely(_ bytes: Span<UInt8>, _ segment: Range<Int>) -> Bool {
         stemEnd(bytes, segment) != nil
     }

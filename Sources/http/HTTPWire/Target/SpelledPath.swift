@@ -1,4 +1,4 @@
-/// A path cut into segments as one reading has it: the first step of a reading.
+/// A path cut into segments as one interpretation has it: the first step of an interpretation.
 struct SpelledPath: Sendable {
     /// The bytes of all segments, without what separates them.
     private(set) var bytes: [UInt8] = []
@@ -9,9 +9,9 @@ struct SpelledPath: Sendable {
 
     /// Reads a path without its first slash.
     ///
-    /// `reading`: of ``PathReading/spelling``; the rest has no effect. `depth`: the most segments
-    /// with bytes to read.
-    mutating func read(_ path: Span<UInt8>, _ reading: PathReading, depth: Int) {
+    /// `interpretation`: of ``PathInterpretation/spelling``; the rest has no effect. `depth`: the
+    /// most segments with bytes to read.
+    mutating func read(_ path: Span<UInt8>, _ interpretation: PathInterpretation, depth: Int) {
         bytes.removeAll(keepingCapacity: true)
         ends.removeAll(keepingCapacity: true)
         isCutShort = false
@@ -21,7 +21,8 @@ struct SpelledPath: Sendable {
         while index < path.count {
             var byte = path[index]
             var isEncoded = false
-            if byte == UInt8(ascii: "%"), !reading.contains(.keepsEscapes), index + 2 < path.count,
+            if byte == UInt8(ascii: "%"), !interpretation.contains(.keepsEscapes),
+                index + 2 < path.count,
                 let high = ASCIIByte.hexadecimal(path[index + 1]),
                 let low = ASCIIByte.hexadecimal(path[index + 2])
             {
@@ -30,12 +31,14 @@ struct SpelledPath: Sendable {
                 index += 2
             }
             index += 1
-            if byte == UInt8(ascii: ";"), !isEncoded, reading.contains(.endsAtSemicolon) { break }
+            if byte == UInt8(ascii: ";"), !isEncoded, interpretation.contains(.endsAtSemicolon) {
+                break
+            }
             // A server that removes parameters before it decodes has no encoded separator within
             // one.
             let isHidden =
-                isInParameter && isEncoded && !reading.contains(.removesEncodedParameters)
-            if !isHidden, reading.splits(at: byte, isEncoded: isEncoded) {
+                isInParameter && isEncoded && !interpretation.contains(.removesEncodedParameters)
+            if !isHidden, interpretation.splits(at: byte, isEncoded: isEncoded) {
                 if bytes.count > Int(ends.last ?? 0) { filled += 1 }
                 ends.append(UInt32(truncatingIfNeeded: bytes.count))
                 isInParameter = false
@@ -45,7 +48,7 @@ struct SpelledPath: Sendable {
                 }
                 continue
             }
-            if byte == UInt8(ascii: ";"), reading.removesParameter(isEncoded: isEncoded) {
+            if byte == UInt8(ascii: ";"), interpretation.removesParameter(isEncoded: isEncoded) {
                 isInParameter = true
             }
             if !isInParameter { bytes.append(byte) }
@@ -54,7 +57,7 @@ struct SpelledPath: Sendable {
     }
 }
 
-extension PathReading {
+extension PathInterpretation {
     fileprivate func splits(at byte: UInt8, isEncoded: Bool) -> Bool {
         switch byte {
         case UInt8(ascii: "/"): !isEncoded || contains(.splitsAtEncodedSlash)
@@ -69,29 +72,29 @@ extension PathReading {
     }
 }
 
-/// The segments that a reading leaves of a path: its second step.
+/// The segments that an interpretation leaves of a path: its second step.
 struct ArrangedPath: Sendable {
     /// The end of each segment that is left, counted from ``start``.
     private(set) var ends: [UInt32] = []
     /// The first byte of the first segment that is left.
     private(set) var start = 0
 
-    /// Leaves out what the reading leaves out, and answers which of its steps did so.
+    /// Leaves out what the interpretation leaves out, and answers which of its steps did so.
     ///
     /// `source`: the end of each segment. `isCutShort`: whether the path goes on after them.
     /// `depth`: the number of segments at the beginning that matter.
     mutating func arrange(
         _ source: Span<UInt32>,
         isCutShort: Bool,
-        _ reading: PathReading,
+        _ interpretation: PathInterpretation,
         depth: Int
-    ) -> PathReading {
+    ) -> PathInterpretation {
         ends.removeAll(keepingCapacity: true)
         start = 0
-        var done: PathReading = []
+        var done: PathInterpretation = []
         var index = 0
         var before: UInt32 = 0
-        if reading.contains(.removesNetworkPath) {
+        if interpretation.contains(.removesNetworkPath) {
             // The WHATWG parser skips any number of slashes before the host. Others end at the
             // second one, and what they make of `///x` is what merging makes of it.
             while index < source.count, source[index] == 0 { index += 1 }
@@ -101,7 +104,7 @@ struct ArrangedPath: Sendable {
             done.insert(.removesNetworkPath)
         }
         start = Int(before)
-        let merges = reading.contains(.mergesSlashes)
+        let merges = interpretation.contains(.mergesSlashes)
         while index < source.count {
             let end = source[index]
             if merges, end == before, index < source.count - 1 {
@@ -115,7 +118,7 @@ struct ArrangedPath: Sendable {
             index += 1
         }
         guard !isCutShort else { return done }
-        if reading.contains(.dropsTrailingSlash) {
+        if interpretation.contains(.dropsTrailingSlash) {
             while let last = ends.last, last == (ends.count > 1 ? ends[ends.count - 2] : 0) {
                 ends.removeLast()
                 done.insert(.dropsTrailingSlash)

@@ -4,7 +4,7 @@
 /// completely: `/%61dmin` has the segment `admin`, as an origin sees it. What can't be viewed in
 /// one way is recorded in ``findings`` and refused by ``refusal(allowing:)`` once the rule is
 /// known. The query takes no part. Servers that read the path otherwise are the subject of
-/// ``PathReading``.
+/// ``PathInterpretation``.
 ///
 /// The view holds its own bytes, so it outlives the buffer; its storage is reusable.
 package struct TargetView: Sendable {
@@ -13,9 +13,9 @@ package struct TargetView: Sendable {
     package private(set) var findings: PathConstructs = []
     /// The end of each segment in ``bytes``.
     package private(set) var ends: [UInt32] = []
-    /// The path as received, without its first slash; empty where no reading needs it.
+    /// The path as received, without its first slash; empty where no interpretation needs it.
     private(set) var raw: [UInt8] = []
-    /// The path in the reading that was visited last.
+    /// The path in the interpretation that was visited last.
     var spelled = SpelledPath()
     var arranged = ArrangedPath()
     var routed = RoutedPath()

@@ -1,87 +1,88 @@
 /// What servers do to a path before they choose what runs.
 ///
-/// One value is a reading: all that one server does. The same type says what an origin may do: then
-/// each subset of it is a reading that this origin may make. Without any of them a path is read as
-/// written: split at each `/` and percent-decoded once.
+/// One value is an interpretation: all that one server does. The same type says what an origin may
+/// do: then each subset of it is an interpretation that this origin may make. Without any of them a
+/// path is read as written: split at each `/` and percent-decoded once.
 ///
 /// The order of the steps is that of the properties in ``spelling``, ``arranging``, PATH_INFO,
 /// ``ofRouters``, and the case at last. A server that takes them in another order, or one of them
 /// twice, is not described.
-package struct PathReading: OptionSet, Hashable, Sendable {
+package struct PathInterpretation: OptionSet, Hashable, Sendable {
     package let rawValue: UInt16
 
     package init(rawValue: UInt16) { self.rawValue = rawValue }
 
     /// As the request line has it, percent-decoded once: what is always looked up.
-    package static let asWritten: PathReading = []
+    package static let asWritten: PathInterpretation = []
 
     /// Letters of US-ASCII are compared without case: Express, IIS, ASP.NET, case-insensitive file
     /// systems.
-    package static let foldsCase = PathReading(rawValue: 1)
+    package static let foldsCase = PathInterpretation(rawValue: 1)
     /// What follows a script's name is PATH_INFO (RFC 3875 §4.1.5): `/pay.php/x` runs `/pay.php`.
     /// See ``ScriptName``.
-    package static let cutsPathInfo = PathReading(rawValue: 2)
+    package static let cutsPathInfo = PathInterpretation(rawValue: 2)
     /// Slashes at the end are dropped: Express, Laravel, Go's ServeMux and others by a redirect.
-    package static let dropsTrailingSlash = PathReading(rawValue: 4)
+    package static let dropsTrailingSlash = PathInterpretation(rawValue: 4)
     /// Each segment ends at its first `;` (RFC 3986 §3.3): Tomcat, Jetty, Spring.
-    package static let removesParameters = PathReading(rawValue: 8)
+    package static let removesParameters = PathInterpretation(rawValue: 8)
     /// Percent-encoding stays: Express, Fastify and Node's own `req.url` match the path undecoded,
     /// so `/v1/%6Frders` is not `/v1/orders` there, but is one of `/v1/:id`.
-    package static let keepsEscapes = PathReading(rawValue: 16)
+    package static let keepsEscapes = PathInterpretation(rawValue: 16)
     /// Slashes in a row are one: nginx, Apache, file systems.
-    package static let mergesSlashes = PathReading(rawValue: 32)
+    package static let mergesSlashes = PathInterpretation(rawValue: 32)
     /// `//x/v1` is the path `/v1` of the host `x` (RFC 3986 §4.2): Node's `new URL(req.url, base)`,
     /// PHP's `parse_url`, Python's `urlsplit`.
-    package static let removesNetworkPath = PathReading(rawValue: 64)
+    package static let removesNetworkPath = PathInterpretation(rawValue: 64)
     /// Percent-encoding is decoded before parameters are removed, so `%3B` begins one, and `%2F`
     /// ends one where it splits. Together with ``removesParameters`` only.
-    package static let removesEncodedParameters = PathReading(rawValue: 128)
+    package static let removesEncodedParameters = PathInterpretation(rawValue: 128)
     /// `%2F` splits: whatever decodes the whole path first, such as WSGI and CGI servers.
-    package static let splitsAtEncodedSlash = PathReading(rawValue: 256)
+    package static let splitsAtEncodedSlash = PathInterpretation(rawValue: 256)
     /// `%5C` splits: the same on Windows.
-    package static let splitsAtEncodedBackslash = PathReading(rawValue: 512)
+    package static let splitsAtEncodedBackslash = PathInterpretation(rawValue: 512)
     /// `\` splits: the WHATWG URL parser, IIS.
-    package static let splitsAtBackslash = PathReading(rawValue: 1024)
+    package static let splitsAtBackslash = PathInterpretation(rawValue: 1024)
 
     /// Punctuation of US-ASCII is `_`: CherryPy, whose `place_order` also runs for `place.order`.
-    package static let foldsPunctuation = PathReading(rawValue: 2048)
+    package static let foldsPunctuation = PathInterpretation(rawValue: 2048)
     /// The last segment ends at a dot: Rails' optional format (`/v1/orders.json`), Spring's suffix
     /// patterns, dots at the end of a name on Windows.
-    package static let dropsFormat = PathReading(rawValue: 4096)
+    package static let dropsFormat = PathInterpretation(rawValue: 4096)
     /// The name of a directory's index file at the end stands for the directory: `/pay/index.php`
     /// is `/pay/` and, by a redirect or not, `/pay`. See ``IndexName``.
-    package static let dropsIndex = PathReading(rawValue: 8192)
+    package static let dropsIndex = PathInterpretation(rawValue: 8192)
     /// A script's name is a front controller, which routes what follows it: `/index.php/v1/orders`
     /// is `/v1/orders` in Symfony, Laravel, CodeIgniter, WordPress. A folder before it belongs to
     /// the paths that it routes, or to the script: `/public/index.php/v1/orders` is
     /// `/public/v1/orders` or `/v1/orders`.
-    package static let dropsScript = PathReading(rawValue: 16384)
+    package static let dropsScript = PathInterpretation(rawValue: 16384)
 
     /// The path ends at the first `;`, and what follows is the query: Fastify until version 4
     /// (`useSemicolonDelimiter`), so `/pay;/x` is `/pay`.
-    package static let endsAtSemicolon = PathReading(rawValue: 32768)
+    package static let endsAtSemicolon = PathInterpretation(rawValue: 32768)
 
     /// All of them.
-    package static let all = PathReading(rawValue: 65535)
+    package static let all = PathInterpretation(rawValue: 65535)
     /// Those that a pattern can be changed by.
-    package static let ofPatterns: PathReading = [
+    package static let ofPatterns: PathInterpretation = [
         .foldsCase, .cutsPathInfo, .dropsTrailingSlash, .removesParameters, .keepsEscapes,
         .foldsPunctuation, .dropsFormat, .dropsIndex, .dropsScript,
     ]
     /// What routers and sites do besides what servers do. Many applications have paths of their own
-    /// of these forms, so that such a reading matters only where it leads to a stricter rule.
-    package static let ofRouters: PathReading = [
+    /// of these forms, so that such an interpretation matters only where it leads to a stricter
+    /// rule.
+    package static let ofRouters: PathInterpretation = [
         .foldsPunctuation, .dropsFormat, .dropsIndex, .dropsScript,
     ]
     /// Those of ``ofRouters`` that leave out a part of the path.
-    package static let routing: PathReading = [.dropsFormat, .dropsIndex, .dropsScript]
+    package static let routing: PathInterpretation = [.dropsFormat, .dropsIndex, .dropsScript]
     /// Those that change where segments begin and end, and what bytes they have.
-    package static let spelling: PathReading = [
+    package static let spelling: PathInterpretation = [
         .splitsAtEncodedSlash, .splitsAtEncodedBackslash, .splitsAtBackslash, .keepsEscapes,
         .removesParameters, .removesEncodedParameters, .endsAtSemicolon,
     ]
     /// Those that leave out segments: network path, slashes in a row, slashes at the end.
-    package static let arranging: PathReading = [
+    package static let arranging: PathInterpretation = [
         .removesNetworkPath, .mergesSlashes, .dropsTrailingSlash,
     ]
 
@@ -93,20 +94,22 @@ package struct PathReading: OptionSet, Hashable, Sendable {
     }
 
     /// The subset of these steps that follows this one; after the last the empty one.
-    package func next(in steps: PathReading) -> PathReading {
-        PathReading(rawValue: (rawValue &- steps.rawValue) & steps.rawValue)
+    package func next(in steps: PathInterpretation) -> PathInterpretation {
+        PathInterpretation(rawValue: (rawValue &- steps.rawValue) & steps.rawValue)
     }
 
     /// The steps, one at a time.
-    package var each: [PathReading] {
-        (0..<UInt16(Self.all.rawValue.nonzeroBitCount)).map { PathReading(rawValue: 1 << $0) }
-            .filter(isSuperset)
+    package var each: [PathInterpretation] {
+        (0..<UInt16(Self.all.rawValue.nonzeroBitCount)).map {
+            PathInterpretation(rawValue: 1 << $0)
+        }
+        .filter(isSuperset)
     }
 
     /// Whether some server may take these steps together.
     ///
-    /// Bounds the number of readings: what routers do is combined only with what the servers below
-    /// them do.
+    /// Bounds the number of interpretations: what routers do is combined only with what the servers
+    /// below them do.
     package var goesTogether: Bool {
         if contains(.keepsEscapes), !isDisjoint(with: Self.notUndecoded) { return false }
         if contains(.dropsScript), contains(.cutsPathInfo) { return false }
@@ -116,15 +119,15 @@ package struct PathReading: OptionSet, Hashable, Sendable {
         return contains(.removesParameters) || !contains(.removesEncodedParameters)
     }
 
-    private static let notUndecoded: PathReading = [
+    private static let notUndecoded: PathInterpretation = [
         .removesEncodedParameters, .splitsAtEncodedSlash, .splitsAtEncodedBackslash,
         .foldsPunctuation, .dropsFormat, .dropsIndex, .dropsScript,
     ]
-    private static let notFormat: PathReading = [.cutsPathInfo, .dropsIndex]
-    private static let ofSemicolon: PathReading = [
+    private static let notFormat: PathInterpretation = [.cutsPathInfo, .dropsIndex]
+    private static let ofSemicolon: PathInterpretation = [
         .endsAtSemicolon, .foldsCase, .mergesSlashes, .dropsTrailingSlash, .keepsEscapes,
     ]
-    private static let ofPunctuation: PathReading = [
+    private static let ofPunctuation: PathInterpretation = [
         .foldsPunctuation, .dropsIndex, .mergesSlashes, .dropsTrailingSlash, .removesNetworkPath,
         .splitsAtEncodedSlash,
     ]
@@ -160,7 +163,7 @@ package struct PathConstructs: OptionSet, Sendable {
     /// slashes of any kind. Never allowed.
     package static let dotSegment = PathConstructs(rawValue: 64)
 
-    /// Two slashes in a row. Not malformed, but see ``PathReading``; as all below.
+    /// Two slashes in a row. Not malformed, but see ``PathInterpretation``; as all below.
     package static let emptySegment = PathConstructs(rawValue: 128)
     /// A semicolon.
     package static let pathParameter = PathConstructs(rawValue: 256)
@@ -176,7 +179,7 @@ package struct PathConstructs: OptionSet, Sendable {
         .emptySegment, .pathParameter, .trailingSlash, .escape, .encodedParameter,
     ]
 
-    /// What a path may have that makes other segments of it in another reading.
+    /// What a path may have that makes other segments of it in another interpretation.
     package static let unplain = readingDependent.union([.backslash, .encodedSlash])
         .union(.encodedBackslash)
 }

@@ -1,29 +1,29 @@
-// A view in other readings than as written.
+// A view in other interpretations than as written.
 extension TargetView {
-    /// The most readings of one path that are looked up.
+    /// The most interpretations of one path that are looked up.
     ///
     /// Only a path with five or more different constructs reaches this number. A path with more
-    /// readings is refused, unless all rules decide the same.
-    package static let readingsMax = 256
+    /// interpretations is refused, unless all rules decide the same.
+    package static let interpretationsMax = 256
     /// The most sets of steps of one path that are tried; most have no effect and no look-up.
     static let triesMax = 4_096
-    /// The most segments, empty ones included, of a path that is looked up in several readings:
-    /// each reading goes through all of them.
+    /// The most segments, empty ones included, of a path that is looked up in several
+    /// interpretations: each interpretation goes through all of them.
     package static let segmentsMax = 512
 
-    /// How a walk through the readings ended.
+    /// How a walk through the interpretations ended.
     package enum Walk: Sendable {
-        /// All readings were visited.
+        /// All interpretations were visited.
         case complete
         /// The visitor wanted no more.
         case stopped
-        /// There are more than ``readingsMax``, or more than ``segmentsMax``.
+        /// There are more than ``interpretationsMax``, or more than ``segmentsMax``.
         case tooMany
     }
 
     /// Which of these steps may make another path of this one. None for a plain path.
-    package func steps(of made: PathReading) -> PathReading {
-        var steps: PathReading = []
+    package func steps(of made: PathInterpretation) -> PathInterpretation {
+        var steps: PathInterpretation = []
         let letters = ByteScan.letters(in: bytes.span)
         if letters.hasUpperCase { steps.insert(.foldsCase) }
         if letters.hasDot {
@@ -38,8 +38,8 @@ extension TargetView {
         return steps.intersection(made)
     }
 
-    private var unplainSteps: PathReading {
-        var steps: PathReading = []
+    private var unplainSteps: PathInterpretation {
+        var steps: PathInterpretation = []
         if findings.contains(.encodedSlash) { steps.insert(.splitsAtEncodedSlash) }
         if findings.contains(.encodedBackslash) { steps.insert(.splitsAtEncodedBackslash) }
         let isSplit = !steps.isEmpty
@@ -78,25 +78,25 @@ extension TargetView {
         return false
     }
 
-    /// Visits the path in each reading that a server makes of it which takes any of these steps;
-    /// not as written.
+    /// Visits the path in each interpretation that a server makes of it which takes any of these
+    /// steps; not as written.
     ///
-    /// The visitor gets the reading, the bytes of the segments, the end of each segment in them,
-    /// and answers whether to go on. Letters and punctuation are not folded. Allocates nothing once
-    /// the storage has grown.
+    /// The visitor gets the interpretation, the bytes of the segments, the end of each segment in
+    /// them, and answers whether to go on. Letters and punctuation are not folded. Allocates
+    /// nothing once the storage has grown.
     ///
     /// `steps`: what ``steps(of:)`` answered, and `odd`. `odd`: steps that make another pattern of
-    /// some pattern; readings that differ in these are visited even when the path is the same in
-    /// both. `depth`: the number of segments at the beginning that matter, at least.
-    package mutating func visitReadings(
-        _ steps: PathReading,
-        odd: PathReading,
+    /// some pattern; interpretations that differ in these are visited even when the path is the
+    /// same in both. `depth`: the number of segments at the beginning that matter, at least.
+    package mutating func visitInterpretations(
+        _ steps: PathInterpretation,
+        odd: PathInterpretation,
         depth: Int,
-        _ visit: (PathReading, Span<UInt8>, Span<UInt32>) -> Bool
+        _ visit: (PathInterpretation, Span<UInt8>, Span<UInt32>) -> Bool
     ) -> Walk {
         guard ends.count <= Self.segmentsMax else { return .tooMany }
         // Out of the view and back into it, so that the compiler sees that nothing overlaps.
-        var visitor = ReadingVisitor(odd: odd, depth: depth)
+        var visitor = InterpretationVisitor(odd: odd, depth: depth)
         swap(&visitor.arranged, &arranged)
         var spelled = SpelledPath()
         swap(&spelled, &self.spelled)
@@ -106,18 +106,24 @@ extension TargetView {
             swap(&visitor.routed, &routed)
             swap(&spelled, &self.spelled)
         }
-        var spelling: PathReading = []
+        var spelling: PathInterpretation = []
         // Counts through all subsets of the steps, the empty one left out.
-        var reading = PathReading.asWritten
+        var interpretation = PathInterpretation.asWritten
         while true {
-            reading = reading.next(in: steps)
-            if reading == .asWritten { return .complete }
-            guard makesSense(reading, odd: odd) else { continue }
-            let needed = reading.intersection(.spelling)
+            interpretation = interpretation.next(in: steps)
+            if interpretation == .asWritten { return .complete }
+            guard makesSense(interpretation, odd: odd) else { continue }
+            let needed = interpretation.intersection(.spelling)
             let walk: Walk
             // A path without parameters and escapes is spelled in one way.
             if needed.isEmpty || raw.isEmpty {
-                walk = visitor.visit(reading, bytes.span, ends.span, isCutShort: false, visit)
+                walk = visitor.visit(
+                    interpretation,
+                    bytes.span,
+                    ends.span,
+                    isCutShort: false,
+                    visit
+                )
             } else {
                 if needed != spelling {
                     // One segment is the host of a network path, and one tells that there are more.
@@ -125,7 +131,7 @@ extension TargetView {
                     spelling = needed
                 }
                 walk = visitor.visit(
-                    reading,
+                    interpretation,
                     spelled.bytes.span,
                     spelled.ends.span,
                     isCutShort: spelled.isCutShort,
@@ -137,37 +143,46 @@ extension TargetView {
     }
 
     /// Whether the steps go together, and no smaller set has the same effect.
-    private func makesSense(_ reading: PathReading, odd: PathReading) -> Bool {
-        guard reading.goesTogether else { return false }
-        guard reading.contains(.removesParameters) else { return true }
-        if reading.contains(.removesEncodedParameters) {
+    private func makesSense(_ interpretation: PathInterpretation, odd: PathInterpretation) -> Bool {
+        guard interpretation.goesTogether else { return false }
+        guard interpretation.contains(.removesParameters) else { return true }
+        if interpretation.contains(.removesEncodedParameters) {
             return findings.contains(.encodedParameter)
-                || !reading.isDisjoint(with: [.splitsAtEncodedSlash, .splitsAtEncodedBackslash])
+                || !interpretation.isDisjoint(with: [
+                    .splitsAtEncodedSlash, .splitsAtEncodedBackslash,
+                ])
         }
         return findings.contains(.pathParameter) || odd.contains(.removesParameters)
     }
 
-    /// The segments in a reading: one path, or where the reading cuts at scripts one for each
-    /// script; none when the reading makes no path of this one.
+    /// The segments in an interpretation: one path, or where the interpretation cuts at scripts one
+    /// for each script; none when the interpretation makes no path of this one.
     ///
     /// Slow and with copies, for patterns. `rest`: whether more segments may follow.
-    package func paths(in reading: PathReading, rest: Bool) -> [[[UInt8]]] {
-        guard reading.goesTogether else { return [] }
-        let reading = raw.isEmpty ? reading.subtracting(.spelling) : reading
-        let spelling = reading.intersection(.spelling)
+    package func paths(in interpretation: PathInterpretation, rest: Bool) -> [[[UInt8]]] {
+        guard interpretation.goesTogether else { return [] }
+        let interpretation = raw.isEmpty ? interpretation.subtracting(.spelling) : interpretation
+        let spelling = interpretation.intersection(.spelling)
         var text = bytes
         var arranged = ArrangedPath()
-        let done: PathReading
+        let done: PathInterpretation
         if spelling.isEmpty {
-            done = arranged.arrange(ends.span, isCutShort: false, reading, depth: .max)
+            done = arranged.arrange(ends.span, isCutShort: false, interpretation, depth: .max)
         } else {
             var spelled = SpelledPath()
             spelled.read(raw.span, spelling, depth: .max)
             text = spelled.bytes
-            done = arranged.arrange(spelled.ends.span, isCutShort: false, reading, depth: .max)
+            done = arranged.arrange(
+                spelled.ends.span,
+                isCutShort: false,
+                interpretation,
+                depth: .max
+            )
         }
-        if reading.contains(.removesNetworkPath), !done.contains(.removesNetworkPath) { return [] }
-        if reading.contains(.foldsCase) { text = text.map(ByteScan.folded) }
+        if interpretation.contains(.removesNetworkPath), !done.contains(.removesNetworkPath) {
+            return []
+        }
+        if interpretation.contains(.foldsCase) { text = text.map(ByteScan.folded) }
         var start = arranged.start
         let segments = arranged.ends.map { end in
             let segment = Array(text[start..<arranged.start + Int(end)])
@@ -175,15 +190,15 @@ extension TargetView {
             return segment
         }
         var cut = [segments]
-        if reading.contains(.cutsPathInfo) {
+        if interpretation.contains(.cutsPathInfo) {
             let scripts = segments.indices.filter {
                 let segment = segments[$0]
                 return ScriptName.isScript(segment.span, 0..<segment.count)
             }
             if !scripts.isEmpty { cut = scripts.map { Array(segments[...$0]) } }
         }
-        let routed = cut.flatMap { Self.routed($0, reading, rest: rest) }
-        guard reading.contains(.foldsPunctuation) else { return routed }
+        let routed = cut.flatMap { Self.routed($0, interpretation, rest: rest) }
+        guard interpretation.contains(.foldsPunctuation) else { return routed }
         return routed.map { path in
             path.map { $0 == [UInt8(ascii: "*")] ? $0 : $0.map(ByteScan.withoutPunctuation) }
         }
@@ -191,10 +206,10 @@ extension TargetView {
 
     private static func routed(
         _ path: [[UInt8]],
-        _ reading: PathReading,
+        _ interpretation: PathInterpretation,
         rest: Bool
     ) -> [[[UInt8]]] {
-        guard !reading.isDisjoint(with: .routing) else { return [path] }
+        guard !interpretation.isDisjoint(with: .routing) else { return [path] }
         let bytes = path.flatMap(\.self)
         var end: UInt32 = 0
         let ends = path.map { segment in
@@ -205,7 +220,8 @@ extension TargetView {
         var routed = RoutedPath()
         var variant = 0
         while true {
-            switch routed.read(bytes.span, ends.span, reading, variant: variant, rest: rest) {
+            switch routed.read(bytes.span, ends.span, interpretation, variant: variant, rest: rest)
+            {
             case .end: return paths
             case .repeated: break
             case .made:
@@ -222,41 +238,42 @@ extension TargetView {
     }
 }
 
-/// Takes the second step of readings, counts them, and leaves out those that are the same.
-private struct ReadingVisitor {
-    let odd: PathReading
+/// Takes the second step of interpretations, counts them, and leaves out those that are the same.
+private struct InterpretationVisitor {
+    let odd: PathInterpretation
     let depth: Int
     var arranged = ArrangedPath()
     var routed = RoutedPath()
     private var count = 0
     private var tried = 0
 
-    init(odd: PathReading, depth: Int) {
+    init(odd: PathInterpretation, depth: Int) {
         self.odd = odd
         self.depth = depth
     }
 
     mutating func visit(
-        _ reading: PathReading,
+        _ interpretation: PathInterpretation,
         _ bytes: Span<UInt8>,
         _ ends: Span<UInt32>,
         isCutShort: Bool,
-        _ visit: (PathReading, Span<UInt8>, Span<UInt32>) -> Bool
+        _ visit: (PathInterpretation, Span<UInt8>, Span<UInt32>) -> Bool
     ) -> TargetView.Walk {
         tried += 1
         guard tried <= TargetView.triesMax else { return .tooMany }
-        let done = arranged.arrange(ends, isCutShort: isCutShort, reading, depth: depth)
-        // Without effect on the path and on patterns this is a reading that was visited before.
-        guard reading.intersection(.arranging).isSubset(of: done.union(odd)) else {
+        let done = arranged.arrange(ends, isCutShort: isCutShort, interpretation, depth: depth)
+        // Without effect on the path and on patterns this is an interpretation that was visited
+        // before.
+        guard interpretation.intersection(.arranging).isSubset(of: done.union(odd)) else {
             return .complete
         }
         let left = bytes.extracting(arranged.start..<bytes.count)
-        if reading.contains(.foldsCase), !odd.contains(.foldsCase),
+        if interpretation.contains(.foldsCase), !odd.contains(.foldsCase),
             !ByteScan.letters(in: left).hasUpperCase
         {
             return .complete
         }
-        if reading.contains(.foldsPunctuation), !odd.contains(.foldsPunctuation),
+        if interpretation.contains(.foldsPunctuation), !odd.contains(.foldsPunctuation),
             !ByteScan.hasPunctuation(left)
         {
             return .complete
@@ -265,8 +282,8 @@ private struct ReadingVisitor {
         var arranged = ArrangedPath()
         swap(&arranged, &self.arranged)
         defer { swap(&arranged, &self.arranged) }
-        guard reading.contains(.cutsPathInfo) else {
-            return route(reading, left, arranged.ends.span, visit)
+        guard interpretation.contains(.cutsPathInfo) else {
+            return route(interpretation, left, arranged.ends.span, visit)
         }
         var start = 0
         for index in 0..<arranged.ends.count {
@@ -275,7 +292,12 @@ private struct ReadingVisitor {
             guard ScriptName.isScript(left, start..<end),
                 index < arranged.ends.count - 1 || odd.contains(.cutsPathInfo)
             else { continue }
-            let walk = route(reading, left, arranged.ends.span.extracting(0..<index + 1), visit)
+            let walk = route(
+                interpretation,
+                left,
+                arranged.ends.span.extracting(0..<index + 1),
+                visit
+            )
             guard walk == .complete else { return walk }
         }
         return .complete
@@ -283,25 +305,27 @@ private struct ReadingVisitor {
 
     /// Takes the last step, which may have several results.
     private mutating func route(
-        _ reading: PathReading,
+        _ interpretation: PathInterpretation,
         _ bytes: Span<UInt8>,
         _ ends: Span<UInt32>,
-        _ visit: (PathReading, Span<UInt8>, Span<UInt32>) -> Bool
+        _ visit: (PathInterpretation, Span<UInt8>, Span<UInt32>) -> Bool
     ) -> TargetView.Walk {
-        let needed = reading.intersection(.routing)
+        let needed = interpretation.intersection(.routing)
         guard !needed.isEmpty else {
             count += 1
-            guard count <= TargetView.readingsMax else { return .tooMany }
-            return visit(reading, bytes, ends) ? .complete : .stopped
+            guard count <= TargetView.interpretationsMax else { return .tooMany }
+            return visit(interpretation, bytes, ends) ? .complete : .stopped
         }
         var variant = 0
         while true {
-            switch routed.read(bytes, ends, reading, variant: variant) {
+            switch routed.read(bytes, ends, interpretation, variant: variant) {
             case .end: return .complete
             case .made(let done) where needed.isSubset(of: done.union(odd)):
                 count += 1
-                guard count <= TargetView.readingsMax else { return .tooMany }
-                guard visit(reading, routed.bytes.span, routed.ends.span) else { return .stopped }
+                guard count <= TargetView.interpretationsMax else { return .tooMany }
+                guard visit(interpretation, routed.bytes.span, routed.ends.span) else {
+                    return .stopped
+                }
             case .repeated, .made: break
             }
             variant += 1

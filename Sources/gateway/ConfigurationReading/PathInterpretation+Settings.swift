@@ -1,12 +1,12 @@
 import HTTPWire
 
-extension PathReading {
+extension PathInterpretation {
     /// A key of an origin's `paths`, and what its word turns off.
     struct Setting: Sendable {
         let key: String
         /// The word for: this origin reads paths as written in this respect.
         let word: String
-        let steps: PathReading
+        let steps: PathInterpretation
         /// What servers do that take one of the steps.
         let text: String
     }
@@ -95,13 +95,13 @@ extension PathReading {
 
 extension MappingReader {
     /// What an origin may do to a path: everything, less what the words turn off.
-    func paths(_ key: String) -> PathReading? {
-        let keys = PathReading.settings.map(\.key)
+    func paths(_ key: String) -> PathInterpretation? {
+        let keys = PathInterpretation.settings.map(\.key)
         guard let node = node(key),
             let inner = MappingReader(node, path(key), keys: keys, log: log)
         else { return nil }
-        return PathReading.settings.reduce(into: .all) { made, setting in
-            let words = [PathReading.anyWord, setting.word]
+        return PathInterpretation.settings.reduce(into: .all) { made, setting in
+            let words = [PathInterpretation.anyWord, setting.word]
             let use = words.joined(separator: " | ")
             let word = inner.value(setting.key, use: use, words: words) { text in
                 words.contains(text) ? text : nil
