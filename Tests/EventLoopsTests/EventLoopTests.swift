@@ -246,13 +246,13 @@ private final class Hearer: Connection {
             do {
                 let (alarm, limit) = (try Alarm(on: loop), try Alarm(on: loop))
                 alarm.rang = {
-                    loop.perform { doneIn.withLock { $0 = loop.turn.beganAt } }
+                    loop.perform { doneIn.withLock { $0 = loop.iteration.beganAt } }
                     loop.look()
                     limit.set(nanoseconds: MonotonicClock.nanoseconds + 100_000_000)
                 }
                 limit.rang = {
-                    let turn = loop.turn.beganAt
-                    done(doneIn.withLock { $0.map { $0 != turn } ?? false })
+                    let iteration = loop.iteration.beganAt
+                    done(doneIn.withLock { $0.map { $0 != iteration } ?? false })
                 }
                 alarm.set(nanoseconds: 1)
             } catch {

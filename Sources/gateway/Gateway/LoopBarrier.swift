@@ -1,7 +1,7 @@
 import Dispatch
 import EventLoops
 
-/// Keeps event loops standing still between two turns: nothing is accepted, read or decided
+/// Keeps event loops standing still between two iterations: nothing is accepted, read or decided
 /// meanwhile.
 ///
 /// So what the event loops share is as one moment has left it, and nobody has to be told to wait.

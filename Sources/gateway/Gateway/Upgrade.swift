@@ -55,7 +55,7 @@ struct Upgrade {
         var handover = Duration.seconds(10)
     }
 
-    /// How long event loops may take to end their turns. A turn is some milliseconds.
+    /// How long event loops may take to end their iteration. One takes some milliseconds.
     private static let loopTime = DispatchTimeInterval.seconds(2)
     /// How long the disk may take for what waits for it.
     private static let diskTime = DispatchTimeInterval.seconds(3)
@@ -109,7 +109,7 @@ struct Upgrade {
         defer { park.open() }
         guard park.wait(Self.loopTime) else {
             successor.kill()
-            throw UpgradeRefusal("an event loop did not end its turn in time")
+            throw UpgradeRefusal("an event loop did not end its iteration in time")
         }
         let line = try handOver(orders, to: successor, since: began)
         let pause = MonotonicClock.nanoseconds &- began

@@ -19,10 +19,11 @@ package final class EventLoop: @unchecked Sendable {
     static let resumed: UInt32 = 1 << 24
     /// Longest time between two epoll_wait calls while another flow may be ready, nanoseconds.
     private static let roundNanoseconds: UInt64 = 100_000
-    /// Nanoseconds after which a turn ends in any case, and Dispatch gets the thread back.
-    private static let turnNanoseconds: UInt64 = 8_000_000
-    /// A round that serves at most so many events ends its turn. Behind so few, as a rule, no other
-    /// is ready, and to ask is a system call for nothing; one that is ready begins the next turn.
+    /// Nanoseconds after which an iteration ends in any case, and Dispatch gets the thread back.
+    private static let iterationNanoseconds: UInt64 = 8_000_000
+    /// A round that serves at most so many events ends its iteration. Behind so few, as a rule, no
+    /// other is ready, and to ask is a system call for nothing; one that is ready begins the next
+    /// iteration.
     private static let fewEvents = 3
     /// Milliseconds that an event loop waits for events itself before it leaves that to Dispatch,
     /// which wakes two threads for one event: more work than to relay a request.
@@ -42,8 +43,8 @@ package final class EventLoop: @unchecked Sendable {
     /// The wall clock in milliseconds since 1970, read once a round.
     package var wallMilliseconds: Int64 { clocks.wall }
     private var clocks: (now: UInt64, wall: Int64)
-    /// The current turn, so far.
-    package struct Turn {
+    /// The current iteration, so far.
+    package struct Iteration {
         /// Monotonic nanoseconds.
         package fileprivate(set) var beganAt: UInt64 = 0
         /// Events that were served.
@@ -52,8 +53,8 @@ package final class EventLoop: @unchecked Sendable {
         package fileprivate(set) var polls = 0
     }
 
-    package var turn: Turn { currentTurn }
-    private var currentTurn = Turn()
+    package var iteration: Iteration { currentIteration }
+    private var currentIteration = Iteration()
     /// How often the event loop has been told all events there were.
     package var round: UInt64 { roundsEnded }
     private var roundsEnded: UInt64 = 0
@@ -93,8 +94,8 @@ package final class EventLoop: @unchecked Sendable {
     )
     /// Memory for what an event writes.
     var output: [UInt8] = []
-    /// Called at the end of every turn.
-    package var turnEnded: (() -> Void)?
+    /// Called at the end of every iteration.
+    package var iterationEnded: (() -> Void)?
     private var stage = Stage.made
 
     /// What Dispatch knows of the event loop.
@@ -185,40 +186,40 @@ package final class EventLoop: @unchecked Sendable {
     }
 }
 
-// Turns.
+// Iterations.
 extension EventLoop {
-    /// Dispatch calls. Turns follow each other while there is something to serve, each as soon as
-    /// there is.
+    /// Dispatch calls. Iterations follow each other while there is something to serve, each as soon
+    /// as there is.
     private func serve() {
         let calledAt = MonotonicClock.nanoseconds
-        while takeTurn() {
+        while iterate() {
             let used = MonotonicClock.nanoseconds &- calledAt
-            guard used < Self.turnNanoseconds, !hasWork else { return callAgain() }
+            guard used < Self.iterationNanoseconds, !hasWork else { return callAgain() }
         }
     }
 
     /// Serves what is ready, or soon is, until nothing is.
     ///
     /// - Returns: whether anything was.
-    private func takeTurn() -> Bool {
+    private func iterate() -> Bool {
         var count = take(hasWork ? 0 : Self.patienceMilliseconds)
         guard count > 0 || hasWork else { return false }
-        beginTurn()
+        beginIteration()
         while true {
-            currentTurn.polls += 1
+            currentIteration.polls += 1
             note(count)
             guard serveMail() + serveRound() > Self.fewEvents || hasWork,
-                MonotonicClock.nanoseconds &- currentTurn.beganAt < Self.turnNanoseconds
+                MonotonicClock.nanoseconds &- currentIteration.beganAt < Self.iterationNanoseconds
             else { break }
             count = take(0)
             readClocks()
         }
-        turnEnded?()
+        iterationEnded?()
         return true
     }
 
-    private func beginTurn() {
-        currentTurn = Turn(beganAt: MonotonicClock.nanoseconds)
+    private func beginIteration() {
+        currentIteration = Iteration(beganAt: MonotonicClock.nanoseconds)
         readClocks()
     }
 
@@ -243,11 +244,11 @@ extension EventLoop {
         return count
     }
 
-    /// Asks for events in the middle of a turn. Their endpoints know of them at once, and are
+    /// Asks for events in the middle of an iteration. Their endpoints know of them at once, and are
     /// served when their turn comes.
     package func look() {
         preconditionOnQueue()
-        currentTurn.polls += 1
+        currentIteration.polls += 1
         note(take(0))
     }
 
@@ -289,10 +290,10 @@ extension EventLoop {
             waiting.charge(nanoseconds: now &- began, bytes: inputCount)
             served += 1
             let mayMeetOthers = waiting.hasBusy && now < othersUntil
-            let limit = mayMeetOthers ? Self.roundNanoseconds : Self.turnNanoseconds
+            let limit = mayMeetOthers ? Self.roundNanoseconds : Self.iterationNanoseconds
             if now &- roundBeganAt >= limit { break }
         }
-        currentTurn.events += served
+        currentIteration.events += served
         inputMax = Self.inputBytes
         return served
     }
@@ -329,12 +330,12 @@ extension EventLoop {
         timer.schedule(deadline: .now() + interval, repeating: interval, leeway: .milliseconds(5))
     }
 
-    /// A turn for deadlines, and for what they leave waiting.
+    /// An iteration for deadlines, and for what they leave waiting.
     private func tickPassed() {
-        beginTurn()
+        beginIteration()
         endDeadlines()
         serveRound()
-        turnEnded?()
+        iterationEnded?()
         if hasWork { callAgain() }
     }
 

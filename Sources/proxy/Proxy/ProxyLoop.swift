@@ -79,7 +79,7 @@ package final class ProxyLoop {
         pools = settings.origins.map { OriginPool($0, on: loop, host: self) }
         // Event loop and proxy hold each other until the end. A weak reference would make Swift
         // count all references to the object in a slower way.
-        loop.turnEnded = { [self] in turnEnded() }
+        loop.iterationEnded = { [self] in iterationEnded() }
     }
 
     /// Takes a new configuration: requests under way keep theirs, pooled connections are dropped.
@@ -279,7 +279,7 @@ package final class ProxyLoop {
         drainProxied()
     }
 
-    /// Calls once, at the end of a turn after which no client is left. No more are accepted.
+    /// Calls once, at the end of an iteration after which no client is left. No more are accepted.
     package func whenEmptied(_ emptied: @escaping () -> Void) { ending = .begun(emptied) }
 
     /// Ends what has not ended by itself.
@@ -311,14 +311,14 @@ package final class ProxyLoop {
     /// Now as an IMF-fixdate.
     package var date: [UInt8] { scratch.date(at: wallSeconds) }
 
-    private func turnEnded() {
+    private func iterationEnded() {
         keys.kick()
         lines.pass()
-        let turn = loop.turn
-        tally.add(.loopIteration, nanoseconds: MonotonicClock.nanoseconds &- turn.beganAt)
-        if turn.polls > 0 {
-            tally.add(.loopPolls, UInt64(turn.polls))
-            tally.add(.iterationEvents, size: turn.events)
+        let iteration = loop.iteration
+        tally.add(.loopIteration, nanoseconds: MonotonicClock.nanoseconds &- iteration.beganAt)
+        if iteration.polls > 0 {
+            tally.add(.loopPolls, UInt64(iteration.polls))
+            tally.add(.iterationEvents, size: iteration.events)
         }
         if case .begun(let emptied?) = ending, connections.count == 0 { end(emptied) }
     }
@@ -327,7 +327,7 @@ package final class ProxyLoop {
     private func end(_ emptied: () -> Void) {
         ending = .begun(nil)
         // Both hold this one.
-        loop.turnEnded = nil
+        loop.iterationEnded = nil
         // Requests that have ended hold this one too.
         commits.end()
         watch?.end()
