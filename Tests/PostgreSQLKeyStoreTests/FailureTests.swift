@@ -36,7 +36,7 @@ import Testing
     }
 
     private static func use(_ key: KeyRow, _ counter: UInt32) -> JournalBatch {
-        let use = CounterUse(
+        let use = CounterAdvance(
             row: key.row,
             keyID: key.keyID,
             counter: SignCounter(rawValue: counter),

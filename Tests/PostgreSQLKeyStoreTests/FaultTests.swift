@@ -85,7 +85,7 @@ import Testing
         )
         func use(_ counter: UInt32) -> JournalBatch {
             JournalBatch(uses: [
-                CounterUse(
+                CounterAdvance(
                     row: key.row,
                     keyID: key.keyID,
                     counter: SignCounter(rawValue: counter),

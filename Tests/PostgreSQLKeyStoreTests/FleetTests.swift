@@ -35,8 +35,8 @@ import Testing
         _ counter: UInt32?,
         _ rule: StoreCounterRule = .strict,
         _ challenge: ChallengeSerial? = nil
-    ) -> CounterUse {
-        CounterUse(
+    ) -> CounterAdvance {
+        CounterAdvance(
             row: rows[key].row,
             keyID: rows[key].keyID,
             counter: counter.map { SignCounter(rawValue: $0) },
@@ -96,7 +96,7 @@ import Testing
         }
         let used = try together { gateway in
             var generator = SeededGenerator(seed: UInt64(gateway))
-            var used: [CounterUse] = []
+            var used: [CounterAdvance] = []
             for round in UInt32(0)..<40 {
                 let uses = (0..<24).map { _ in
                     use(

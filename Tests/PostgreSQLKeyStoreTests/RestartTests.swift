@@ -9,7 +9,7 @@ import Testing
 /// A server of its own, which crashes or takes no writes.
 @Suite struct RestartTests {
     private static func use(_ key: KeyRow, _ counter: UInt32) -> JournalBatch {
-        let use = CounterUse(
+        let use = CounterAdvance(
             row: key.row,
             keyID: key.keyID,
             counter: SignCounter(rawValue: counter),

@@ -58,7 +58,7 @@ package final class DecidingJournal: KeyJournal {
     }
 
     private func decide(
-        _ use: CounterUse,
+        _ use: CounterAdvance,
         _ state: inout State
     ) throws(JournalError) -> UseAnswer {
         if let answer = state.answers[use.keyID] { return answer }

@@ -14,29 +14,29 @@ struct DecisionRow: Sendable, CustomTestStringConvertible {
     let mode: Mode
     let isEnforced: Bool
     let onError: DependencyErrorRule
-    let standing: Ruling.Standing
+    let level: Ruling.ProofLevel
     let verdict: Verdict
     let expected: Decision
 
     var ruling: Ruling {
         var ruling = Ruling(verdict)
-        ruling.standing = standing
+        ruling.level = level
         return ruling
     }
 
     var testDescription: String {
-        "\(mode.rawValue) \(isEnforced) \(onError.rawValue) \(standing) \(verdict.word)"
+        "\(mode.rawValue) \(isEnforced) \(onError.rawValue) \(level) \(verdict.word)"
     }
 
     /// Written from the design: a denial is one whatever the verdict; else only enforcement
     /// refuses, and an error only where the rule says so, or where more is wrong than that.
-    static let all: [DecisionRow] = [Ruling.Standing.claimed, .signed, .complete].flatMap(rows)
+    static let all: [DecisionRow] = [Ruling.ProofLevel.claimed, .signed, .complete].flatMap(rows)
 
-    private static func rows(_ standing: Ruling.Standing) -> [DecisionRow] {
-        Mode.allCases.flatMap { rows($0, standing) }
+    private static func rows(_ level: Ruling.ProofLevel) -> [DecisionRow] {
+        Mode.allCases.flatMap { rows($0, level) }
     }
 
-    private static func rows(_ mode: Mode, _ standing: Ruling.Standing) -> [DecisionRow] {
+    private static func rows(_ mode: Mode, _ level: Ruling.ProofLevel) -> [DecisionRow] {
         [false, true].flatMap { isEnforced in
             DependencyErrorRule.allCases.flatMap { onError in
                 [Verdict.pass, .refuse(.signatureMismatch), .failure(.store)].map { verdict in
@@ -46,7 +46,7 @@ struct DecisionRow: Sendable, CustomTestStringConvertible {
                             expected = .refuse(.signatureMismatch)
                         }
                         if verdict == .failure(.store),
-                            onError == .refuse || standing != .complete
+                            onError == .refuse || level != .complete
                         {
                             expected = .refuse(.storeUnavailable)
                         }
@@ -56,7 +56,7 @@ struct DecisionRow: Sendable, CustomTestStringConvertible {
                         mode: mode,
                         isEnforced: isEnforced,
                         onError: onError,
-                        standing: standing,
+                        level: level,
                         verdict: verdict,
                         expected: expected
                     )

@@ -24,7 +24,7 @@ import Verification
         for _ in 0..<10 {
             let ruling = try trial.send(trial.request(), by: &session)
             #expect(ruling.verdict == .pass)
-            #expect(ruling.standing == .complete)
+            #expect(ruling.level == .complete)
             #expect(ruling.proof == .session)
             #expect(ruling.keyID == key.keyID)
             #expect(ruling.appID == Trial.appID)

@@ -12,14 +12,14 @@ import Verification
     struct Row: CustomTestStringConvertible {
         let decision: ConsumeDecision
         let verdict: Verdict
-        let standing: Ruling.Standing
+        let level: Ruling.ProofLevel
 
         var testDescription: String { "\(decision)" }
 
         static let all = [
-            Row(decision: .admitted, verdict: .pass, standing: .complete),
-            Row(decision: .unassured, verdict: .failure(.store), standing: .complete),
-            Row(decision: .unavailable, verdict: .failure(.store), standing: .signed),
+            Row(decision: .admitted, verdict: .pass, level: .complete),
+            Row(decision: .unassured, verdict: .failure(.store), level: .complete),
+            Row(decision: .unavailable, verdict: .failure(.store), level: .signed),
             refused(.unknown, .keyUnknown),
             refused(.revoked, .keyRevoked),
             refused(.replayed, .counterReplayed),
@@ -28,7 +28,7 @@ import Verification
         ]
 
         static func refused(_ refusal: ConsumeRefusal, _ expected: Refusal) -> Row {
-            Row(decision: .refused(refusal), verdict: .refuse(expected), standing: .signed)
+            Row(decision: .refused(refusal), verdict: .refuse(expected), level: .signed)
         }
     }
 
@@ -42,10 +42,10 @@ import Verification
     @Test(arguments: Row.all)
     func `a decision of the store is a verdict`(row: Row) {
         var ruling = Ruling(.pass)
-        ruling.standing = .signed
+        ruling.level = .signed
         ruling.settle(row.decision)
         #expect(ruling.verdict == row.verdict)
-        #expect(ruling.standing == row.standing)
+        #expect(ruling.level == row.level)
         #expect(ruling.pending == .nothing)
     }
 
@@ -56,7 +56,7 @@ import Verification
         var key = trial.enrolledKey()
         let ruling = try trial.send(try trial.request(content: ""), by: &key, Self.bare)
         #expect(ruling.verdict == .pass)
-        #expect(ruling.standing == .complete)
+        #expect(ruling.level == .complete)
         #expect(ruling.awaitedTicket(isEnforced: true) != nil)
         #expect(ruling.awaitedTicket(isEnforced: false) == nil)
     }
@@ -85,7 +85,7 @@ import Verification
         for rule in [Self.bare, Trial.rule()] {
             let ruling = try trial.send(try trial.request(content: ""), by: &key, rule)
             #expect(ruling.verdict == .pass)
-            #expect(ruling.standing == .signed)
+            #expect(ruling.level == .signed)
             #expect(ruling.awaitedTicket(isEnforced: true) != nil)
             #expect(ruling.awaitedTicket(isEnforced: false) != nil)
         }

@@ -305,7 +305,7 @@ package final class Committer: Sendable {
 
     private func write(
         _ changes: [CounterChange],
-        _ uses: [CounterUse],
+        _ uses: [CounterAdvance],
         _ batch: PendingChanges.Batch
     ) -> Result<CommitAnswer, JournalError> {
         let contents = JournalBatch(

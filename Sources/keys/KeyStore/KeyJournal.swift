@@ -159,7 +159,7 @@ package struct JournalBatch: Sendable {
     /// At most one for each key, in the order of their rows.
     package var changes: [CounterChange]
     /// Uses that the journal decides; none when it decides nothing.
-    package var uses: [CounterUse]
+    package var uses: [CounterAdvance]
     package var enrolments: [KeyRecord]
     /// Of each enrolment in turn, what the journal spends with it: both or neither. Empty where it
     /// spends none.
@@ -171,7 +171,7 @@ package struct JournalBatch: Sendable {
 
     package init(
         changes: [CounterChange] = [],
-        uses: [CounterUse] = [],
+        uses: [CounterAdvance] = [],
         enrolments: [KeyRecord] = [],
         challenges: [ChallengeSerial?] = [],
         receipts: [ReceiptChange] = [],

@@ -204,7 +204,7 @@ package final class KeyTable: Sendable {
         /// Has the journal decide where it does; `nil` where it has no room.
         func ask(_ row: Int64) -> ConsumeOutcome? {
             guard isAsked else { return nil }
-            let use = CounterUse(
+            let use = CounterAdvance(
                 row: row,
                 keyID: keyID,
                 counter: counter,

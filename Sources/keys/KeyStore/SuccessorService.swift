@@ -151,7 +151,7 @@ struct DecidedUses {
     /// What has come of each, in the order of the tickets.
     private(set) var decisions: [(ticket: CommitTicket, decision: ConsumeDecision)] = []
     /// Those that the journal is asked about.
-    private(set) var asked: [CounterUse] = []
+    private(set) var asked: [CounterAdvance] = []
     /// Uses that are good in memory and unknown to the journal, which learns of them later.
     private(set) var retained: [CounterChange] = []
     /// How many the journal has used.
@@ -196,7 +196,7 @@ struct DecidedUses {
 
 /// A use that waits until the journal has decided it, and what it changes in memory then.
 struct WaitingUse {
-    let use: CounterUse
+    let use: CounterAdvance
     let shard: KeyTable.Shard
     let hash: UInt32
     let issuer: ChallengeIssuer
@@ -264,7 +264,7 @@ extension WaitingUse {
 }
 
 extension KeyEntry {
-    fileprivate func refusal(_ use: CounterUse) -> ConsumeRefusal? {
+    fileprivate func refusal(_ use: CounterAdvance) -> ConsumeRefusal? {
         refusal(use.counter, use.rule, hasChallenge: use.challenge != nil)
     }
 }

@@ -30,7 +30,7 @@ enum UseStatement {
     /// changes a row once. Later rounds see what earlier ones have changed.
     ///
     /// - Returns: the places of the uses of each round.
-    static func rounds(_ uses: [CounterUse]) -> [[Int]] {
+    static func rounds(_ uses: [CounterAdvance]) -> [[Int]] {
         var rounds: [[Int]] = []
         var nextOfKey: [Int64: Int] = [:]
         var nextOfChallenge: [ChallengeSerial: Int] = [:]
@@ -48,7 +48,7 @@ enum UseStatement {
         return rounds
     }
 
-    static func statement(_ uses: [CounterUse]) -> DatabaseStatement {
+    static func statement(_ uses: [CounterAdvance]) -> DatabaseStatement {
         let challenges = uses.map(\.challenge)
         return DatabaseStatement(
             sql,

@@ -41,7 +41,7 @@ package enum Decision: Equatable, Sendable {
         case .refuse(let refusal): self = .refuse(refusal)
         case .failure(let dependency):
             switch rule.onError(of: dependency) {
-            case .forward where ruling.standing == .complete: self = .forward
+            case .forward where ruling.level == .complete: self = .forward
             case .forward, .refuse: self = .refuse(dependency.refusal)
             }
         }

@@ -28,7 +28,7 @@ extension Ruling {
     /// Whether the device is to be asked about: all else that the rule asks holds, so that a
     /// request which is refused anyway costs no call.
     package var awaitsDevice: Bool {
-        standing == .complete && refusal == nil
+        level == .complete && refusal == nil
     }
 
     /// Takes what was found out about the device.

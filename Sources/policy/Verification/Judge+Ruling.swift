@@ -7,7 +7,7 @@ import RequestBinding
 import Rules
 import Sessions
 
-// From a claim and the hash of what it should sign to a ruling.
+// From a proof and the hash of what it should sign to a ruling.
 extension Judge {
     /// Checks in this order: the key; whether a signature may be verified; steps 3 and 4 of Apple's
     /// "Verify the assertion" (signature, App ID); the environment; the content's announced length;
@@ -26,13 +26,13 @@ extension Judge {
         now: UnixTime,
         length: BodyFraming
     ) -> Ruling {
-        var (ruling, claim) = verify(proof, signed, rule, length)
-        if let claim { consume(claim, proof, rule: rule, now: now, &ruling) }
+        var (ruling, checked) = verify(proof, signed, rule, length)
+        if let checked { consume(checked, proof, rule: rule, now: now, &ruling) }
         return ruling
     }
 
     /// What was found out about a request whose content is still to come.
-    enum Examination {
+    enum ProvisionalVerdict {
         case refused(Ruling)
         /// Counter and challenge are good now; ``admit(_:_:rule:now:)`` consumes them.
         case good(VerifiedAssertion)
@@ -45,13 +45,13 @@ extension Judge {
         rule: Rule,
         now: UnixTime,
         length: BodyFraming
-    ) -> Examination {
-        var (ruling, claim) = verify(proof, signed, rule, length)
-        guard let claim else { return .refused(ruling) }
-        let serial = check(claim, proof, rule: rule, now: now, &ruling)
+    ) -> ProvisionalVerdict {
+        var (ruling, checked) = verify(proof, signed, rule, length)
+        guard let checked else { return .refused(ruling) }
+        let serial = check(checked, proof, rule: rule, now: now, &ruling)
         guard ruling.verdict == .pass else { return .refused(ruling) }
-        guard let fault = useFault(proof, serial, rule, isOutdated: claim.isOutdated) else {
-            return .good(claim.verified)
+        guard let fault = useFault(proof, serial, rule, isOutdated: checked.isOutdated) else {
+            return .good(checked.verified)
         }
         ruling.verdict = fault
         return .refused(ruling)
@@ -101,21 +101,21 @@ extension Judge {
         now: UnixTime
     ) -> Ruling {
         var ruling = proof.ruling(.pass)
-        ruling.standing = .signed
+        ruling.level = .signed
         ruling.appVersion = verified.extensions.bundleVersion.flatMap(AppVersion.init)
         guard let key = keyCheck.find(proof, rule, &ruling) else { return ruling }
         guard KeyCheck.admits(key.stored.environment, key.app) else {
             ruling.verdict = .refuse(.environmentMismatch)
             return ruling
         }
-        let claim = Claim(verified, key)
-        consume(claim, proof, rule: rule, now: now, &ruling)
+        let checked = CheckedProof(verified, key)
+        consume(checked, proof, rule: rule, now: now, &ruling)
         return ruling
     }
 
     /// What was verified of a request, the builds of the app that are admitted, what is known of
     /// the device, where the store has the key, and whether it may know more of it.
-    struct Claim {
+    struct CheckedProof {
         let verified: VerifiedAssertion
         let builds: BuildPolicy
         let risk: KeyRisk
@@ -134,13 +134,13 @@ extension Judge {
         }
     }
 
-    /// The checks before counter and challenge. No claim, and a verdict, when one fails.
+    /// The checks before counter and challenge. Nothing, and a verdict, when one fails.
     private mutating func verify(
         _ proof: Proof,
         _ signed: SHA256Digest,
         _ rule: Rule,
         _ length: BodyFraming
-    ) -> (ruling: Ruling, claim: Claim?) {
+    ) -> (ruling: Ruling, checked: CheckedProof?) {
         var ruling = proof.ruling(.pass)
         guard let key = keyCheck.find(proof, rule, &ruling) else { return (ruling, nil) }
         let verified: VerifiedAssertion?
@@ -152,7 +152,7 @@ extension Judge {
             if verified == nil { ruling.verdict = .refuse(.sessionMismatch) }
         }
         guard let verified else { return (ruling, nil) }
-        ruling.standing = .signed
+        ruling.level = .signed
         ruling.appVersion = verified.extensions.bundleVersion.flatMap(AppVersion.init)
         guard KeyCheck.admits(key.stored.environment, key.app) else {
             ruling.verdict = .refuse(.environmentMismatch)
@@ -162,7 +162,7 @@ extension Judge {
             ruling.verdict = .refuse(.contentTooLarge)
             return (ruling, nil)
         }
-        return (ruling, Claim(verified, key))
+        return (ruling, CheckedProof(verified, key))
     }
 
     private mutating func verify(
@@ -186,7 +186,7 @@ extension Judge {
         } catch {
             ruling.verdict = .refuse(Refusal(error.reason))
             // The App ID is checked after the signature.
-            if error.reason == .appMismatch { ruling.standing = .signed }
+            if error.reason == .appMismatch { ruling.level = .signed }
             return nil
         }
     }
@@ -266,7 +266,7 @@ extension Judge {
     /// Challenge, build, risk. The verdict stays `pass`, or the counter is looked at, not taken,
     /// and the first fault in the order of the steps becomes the verdict.
     private func check(
-        _ claim: Claim,
+        _ checked: CheckedProof,
         _ proof: Proof,
         rule: Rule,
         now: UnixTime,
@@ -275,9 +275,9 @@ extension Judge {
         let challenge = examine(proof, rule: rule, now: now)
         let serial: ChallengeSerial? =
             if case .success(let serial) = challenge { serial } else { nil }
-        var fault = riskFault(claim, proof, rule: rule, now: now, &ruling)
+        var fault = riskFault(checked, proof, rule: rule, now: now, &ruling)
         do throws(AssertionRefusal) {
-            try claim.verified.checkBuild(claim.builds)
+            try checked.verified.checkBuild(checked.builds)
         } catch {
             fault = Refusal(error.reason)
         }
@@ -286,7 +286,7 @@ extension Judge {
             ruling.challengeNote = earlier.note
         }
         if let fault {
-            let earlier = peek(proof, serial, rule, isOutdated: claim.isOutdated)
+            let earlier = peek(proof, serial, rule, isOutdated: checked.isOutdated)
             if case .refuse = earlier, let earlier {
                 ruling.verdict = earlier
             } else {
@@ -298,14 +298,14 @@ extension Judge {
 
     /// What the rule has against the device, where it refuses for it. What it only marks is noted.
     private func riskFault(
-        _ claim: Claim,
+        _ checked: CheckedProof,
         _ proof: Proof,
         rule: Rule,
         now: UnixTime,
         _ ruling: inout Ruling
     ) -> Refusal? {
         guard let risk = rule.risk else { return nil }
-        let note = RiskNote(risk, claim.risk, now: now)
+        let note = RiskNote(risk, checked.risk, now: now)
         ruling.risk = note
         guard let mark = note.mark, risk.refuses(proof.keyID.digest.bytes.span, at: now) else {
             return nil
@@ -315,22 +315,22 @@ extension Judge {
 
     /// Steps 5 and 6 and what follows them, and takes counter and challenge.
     private func consume(
-        _ claim: Claim,
+        _ checked: CheckedProof,
         _ proof: Proof,
         rule: Rule,
         now: UnixTime,
         _ ruling: inout Ruling
     ) {
-        let serial = check(claim, proof, rule: rule, now: now, &ruling)
+        let serial = check(checked, proof, rule: rule, now: now, &ruling)
         guard ruling.verdict == .pass else { return }
         switch proof.evidence {
         case .session(let evidence):
-            evidence.use(isOutdated: claim.isOutdated, rule, &ruling)
+            evidence.use(isOutdated: checked.isOutdated, rule, &ruling)
         case .assertion(let assertion):
             let keyID = proof.keyID
-            consume(assertion.counter, serial, keyID, claim.row, rule: rule, now: now, &ruling)
+            consume(assertion.counter, serial, keyID, checked.row, rule: rule, now: now, &ruling)
             if ruling.verdict == .pass, rule.goal == .session {
-                ruling.grant = SessionGrant(keyID, claim.verified)
+                ruling.grant = SessionGrant(keyID, checked.verified)
             }
         }
     }

@@ -70,7 +70,7 @@ package struct Judge {
         now: UnixTime,
         mayVerify: Bool = true,
         content: Span<UInt8> = Span()
-    ) -> Opening {
+    ) -> HeadVerdict {
         self.mayVerify = mayVerify
         var proof: Proof
         switch reader.read(head, bytes, rule: rule, now: now) {
@@ -121,7 +121,7 @@ package struct Judge {
         _ bytes: Span<UInt8>,
         rule: Rule,
         now: UnixTime
-    ) -> Opening {
+    ) -> HeadVerdict {
         var proof = proof
         if let declared = proof.declared, case .lines = rule.signing {
             let signed = clientData.digest(head, bytes, rule, declared, proof)

@@ -41,7 +41,7 @@ package struct Proof: Sendable {
     /// What is known of the verdict while the content is awaited.
     package var provisional: Ruling {
         var ruling = ruling(.pass)
-        if verified != nil { ruling.standing = .signed }
+        if verified != nil { ruling.level = .signed }
         return ruling
     }
 

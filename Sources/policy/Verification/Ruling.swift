@@ -7,7 +7,7 @@ package import Signatures
 /// The verdict about a request and what belongs to it.
 package struct Ruling: Sendable {
     /// How far a request has proved itself.
-    package enum Standing: Comparable, Sendable {
+    package enum ProofLevel: Comparable, Sendable {
         /// Whatever it names, it has proved nothing.
         case claimed
         /// The key that it names has signed it.
@@ -30,7 +30,7 @@ package struct Ruling: Sendable {
     }
 
     package var verdict: Verdict
-    package var standing = Standing.claimed
+    package var level = ProofLevel.claimed
     /// By what the request proves itself; `nil` where it does not try, or it can't be told.
     package var proof: ProofKind?
     /// The key that the request names, whether or not it proved to hold it.
@@ -70,7 +70,7 @@ package struct Ruling: Sendable {
     }
 
     /// The key that has signed the request; `nil` when none is known to have.
-    package var signer: KeyID? { standing >= .signed ? keyID : nil }
+    package var signer: KeyID? { level >= .signed ? keyID : nil }
 
     /// Whether it rests on a test authority's key.
     package var isTest: Bool { environment == .test }
@@ -94,13 +94,13 @@ package struct Ruling: Sendable {
     package mutating func settle(_ decision: ConsumeDecision) {
         pending = .nothing
         switch decision {
-        case .admitted: standing = .complete
+        case .admitted: level = .complete
         case .unassured:
-            standing = .complete
+            level = .complete
             verdict = .failure(.store)
         case .unavailable: verdict = .failure(.store)
         case .refused(let refusal):
-            standing = .signed
+            level = .signed
             verdict = .refuse(Refusal(refusal))
         }
     }
@@ -132,7 +132,7 @@ package struct Ruling: Sendable {
 }
 
 /// What a head alone leads to.
-package enum Opening: Sendable {
+package enum HeadVerdict: Sendable {
     /// The verdict is known.
     case ruled(Ruling)
     /// The content must be held and hashed first.

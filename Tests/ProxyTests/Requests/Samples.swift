@@ -107,9 +107,9 @@ extension Ruling {
         return ruling
     }()
 
-    private static func proven(_ standing: Standing) -> Ruling {
+    private static func proven(_ level: ProofLevel) -> Ruling {
         var ruling = Ruling(.pass)
-        ruling.standing = standing
+        ruling.level = level
         return ruling
     }
 }

@@ -129,7 +129,7 @@ struct Trial {
         _ rule: Rule,
         mayVerify: Bool = true,
         content: [UInt8] = []
-    ) throws -> Opening {
+    ) throws -> HeadVerdict {
         var head = RequestHead()
         let bytes = wire.head
         try head.read(bytes.span, isSecure: false, limits: HeadLimits())

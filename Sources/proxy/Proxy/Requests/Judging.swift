@@ -116,7 +116,7 @@ struct Judging {
     private func noteClaimedVersion(
         _ head: borrowing RequestHead,
         _ bytes: Span<UInt8>,
-        _ opening: Opening
+        _ opening: HeadVerdict
     ) {
         if case .ruled(let ruling) = opening, ruling.appVersion != nil { return }
         let version = head.fields.appBuild(bytes).flatMap { AppVersion(bytes, $0) }

@@ -47,7 +47,7 @@ package struct RefusalNote: Sendable {
         package let proof: ProofKind?
         /// The key that the request names.
         package let keyID: KeyID?
-        package let standing: Ruling.Standing
+        package let level: Ruling.ProofLevel
         /// Of the key, where it is known.
         package let appID: String
         package let environment: KeyEnvironment?
@@ -56,7 +56,7 @@ package struct RefusalNote: Sendable {
         package init(_ ruling: Ruling, isEnforced: Bool) {
             proof = ruling.proof
             keyID = ruling.keyID
-            standing = ruling.standing
+            level = ruling.level
             appID = ruling.appID
             environment = ruling.environment
             self.isEnforced = isEnforced
@@ -181,7 +181,7 @@ extension RefusalNote {
         guard let keyID = finding.keyID else { return "no key is named" }
         var text = "key \(keyID.logName)"
         text += finding.environment.map { ", \(finding.appID), \($0.rawValue)" } ?? ", not known"
-        switch finding.standing {
+        switch finding.level {
         case .claimed: text += "; it is not shown that the request comes from it"
         case .signed: text += "; it has signed the request"
         case .complete: text += "; it has signed the request, and the proof holds"
@@ -228,7 +228,7 @@ extension RefusalNote {
             json.member("enforced", finding.isEnforced)
             if let proof = finding.proof { json.member("proof", proof.rawValue) }
             if let keyID = finding.keyID { json.member("key", keyID.logName) }
-            json.member("signed", finding.standing >= .signed)
+            json.member("signed", finding.level >= .signed)
             if let environment = finding.environment {
                 json.member("app", finding.appID)
                 json.member("environment", environment.rawValue)

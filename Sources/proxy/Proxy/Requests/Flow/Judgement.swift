@@ -93,7 +93,7 @@ struct Judgement: Sendable {
     }
 
     /// Whether the assertion was used: its counter, or its challenge.
-    var isProven: Bool { isGiven && ruling?.standing == .complete }
+    var isProven: Bool { isGiven && ruling?.level == .complete }
 
     /// The key whose assertion, or session, the request was admitted by; `nil` where there is none.
     var admittedKey: KeyID? { isProven && refusal == nil ? ruling?.keyID : nil }

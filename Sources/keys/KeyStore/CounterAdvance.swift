@@ -2,7 +2,7 @@ package import Challenges
 package import DeviceKey
 
 /// The use of a counter and a challenge that a journal decides: both or neither.
-package struct CounterUse: Hashable, Sendable {
+package struct CounterAdvance: Hashable, Sendable {
     /// The key, as ``KeyRow/row``.
     package let row: Int64
     package let keyID: KeyID
