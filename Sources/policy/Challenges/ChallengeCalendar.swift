@@ -11,14 +11,15 @@ struct ChallengeCalendar {
         let start: Int64
     }
 
-    /// The most open periods. In steady time there are ten. A clock that steps back again and again
-    /// could make more; then the oldest is closed early, and its challenges count as expired.
+    /// The most open periods. With a steady clock there are ten. A clock that steps back repeatedly
+    /// could make more. Then the oldest period is closed early, and its challenges count as
+    /// expired.
     static let periodsMax = 32
 
     /// Seconds that a challenge is good.
     let lifetime: Int64
-    /// Seconds of issuing that a period takes: an eighth of a lifetime, a minute at the least, so
-    /// that the numbers of periods last for 31 years.
+    /// Seconds of issuing that a period takes: an eighth of a lifetime, at least a minute, so that
+    /// the numbers of periods last for 31 years.
     let length: Int64
     /// Challenges issued in the periods that have ended.
     var issuedBefore: UInt64 = 0
@@ -32,7 +33,7 @@ struct ChallengeCalendar {
     /// The oldest open period; `nil` without one.
     var oldest: UInt64? { open.first?.number }
 
-    /// Opens a period that starts now, and closes those that are over.
+    /// Opens a period that starts now, and closes the periods that are over.
     ///
     /// - Returns: whether one was closed.
     mutating func begin(_ number: UInt64, now: Int64) -> Bool {
@@ -45,14 +46,14 @@ struct ChallengeCalendar {
         return hasClosed
     }
 
-    /// Closes the periods that are over, but for the one that goes on.
+    /// Closes the periods that are over, except the current one.
     mutating func close(now: Int64) -> Bool {
         let count = open.count
         while let first = open.first, open.count > 1, isOver(first, now: now) { open.removeFirst() }
         return open.count < count
     }
 
-    /// For the next process.
+    /// Writes the state for the successor.
     func write(to out: inout ByteWriter) {
         out.word(issuedBefore)
         out.byte(UInt8(open.count))
@@ -62,7 +63,7 @@ struct ChallengeCalendar {
         }
     }
 
-    /// Takes what the process before has written.
+    /// Reads the state that the predecessor has written.
     mutating func take(from state: inout ByteReader) throws(ByteReader.Fault) {
         issuedBefore = try state.word()
         let count = Int(try state.byte())
@@ -73,7 +74,7 @@ struct ChallengeCalendar {
         }
     }
 
-    /// A second that can be added to and subtracted from.
+    /// Bounds a second, so that additions and subtractions can't overflow.
     private static func moment(_ second: Int64) -> Int64 { min(max(second, 0), 1 << 60) }
 
     /// Whether all challenges of a period have expired, by the rule of ``isOver(_:now:)``.
@@ -81,10 +82,10 @@ struct ChallengeCalendar {
         now - period.start >= length + lifetime || period.start - now > lifetime
     }
 
-    /// Whether a challenge of that expiry is no longer good.
+    /// Whether a challenge with this expiry is no longer good.
     ///
-    /// One that seems to come from the future by more than its whole lifetime was issued before the
-    /// clock stepped back. It counts as expired too, or its period would stay open until the clock
+    /// A challenge whose expiry is more than its whole lifetime ahead was issued before the clock
+    /// stepped back. It counts as expired too. Otherwise its period would stay open until the clock
     /// has caught up.
     func isOver(_ expiry: Int64, now: Int64) -> Bool {
         guard now < expiry else { return true }

@@ -1,16 +1,16 @@
 package import ByteCoding
 internal import Synchronization
 
-// After the hand-over: this process asks about each challenge, and the next one answers.
+// After the hand-over this process asks its successor about each challenge.
 extension ChallengeIssuer {
-    /// Questions. The raw value is the first byte.
+    /// Queries. The raw value is the first byte.
     private enum Question: UInt8 {
         case issue = 1
         case examine, spend, takeBack, firstTry
     }
 
-    /// From now on the successor decides. It must have taken ``state``, and nothing may have been
-    /// issued or spent here since.
+    /// From now on the successor decides. It must have read ``state``, and this process may have
+    /// issued and spent nothing since.
     package func handOver(to successor: any Successor) { self.successor.give(to: successor) }
 
     // MARK: Asking
@@ -23,7 +23,7 @@ extension ChallengeIssuer {
         var out = Self.writer(.issue)
         out.byte(purpose.rawValue)
         out.number(now)
-        // A number of our own could be one that the successor gives, too.
+        // A number of our own could equal one that the successor issues.
         return successor.ask(out.bytes) ?? deadText(purpose, now: now)
     }
 
@@ -33,7 +33,7 @@ extension ChallengeIssuer {
         now: Int64,
         by successor: any Successor
     ) -> Examination {
-        // Before it is sent: a stranger's text may be long.
+        // Checked before it is sent: the text of an attacker may be long.
         guard UnverifiedChallenge(text: text) != nil else { return .unknown }
         var out = Self.writer(.examine)
         out.byte(purpose.rawValue)
@@ -88,9 +88,9 @@ extension ChallengeIssuer {
 
     // MARK: Answering
 
-    /// Answers a question of the process before.
+    /// Answers a query of the predecessor.
     ///
-    /// - Returns: `nil` when it is no question about challenges.
+    /// - Returns: `nil` when the query is not about challenges.
     package func answer(_ question: [UInt8]) -> [UInt8]? {
         var question = ByteReader(question)
         do throws(ByteReader.Fault) {
@@ -144,15 +144,15 @@ extension ChallengeIssuer {
     }
 }
 
-/// Where something keeps who decides in its place, once it has handed over. It is asked for each
-/// request, and costs one atomic load before.
+/// Holds the successor, once there is one. Each request asks it first; before the hand-over that
+/// costs one atomic load.
 package struct SuccessorPlace: ~Copyable, Sendable {
     private let successor = Mutex<(any Successor)?>(nil)
     private let isTaken = Atomic(false)
 
     package init() {}
 
-    /// Who decides; `nil` before the hand-over.
+    /// The successor; `nil` before the hand-over.
     package var holder: (any Successor)? {
         guard isTaken.load(ordering: .acquiring) else { return nil }
         return successor.withLock { $0 }

@@ -15,21 +15,21 @@ package final class ChallengeIssuer: Sendable {
         }
     }
 
-    /// What a challenge that a client sent turned out to be.
+    /// The result of examining a challenge that a client sent.
     package enum Examination: Equatable, Sendable {
-        /// Ours, in time, and not spent so far.
+        /// Issued here, in time, and not spent so far.
         case valid(ChallengeSerial)
-        /// Not issued here, for another purpose, or, where the secret dies with the process, before
-        /// this start.
+        /// Not issued here, or issued for another purpose. Where the secret dies with the process,
+        /// also one that was issued before this start.
         case unknown
-        /// In a fleet: of our form, and its code is of none of the secrets that are known here. A
-        /// gateway with other secrets has issued it, or it is forged.
+        /// In a fleet: it has our form, but none of the known secrets made its code. A gateway with
+        /// other secrets has issued it, or it is forged.
         case foreign
         case expired
         case spent
     }
 
-    /// What came of spending a challenge.
+    /// The result of spending a challenge.
     package enum Spending: Equatable, Sendable {
         /// The caller has spent it.
         case spent
@@ -39,15 +39,15 @@ package final class ChallengeIssuer: Sendable {
         case noRoom
     }
 
-    /// How many spent challenges of each purpose are remembered at the least.
+    /// The number of spent challenges that each purpose can remember at least.
     ///
-    /// 1,048,576. In a lifetime of five minutes that is 3,495 a second if 447 others are issued
-    /// between any two of them, and 1.5 million a second if all that is issued is spent.
+    /// 1,048,576. With a lifetime of five minutes that is 3,495 a second if 447 others are issued
+    /// between any two of them, and 1.5 million a second if all issued challenges are spent.
     package static let capacityDefault = 1 << 20
 
-    /// How much is remembered of enrolment challenges besides: which were tried, and which of
-    /// another start were spent. In blocks of 448 neighbours, so that it holds for 29 million
-    /// challenges that are issued within one lifetime, and for 65,536 that are far apart.
+    /// The most blocks for enrolment challenges that were tried, and for those of another start
+    /// that were spent. A block has 448 neighbours. So the limit suffices for 29 million challenges
+    /// that are issued within one lifetime, and for 65,536 that are far apart.
     package static let rememberedBlocksMax = 65_536
 
     /// Whether challenges of another start are good.
@@ -56,40 +56,41 @@ package final class ChallengeIssuer: Sendable {
         case thisStart
         /// Every start with this secret recognises them.
         case allStarts
-        /// All gateways of a store have the secrets, and the store decides what is spent.
+        /// All gateways of a store have the secrets, and the store decides which challenges are
+        /// spent.
         case fleet
     }
 
-    /// The key of the codes of assertion challenges, which only the next process gets.
+    /// The key of the codes of assertion challenges. Only the successor gets it.
     let secret: [UInt8]
     private let enrolmentKey: HMACSHA256.Key
     private let assertionKey: HMACSHA256.Key
     private let enrolmentReach: Reach
     private let assertionReach: Reach
-    /// The secrets of a fleet's gateways; `nil` where this one has its own.
+    /// The secrets of a fleet's gateways; `nil` where this gateway has its own.
     private let shared: Mutex<SharedKeys?>
     let epoch: UInt64
     let enrolment: SpentChallenges
     let assertion: SpentChallenges
     /// Enrolment challenges of other starts that were spent in this one.
     let earlier: RememberedChallenges
-    /// Assertion challenges of other gateways that were spent here. What was spent elsewhere, the
-    /// store knows.
+    /// Assertion challenges of other gateways that were spent here. The store knows those that were
+    /// spent elsewhere.
     let elsewhere: RememberedChallenges
-    /// Who decides in the place of this issuer.
+    /// The process that decides after the hand-over.
     let successor = SuccessorPlace()
     /// Enrolment challenges that were tried.
     let tried = RememberedChallenges(capacity: rememberedBlocksMax)
 
     /// - `capacity`: how many spent challenges of each purpose are remembered at the least.
-    /// - `secret`: the key of the codes. Without one it is drawn here, goes from this process's
-    ///   memory to that of its successor alone, and dies with them.
+    /// - `secret`: the key of the codes. Without one, the issuer draws a key. That key goes from
+    ///   this process's memory to that of its successor alone, and dies with them.
     /// - `enrolmentSecret`: the key of the codes of enrolment challenges, where it outlasts the
     ///   process. Then enrolment challenges of other starts are good too.
-    /// - `shared`: the secrets of all gateways of a store, which decides what is spent. They take
-    ///   the place of the others. Later ones come by ``take(_:)``.
-    /// - `epoch`: which start this is. Never give the same secret and epoch to two issuers: the
-    ///   second would not know what the first has spent.
+    /// - `shared`: the secrets of all gateways of a store, which decides what is spent. They
+    ///   replace the others. Later ones come by ``take(_:)``.
+    /// - `epoch`: the number of this start. Never give the same secret and epoch to two issuers:
+    ///   the second would not know what the first has spent.
     package init(
         lifetimes: Lifetimes = Lifetimes(),
         capacity: Int = capacityDefault,
@@ -120,7 +121,7 @@ package final class ChallengeIssuer: Sendable {
         RandomBytes.make(count: 8).reduce(0) { $0 << 8 | UInt64($1) }
     }
 
-    /// A fresh challenge as text of base64url. There is always one: nothing is kept of it.
+    /// A fresh challenge as text of base64url. It never fails: the issuer keeps nothing of it.
     ///
     /// - `now`: the wall clock, seconds since 1970; taken as 0…2⁶⁰.
     package func issue(_ purpose: ChallengePurpose, now: Int64) -> [UInt8] {
@@ -139,7 +140,7 @@ package final class ChallengeIssuer: Sendable {
     /// Recognises a challenge without spending it.
     ///
     /// Checked in this order: form, code, purpose, start; expiry, and whether its period is closed;
-    /// whether it was spent. What was spent in another start is not known in this one.
+    /// whether it was spent. This start does not know what another start has spent.
     ///
     /// - `text`: what the client sent.
     /// - `now`: the wall clock, seconds since 1970.
@@ -205,7 +206,7 @@ package final class ChallengeIssuer: Sendable {
         return keys.recognises(challenge, at: now)
     }
 
-    /// From now on these are the secrets of all gateways; without any, nothing changes.
+    /// From now on these are the secrets of all gateways. An empty list changes nothing.
     package func take(_ secrets: [SharedSecret]) {
         guard case .fleet = assertionReach, let keys = SharedKeys(secrets) else { return }
         shared.withLock { $0 = keys }
@@ -226,7 +227,7 @@ package final class ChallengeIssuer: Sendable {
         return set(of: serial.purpose).spend(serial.number)
     }
 
-    /// Makes a challenge good again whose spender could not store what it spent it for.
+    /// Makes a challenge good again after its spender could not store the result.
     package func takeBack(_ serial: ChallengeSerial) {
         if let successor = successor.holder { return takeBack(serial, by: successor) }
         guard serial.epoch == epoch else { return others(of: serial.purpose).remove(serial) }
@@ -258,13 +259,13 @@ package final class ChallengeIssuer: Sendable {
         enrolment.bytes + assertion.bytes + earlier.bytes + elsewhere.bytes + tried.bytes
     }
 
-    /// The most bytes that they take with such a capacity.
+    /// The most bytes that they take with this capacity.
     package static func spentBytesMax(capacity: Int) -> Int {
         2 * SpentChallenges.bytesMax(capacity: capacity)
             + 3 * RememberedChallenges.bytesMax(capacity: rememberedBlocksMax)
     }
 
-    /// Far enough from the ends of the numbers to be added and subtracted.
+    /// Bounds a time, so that additions and subtractions can't overflow.
     private static func bounded(_ now: Int64) -> Int64 { min(max(now, 0), 1 << 60) }
 
     /// A challenge that has expired.
@@ -287,7 +288,7 @@ package final class ChallengeIssuer: Sendable {
         }
     }
 
-    /// What is remembered of challenges that were issued in another start, or by another gateway.
+    /// The memory of challenges that another start or another gateway has issued.
     private func others(of purpose: ChallengePurpose) -> RememberedChallenges {
         switch purpose {
         case .enrolment: earlier
@@ -310,12 +311,12 @@ package final class ChallengeIssuer: Sendable {
     }
 }
 
-// From one process to the next: all that was spent, and what challenges are recognised by.
+// Hand-over to the successor: all that was spent, and the keys that recognise challenges.
 extension ChallengeIssuer {
     private static let version: UInt8 = 1
 
-    /// What the next process needs. Whoever reads it can make challenges: it goes to that process
-    /// and nowhere else. Nothing may be issued or spent here afterwards, but by it: see
+    /// The state that the successor needs. A reader of it can make challenges, so it goes to that
+    /// process and nowhere else. Afterwards only the successor may issue and spend: see
     /// ``handOver(to:)``.
     package var state: [UInt8] {
         var out = ByteWriter()
@@ -329,9 +330,9 @@ extension ChallengeIssuer {
         return out.bytes
     }
 
-    /// An issuer that goes on where another process has stopped.
+    /// An issuer that continues where another process has stopped.
     ///
-    /// - `state`: of that process. Lifetimes and capacity may be others than there.
+    /// - `state`: of that process. Lifetimes and capacity may differ from its own.
     package convenience init(
         lifetimes: Lifetimes = Lifetimes(),
         capacity: Int = capacityDefault,

@@ -11,31 +11,31 @@
 //     26      16      HMAC-SHA-256 over the bytes before, its first half
 //
 // Numbers are big-endian. Issuing keeps nothing: a client that asks for challenges takes no memory
-// and nothing that another needs. Spending, which comes after a signature was verified, is what is
-// remembered (`SpentChallenges`), until the challenge would have expired.
+// and nothing that another client needs. Spending follows a verified signature. A spent challenge
+// is remembered (`SpentChallenges`) until it would have expired.
 //
 // A serial number has a period in its upper 24 bits and a count in its lower 40. A period lasts an
-// eighth of a lifetime, a minute at the least. What was spent in it is forgotten as a whole, when
-// all of its challenges have expired.
+// eighth of a lifetime, at least a minute. When all challenges of a period have expired, its spent
+// numbers are forgotten together.
 //
-// What is promised, and by what:
+// The promises and what keeps them:
 //
-// * A challenge is spent once. The lock of its shard decides, whichever event loops race.
+// * A challenge is spent once. The lock of its shard decides, also when event loops race.
 // * A spent challenge is never fresh again while it could be admitted, whatever the clock does. A
-//   period that was forgotten is closed: its numbers are refused for ever.
-// * After a start no assertion challenge from before is good: epoch and secret are others.
+//   forgotten period is closed: its numbers are refused for ever.
+// * After a start no older assertion challenge is good: epoch and secret are new.
 // * Where gateways share a store that decides what is spent, they share the secrets too
-//   (`SharedSecret`, `SharedKeys`): a challenge of any of them, and of any start, is good at all of
-//   them, and is spent once. Each has an epoch of its own, so no two challenges are the same. The
-//   secrets change from day to day. One that is drawn is used a minute later, when all have read
-//   it. What is remembered here then only refuses earlier.
+//   (`SharedSecret`, `SharedKeys`). All of them accept a challenge of any of them, and of any
+//   start, once. Each gateway has its own epoch, so no two challenges are the same. The secrets
+//   change every day. A new secret is used one minute after it was drawn, when all gateways have
+//   read it. The memory of this process then only refuses earlier.
 // * An enrolment challenge outlasts the process where the store keeps its secret: a key that Apple
-//   has attested can't be attested again. Its epoch tells which start's serial number it has, so
-//   that numbers of two starts are two challenges. What was spent before the start is forgotten: a
-//   challenge may then enrol one more key in each start, as long as it lives. That takes Apple's
+//   has attested can't be attested again. Its epoch names the start that issued its serial number,
+//   so that equal numbers of two starts are two challenges. A start forgets what was spent before
+//   it: a challenge may then enrol one more key in each start, while it is good. That takes Apple's
 //   attestation of that key over this challenge, and the same key is stored once.
-// * Asking exhausts nothing. What is bounded is what was spent; when that bound is reached, nothing
-//   more can be spent (`noRoom`) before something expires, and nothing is forgotten early.
+// * Asking for challenges exhausts nothing. The bound is on spent challenges. When it is reached,
+//   no more can be spent (`noRoom`) before one expires, and nothing is forgotten early.
 //
 // Memory: spent challenges are kept in blocks of 448 serial numbers, 64 bytes each. The capacity is
 // in blocks, so that it holds for challenges that are far apart; a block takes at most 170 bytes of

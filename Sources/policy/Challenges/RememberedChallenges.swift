@@ -2,16 +2,16 @@ internal import ByteCoding
 internal import Cryptography
 internal import Synchronization
 
-/// Challenges of which something is remembered until they expire: that they were tried, or that
-/// they were spent in another start than the one that issued them.
+/// Challenges that are remembered until they expire: those that were tried, or those that were
+/// spent in another start than the one that issued them.
 ///
-/// As ``SpentChallenges``, but for serial numbers of any start, and without issuing them: a table
-/// for each start and period, in blocks of neighbours. A table is forgotten as a whole, when the
-/// last of its challenges has expired.
+/// Like ``SpentChallenges``, but for serial numbers of any start, and it issues none: a table for
+/// each start and period, in blocks of neighbours. A table is forgotten as a whole, when the last
+/// of its challenges has expired.
 ///
 /// Shared by all event loops. A call takes the lock of one of 64 shards, for some ten nanoseconds
-/// or, where a table grows, for a copy of a 64th of the set. To forget takes each lock in turn, for
-/// a time that depends on the number of tables and not on that of challenges.
+/// or, where a table grows, for a copy of a 64th of the set. Forgetting takes each lock in turn,
+/// for a time that depends on the number of tables and not on the number of challenges.
 final class RememberedChallenges: Sendable {
     struct Table: Sendable {
         let epoch: UInt64
@@ -27,7 +27,7 @@ final class RememberedChallenges: Sendable {
     }
 
     static let shardCount: UInt64 = 64
-    /// Seconds between two looks for what has expired.
+    /// Seconds between two searches for expired tables.
     private static let lookSeconds: Int64 = 10
 
     /// The most blocks of neighbours.
@@ -36,8 +36,8 @@ final class RememberedChallenges: Sendable {
     let shards = (0..<shardCount).map { _ in Shard() }
     /// Blocks in all tables.
     let blockCount = Atomic<Int>(0)
-    /// When what has expired was last looked for. What expired before may be forgotten, and counts
-    /// as present, also when the clock has stepped back.
+    /// When expired tables were last searched for. A table that expired before may be forgotten.
+    /// Its challenges count as present, also when the clock has stepped back.
     let lookedAt = Atomic<Int64>(-1 << 60)
 
     init(capacity: Int) { self.capacity = capacity }
@@ -96,14 +96,14 @@ final class RememberedChallenges: Sendable {
         }
     }
 
-    /// Forgets what has expired, from time to time. `now` is 0…2⁶⁰.
+    /// Forgets expired tables, once every ``lookSeconds``. `now` is 0…2⁶⁰.
     func forgetExpired(now: Int64) {
         let last = lookedAt.load(ordering: .relaxed)
         guard now - last >= Self.lookSeconds,
             lookedAt.compareExchange(expected: last, desired: now, ordering: .relaxed).exchanged
         else { return }
         // From here on they count as present: a caller that takes a shard's lock after its tables
-        // went sees the new time.
+        // were removed sees the new time.
         for shard in shards {
             let gone = shard.tables.withLock { tables in
                 let gone = tables.reduce(0) { $1.expiry <= now ? $0 + $1.blocks.count : $0 }
@@ -136,7 +136,7 @@ final class RememberedChallenges: Sendable {
     }
 }
 
-// What the next process must know of challenges that were tried, or spent in another start.
+// The state for the successor: challenges that were tried, or spent in another start.
 extension RememberedChallenges {
     func write(to out: inout ByteWriter) {
         out.number(lookedAt.load(ordering: .relaxed))
@@ -157,7 +157,7 @@ extension RememberedChallenges {
         out.byte(0)
     }
 
-    /// Takes what another process has written. For a set that is not in use yet.
+    /// Reads the state that another process has written. The set must not be in use yet.
     func take(from state: inout ByteReader) throws(ByteReader.Fault) {
         lookedAt.store(min(max(try state.number(), -1 << 60), 1 << 60), ordering: .relaxed)
         while try state.flag() {

@@ -2,16 +2,16 @@ internal import Cryptography
 
 /// A secret that all gateways of a store share.
 package struct SharedSecret: Sendable, Hashable {
-    /// The later of two has the higher number.
+    /// Counts up: a newer secret has a higher number.
     package let number: Int64
     /// 32 bytes.
     package let bytes: [UInt8]
     /// Second of Unix time from which gateways use it.
     package let usedFrom: Int64
-    /// Second of Unix time up to which what was made with it counts.
+    /// Second of Unix time up to which challenges made with it are good.
     package let goodUntil: Int64
 
-    /// One of this process alone, for as long as those that are shared can't be read.
+    /// A secret of this process alone, used while the shared secrets can't be read.
     package static func placeholder() -> SharedSecret {
         SharedSecret(
             number: .min,
@@ -29,7 +29,7 @@ package struct SharedSecret: Sendable, Hashable {
     }
 }
 
-/// The keys of the codes where gateways share secrets: one that signs, and those that count.
+/// The keys of the codes where gateways share secrets: one signs, all that are good verify.
 struct SharedKeys: Sendable {
     private struct Entry: Sendable {
         let key: HMACSHA256.Key
@@ -52,14 +52,14 @@ struct SharedKeys: Sendable {
         }
     }
 
-    /// The newest whose time has come. Where the clock is behind all of them, the oldest.
+    /// The newest key whose time has come. Where the clock is before all of them, the oldest.
     func signing(at now: Int64) -> HMACSHA256.Key {
         let entry = entries.first { $0.usedFrom <= now } ?? entries[entries.count - 1]
         return entry.key
     }
 
-    /// Whether the code is of a key that counts. One that is not used yet counts too: the clock of
-    /// the gateway that used it may be ahead.
+    /// Whether the code is of a good key. A key that is not used yet is good too: the clock of the
+    /// gateway that used it may be ahead.
     func recognises(_ challenge: UnverifiedChallenge, at now: Int64) -> Bool {
         entries.contains { now < $0.goodUntil && challenge.isAuthentic(under: $0.key) }
     }

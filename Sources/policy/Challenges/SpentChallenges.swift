@@ -2,11 +2,12 @@ internal import ByteCoding
 internal import Cryptography
 internal import Synchronization
 
-/// Which challenges of one purpose were spent. What is issued and never spent takes no memory.
+/// Which challenges of one purpose were spent. A challenge that is issued and never spent takes no
+/// memory.
 ///
-/// A serial number has its period above and a count below. To forget what was spent, the period is
-/// closed: from then on every number of it is refused, for ever. So the clock decides when a period
-/// is closed, never whether a spent number is believed to be fresh.
+/// A serial number has its period above and a count below. To forget spent numbers, the set closes
+/// their period: from then on it refuses every number of the period, for ever. So the clock decides
+/// when a period is closed, and never makes a spent number fresh.
 ///
 /// Shared by all event loops. Spending takes the lock of one of 64 shards, for some ten nanoseconds
 /// or, where a table grows, for a copy of a 64th of the set.
@@ -23,11 +24,12 @@ final class SpentChallenges: Sendable {
 
     /// A mutex in a class of its own, so that an array can hold it.
     final class Shard: Sendable {
-        /// One table a period, in the order of their first use.
+        /// One table for each period, in the order of their first use.
         let tables = Mutex<[Table]>([])
     }
 
-    /// The most blocks: so many spent challenges are remembered, however far apart their numbers.
+    /// The most blocks, which is also the number of spent challenges that are remembered at least,
+    /// however far apart their serial numbers.
     let capacity: Int
     /// Seconds that a challenge is good.
     let lifetime: Int64
@@ -55,7 +57,7 @@ final class SpentChallenges: Sendable {
         shards = (0..<Self.shardCount).map { _ in Shard() }
     }
 
-    /// Numbers issued so far.
+    /// The count of numbers issued so far.
     var issued: UInt64 {
         calendar.withLock { $0.issuedBefore &+ next.load(ordering: .relaxed) & Self.countMask }
     }
@@ -82,8 +84,9 @@ final class SpentChallenges: Sendable {
         return next.wrappingAdd(1, ordering: .relaxed).oldValue
     }
 
-    /// Event loops read the clock once a turn, so that one may be a little behind another: the
-    /// period is left for a time before its start only when that is earlier by a whole period.
+    /// Event loops read the clock once an iteration, so the clock of one may be a little later than
+    /// that of another. A time before the period's start begins another period only when it is
+    /// earlier by a whole period.
     private func isInPeriod(_ now: Int64) -> Bool {
         let start = periodStart.load(ordering: .acquiring)
         return now - start < periodLength && start - now <= periodLength
@@ -103,15 +106,15 @@ final class SpentChallenges: Sendable {
         }
     }
 
-    /// Forgets what has expired although nothing is issued; for when there is no room.
+    /// Forgets expired periods although nothing is issued. Called when there is no room.
     private func close(now: Int64) {
         calendar.withLock { calendar in
             if calendar.close(now: now), let oldest = calendar.oldest { forget(before: oldest) }
         }
     }
 
-    /// Closes the periods before one. First their numbers are refused, then their bits go: a caller
-    /// that takes a shard's lock after its tables went sees the new ``oldest``.
+    /// Closes the periods before this one. It first refuses their numbers, then removes their bits:
+    /// a caller that takes a shard's lock after its tables were removed sees the new ``oldest``.
     private func forget(before period: UInt64) {
         oldest.store(period, ordering: .relaxed)
         for shard in shards {
@@ -129,7 +132,7 @@ final class SpentChallenges: Sendable {
 
     // MARK: Spending
 
-    /// Whether a challenge of that expiry is no longer good.
+    /// Whether a challenge with this expiry is no longer good.
     func isOver(_ expiry: Int64, now: Int64) -> Bool { rule.isOver(expiry, now: now) }
 
     /// Whether the number's period was closed, or the number never issued.
@@ -170,7 +173,7 @@ final class SpentChallenges: Sendable {
         }
     }
 
-    /// Makes a number fresh again that its only user has not used after all.
+    /// Makes a number fresh again after its only user has not used it.
     func takeBack(_ number: UInt64) {
         let (period, count) = Self.parts(number)
         shard(of: count).tables.withLock { tables in
@@ -205,8 +208,8 @@ final class SpentChallenges: Sendable {
 
 /// A set of numbers: a hash table of blocks of 448 neighbours, one bit for each.
 ///
-/// Clients spend their newest challenge, so spent numbers are neighbours: a block that is full
-/// costs 1.2 bits a number. A number that is alone in its block costs the whole block.
+/// Clients spend their newest challenge, so spent numbers are neighbours. A full block costs 1.2
+/// bits a number. A number alone in its block costs the whole block.
 ///
 /// The hash multiplies by a secret word, so that a client can't choose numbers whose
 /// blocks collide.
@@ -249,12 +252,12 @@ struct SpentBlocks: Sendable {
         return places[place].tag == tag && places[place].bits[word] & bit != 0
     }
 
-    /// What came of adding a number.
+    /// The result of adding a number.
     enum Addition { case added, present, noRoom }
 
     /// Adds a number.
     ///
-    /// - `reserve`: called when a block more is needed, and answers whether there may be one.
+    /// - `reserve`: called when one more block is needed; says whether there may be one.
     mutating func add(_ number: UInt64, reserve: () -> Bool) -> Addition {
         let (tag, word, bit) = Self.parts(number)
         var place = place(of: tag)
@@ -272,7 +275,7 @@ struct SpentBlocks: Sendable {
         return .added
     }
 
-    /// Takes a number out again. Its block stays.
+    /// Removes a number. Its block stays.
     mutating func remove(_ number: UInt64) {
         let (tag, word, bit) = Self.parts(number)
         let place = place(of: tag)
@@ -281,16 +284,16 @@ struct SpentBlocks: Sendable {
 
     // MARK: As bytes
 
-    /// Calls with each block that is there: its tag and its bits.
+    /// Calls the closure with the tag and the bits of each block.
     func forEachBlock(_ body: (UInt64, [UInt64]) -> Void) {
         for block in places where block.tag != 0 {
             body(block.tag, block.bits.indices.map { block.bits[$0] })
         }
     }
 
-    /// Adds all bits of a block, as ``forEachBlock(_:)`` has given it.
+    /// Adds all bits of a block from ``forEachBlock(_:)``.
     ///
-    /// - Returns: whether it is a block more.
+    /// - Returns: whether the block is new.
     mutating func merge(_ tag: UInt64, _ bits: [UInt64]) -> Bool {
         precondition(tag > 0 && bits.count == Self.wordCount, "SpentBlocks: no block")
         if (count + 1) * 4 > places.count * 3 { grow() }
@@ -326,7 +329,7 @@ struct SpentBlocks: Sendable {
     }
 }
 
-// What the next process must know, so that nothing that was spent here is good there.
+// The state for the successor, so that it refuses every challenge that was spent here.
 extension SpentChallenges {
     func write(to out: inout ByteWriter) {
         calendar.withLock { calendar in
@@ -350,8 +353,8 @@ extension SpentChallenges {
         out.byte(0)
     }
 
-    /// Takes what another process has written, and goes on with its numbers. For a set that nobody
-    /// uses yet. What was spent is kept even where there is less room here.
+    /// Reads the state that another process has written, and continues its numbers. The set must
+    /// not be in use yet. Every spent number is kept, even where there is less room here.
     func take(from state: inout ByteReader) throws(ByteReader.Fault) {
         next.store(try state.word(), ordering: .relaxed)
         let start = try state.number()
@@ -378,7 +381,7 @@ extension SpentChallenges {
 }
 
 extension SpentBlocks {
-    /// A block as bytes say it.
+    /// Reads a block from its bytes.
     static func block(
         from state: inout ByteReader
     ) throws(ByteReader.Fault) -> (tag: UInt64, bits: [UInt64]) {

@@ -1,7 +1,7 @@
 internal import ByteCoding
 internal import Cryptography
 
-/// The parts of a challenge as its text says them; the code is not checked.
+/// The parts of a challenge, read from its text. The code is not checked.
 package struct UnverifiedChallenge: Sendable {
     /// Bytes of a challenge, and characters of its text.
     package static let byteCount = 42
@@ -11,7 +11,7 @@ package struct UnverifiedChallenge: Sendable {
     static let version: UInt8 = 1
 
     package let purpose: ChallengePurpose
-    /// Which start of a gateway issued it.
+    /// The start of a gateway that issued it.
     package let epoch: UInt64
     package let serial: UInt64
     /// Seconds since 1970; the challenge is good before that second.
@@ -24,7 +24,7 @@ package struct UnverifiedChallenge: Sendable {
     /// 1970.
     package init?(text: Span<UInt8>) {
         guard text.count == Self.textCount else { return nil }
-        // The decoder reads both alphabets; one spelling is enough for what we wrote ourselves.
+        // The decoder reads both alphabets. The gateway writes one spelling, so it accepts one.
         for index in text.indices where Self.isForeign(text[index]) { return nil }
         guard let bytes = Base64.decode(text), bytes.count == Self.byteCount,
             bytes[0] == Self.version, let purpose = ChallengePurpose(rawValue: bytes[1]),
@@ -86,8 +86,8 @@ extension UnverifiedChallenge {
         return Base64.encodeURL(bytes.span)
     }
 
-    /// Whether the code is that of the bytes before it, decided in a time that does not depend on
-    /// where they differ.
+    /// Whether the code is that of the bytes before it. The time does not depend on where they
+    /// differ.
     func isAuthentic(under key: HMACSHA256.Key) -> Bool {
         let code = key.code(bytes.span.extracting(0..<Self.signedCount)).bytes
         var difference: UInt8 = 0

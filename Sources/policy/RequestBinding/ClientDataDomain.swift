@@ -1,10 +1,9 @@
-/// Which form some client data belongs to. It belongs to one: no form accepts another's.
+/// The form that some client data belongs to. It belongs to one form: no other form accepts it.
 ///
-/// An assertion says nothing about the form that its client data were written in. Were some bytes
-/// good in two forms, an assertion made for one rule would be good at another that signs in the
-/// other form, and what keeps it from being admitted twice there (a challenge) might not be looked
-/// at here. So each form accepts its own domain alone, and what a client data begins with tells the
-/// domain.
+/// An assertion does not say in which form its client data were written. Suppose the same bytes
+/// were good in two forms. Then an assertion made for one rule would be good at another rule that
+/// signs in the other form, and that rule might not check what prevents a second use (a challenge).
+/// So each form accepts only its own domain, and the first bytes of client data tell the domain.
 public enum ClientDataDomain: Hashable, Sendable {
     /// Begins with the name and version of the line form, this one or a later one.
     case lines

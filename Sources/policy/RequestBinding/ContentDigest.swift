@@ -2,7 +2,7 @@ import ByteCoding
 
 /// The sha-256 member of a `Content-Digest` field (RFC 9530 §2, a dictionary of RFC 8941 §3.2).
 public enum ContentDigest {
-    /// What a field says.
+    /// The meaning of a field.
     public enum Reading: Equatable, Sendable {
         /// SHA-256 of the content, 32 bytes.
         case digest([UInt8])
@@ -14,7 +14,7 @@ public enum ContentDigest {
 
     /// Reads the combined value of all lines of the field, joined by commas.
     ///
-    /// Members of other algorithms are passed over, parameters are not defined and refused.
+    /// Members of other algorithms are skipped. Parameters are not defined, so they are refused.
     public static func read(_ value: Span<UInt8>) -> Reading {
         var found: [UInt8]?
         var index = 0

@@ -9,8 +9,8 @@ import ByteCoding
 ///     AQEAAAAAAAAAA...              challenge
 ///     sha-256=:X48E9qOokqqrvd...=:  digest of the context
 ///
-/// A context is what the app wants to be kept with its key, such as an account's identifier. Since
-/// it is part of what is attested, no one can enrol the key with another context.
+/// A context is what the app stores with its key, such as an account's identifier. The attestation
+/// covers it, so the key can't be enrolled with another context.
 public enum EnrolmentLines {
     /// The most bytes of a context. It has one at least.
     public static let contextBytesMax = 256
@@ -36,7 +36,7 @@ public enum EnrolmentLines {
         return bytes + digestEnd
     }
 
-    /// The same for a challenge as a string.
+    /// The client data of an attestation, for a challenge as a string.
     public static func clientData(challenge: String, contextDigest: [UInt8]?) -> [UInt8] {
         clientData(challenge: Array(challenge.utf8), contextDigest: contextDigest)
     }

@@ -1,5 +1,5 @@
 // The bytes that are signed: the only place that knows them. Client, gateway, load generator and
-// tests share this module, so that none of them can drift.
+// tests share this module, so that all sign the same bytes.
 //
 // clientDataHash = SHA-256(client data), and the client data is one of three forms, chosen by the
 // rule:

@@ -11,11 +11,11 @@ public struct RequestLines: Sendable {
     /// The lines so far.
     public private(set) var bytes: [UInt8] = []
 
-    /// What is written next.
+    /// The part that is written next.
     private enum Turn {
         case method, target, digest, challenge, fields
 
-        /// The part that stands there.
+        /// The part of this step.
         var part: SignedParts {
             switch self {
             case .method: .method
@@ -50,7 +50,8 @@ public struct RequestLines: Sendable {
     /// No lines; call ``begin(_:method:)`` first.
     public init() {}
 
-    /// Whether a part's text reads as a part that is not signed. It must not be signed.
+    /// Whether a part's text equals the sign for a part that is not signed. Such a text must not be
+    /// signed.
     public static func readsAsAbsent(_ text: Span<UInt8>) -> Bool {
         text.count == 1 && text[0] == absent
     }
@@ -127,10 +128,10 @@ public struct RequestLines: Sendable {
 
     // MARK: Lines in two pieces
 
-    /// Goes on with lines that were written before, up to the target or up to the digest.
+    /// Continues lines that were written before, up to the target or up to the digest.
     ///
     /// - Parameters:
-    ///   - lines: what was written.
+    ///   - lines: the lines so far.
     ///   - parts: what is signed.
     ///   - hasDigest: whether the digest is among the lines.
     package mutating func resume(behind lines: [UInt8], _ parts: SignedParts, hasDigest: Bool) {
@@ -140,7 +141,7 @@ public struct RequestLines: Sendable {
         turn = hasDigest ? .challenge : .digest
     }
 
-    /// Forgets the last request and begins behind its digest, for a digest that comes later.
+    /// Forgets the last request and begins after its digest, for a digest that comes later.
     package mutating func beginBehindDigest(_ parts: SignedParts) {
         resume(behind: [], parts, hasDigest: true)
     }

@@ -1,8 +1,8 @@
 /// The number of a request within its session: 1…2⁵³−1, each used once.
 ///
-/// Its decimal text is what the field carries and what the challenge's line of the client data
-/// says. The limit is that of a number in JSON and JavaScript, so that clients in any language can
-/// count to it.
+/// The field carries its decimal text, and so does the challenge's line of the client data. The
+/// limit is that of a number in JSON and JavaScript, so that clients in any language can count to
+/// it.
 public struct SequenceNumber: Comparable, Hashable, Sendable {
     /// The greatest number, 2⁵³−1.
     public static let max = SequenceNumber(checked: 1 << 53 - 1)
@@ -12,7 +12,7 @@ public struct SequenceNumber: Comparable, Hashable, Sendable {
     /// The most digits of a number.
     private static let digitsMax = 16
 
-    /// 1…2⁵³−1.
+    /// The number, 1…2⁵³−1.
     public let rawValue: UInt64
 
     /// The number of this value; `nil` for 0 and for values above ``max``.
@@ -41,7 +41,7 @@ public struct SequenceNumber: Comparable, Hashable, Sendable {
     /// The number as the field carries it.
     public var text: String { String(rawValue) }
 
-    /// The number after this one; `nil` after ``max``, where a new session has to be opened.
+    /// The next number; `nil` after ``max``, where the client has to open a new session.
     public var next: SequenceNumber? { Self(rawValue + 1) }
 
     /// Whether the left number comes first.
@@ -82,6 +82,7 @@ extension RequestLines {
 }
 
 extension SignedParts {
-    /// What a session signs where a rule asks for these parts: the sequence number always.
+    /// The parts that a session signs where a rule asks for these parts: always with the sequence
+    /// number.
     public var inSession: SignedParts { union(.challenge) }
 }

@@ -1,7 +1,7 @@
 package import AppAttest
 package import Signatures
 
-/// One app, and what is asked of its keys.
+/// One app, and the demands on its keys.
 package struct AppPolicy: Sendable {
     /// How the client makes `clientDataHash` for `attestKey` out of the challenge's text.
     package enum ClientDataHash: String, CaseIterable, Sendable {
@@ -30,7 +30,7 @@ package struct AppPolicy: Sendable {
     package let environments: Set<AttestationEnvironment>
     /// The authorities that are trusted beside Apple's; empty unless this is a test app.
     ///
-    /// What they attest has the environment `test`, whatever its AAGUID says.
+    /// Keys that they attest have the environment `test`, whatever its AAGUID says.
     package var testRoots: [X509Certificate] = []
     package var clientDataHash = ClientDataHash.sha256
     package var platform = Platform.ios
@@ -44,7 +44,7 @@ package struct AppPolicy: Sendable {
         self.environments = environments
     }
 
-    /// Whether one more authority is trusted; every verdict about its keys then says `test`.
+    /// Whether a test authority is trusted; every verdict about its keys then says `test`.
     package var isTest: Bool { !testRoots.isEmpty }
     /// Whether keys of Apple's production environment are accepted.
     ///

@@ -1,12 +1,12 @@
 import RequestBinding
 
-/// What a client learns of a rule: what its requests have to sign. Written once, with the rule.
+/// What a rule tells its clients to sign. Written once, with the rule.
 ///
 /// A value is a list of words separated by spaces: tokens, which a quoted string (RFC 9110 §5.6.4)
 /// and a string of structured fields (RFC 8941 §3.3.3) hold without escapes. The width of the
-/// counter's window is a number: an integer in structured fields. Without it, the counter is strict
-/// and a client has to send one request at a time. `device="token"` asks for a new device token
-/// with each request.
+/// counter's window is a number: an integer in structured fields. Without a width, the counter is
+/// strict and a client has to send one request at a time. `device="token"` asks for a new device
+/// token with each request.
 package struct ClientNotice: Sendable {
     /// The parameters of a 401's challenge:
     /// `sign="method target", headers="idempotency-key", counter="64"`.
@@ -42,9 +42,9 @@ package struct ClientNotice: Sendable {
 }
 
 extension SigningForm {
-    /// What is signed, without fields, in the words that clients get: those of a rule's
-    /// `sign`. The form that signs the challenge alone has a word of its own, since the line form
-    /// may sign nothing but the challenge too.
+    /// The signed parts, without fields, in the words of a rule's `sign`. The form that signs the
+    /// challenge alone has a word of its own, since the line form may sign nothing but the
+    /// challenge too.
     var words: [String] {
         switch self {
         case .content: ["content"]

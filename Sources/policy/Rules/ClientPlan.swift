@@ -2,13 +2,14 @@ import JSONText
 import RequestBinding
 
 /// What an app has to know of the rules to sign its requests without asking: a JSON document that
-/// is shipped with it. `portcullis plan` writes it.
+/// ships with the app. `portcullis plan` writes it.
 ///
-/// The rules stand in their order, and the first that a request meets decides, as in the gateway.
-/// Paths are matched as they are written: where servers read one in several ways, the gateway
-/// decides by what is written too, or refuses. Modes, rollouts and apps are policy, and not told.
+/// The rules stand in their order, and the first that matches a request decides, as in the gateway.
+/// Paths are matched as written. Where servers interpret a path in several ways, the gateway also
+/// decides by the written path, or refuses. The plan leaves out modes, rollouts and apps: they are
+/// policy.
 package struct ClientPlan: Sendable {
-    /// Of the document; apps ignore one that they don't know.
+    /// The version of the document; apps ignore a version that they don't know.
     package static let version = 1
 
     private let rules: RuleSet
@@ -54,7 +55,7 @@ package struct ClientPlan: Sendable {
         write("paths", [match.path.text], to: &entry)
     }
 
-    /// What has to be proven; `sign` is empty where that is nothing.
+    /// Writes what has to be proven; `sign` is empty where that is nothing.
     private static func write(_ rule: Rule, to entry: inout JSONWriter) {
         guard rule.mode.verifies else { return write("sign", [], to: &entry) }
         write("sign", rule.signing.words, to: &entry)

@@ -1,4 +1,4 @@
-/// Finds, among the matches added before, the first that takes all requests of another one.
+/// Finds, among the matches added before, the first that matches all requests of another one.
 ///
 /// A tree by host and path segments that is followed by patterns, so that a match is compared only
 /// with those whose host and path can cover its own, and of these with those that have one of its
@@ -11,7 +11,7 @@ package struct CoverIndex {
     }
 
     private struct Node: PatternNode {
-        /// The place behind `*`.
+        /// The place after `*`.
         var one: Int?
         var literals: [[UInt8]: Int] = [:]
         var ends = Entries()
@@ -26,10 +26,9 @@ package struct CoverIndex {
 
     package init() {}
 
-    /// Adds a match unless one that was added before covers it, and returns the number of the first
-    /// that does.
+    /// Adds a match unless an earlier one covers it, and returns the number of the first that does.
     ///
-    /// A match that is covered can be left out: whatever it covers is covered by the other one too.
+    /// A covered match can be left out: the other match covers all that it covers.
     package mutating func add(_ match: RouteMatch, number: Int) -> Int? {
         var search = Search(match: match, segments: match.path.segments)
         for host in match.host.covering {
@@ -67,7 +66,7 @@ package struct CoverIndex {
 
     private mutating func compare(_ entries: Entries, _ search: inout Search) {
         compare(entries.ofEveryMethod, &search)
-        // What covers the match has all of its methods, and so the first of them.
+        // A match that covers this one has all of its methods, and so the first of them.
         guard let method = search.match.methods?.first else { return }
         compare(entries.byMethod[method] ?? [], &search)
     }

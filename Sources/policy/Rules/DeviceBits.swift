@@ -11,26 +11,26 @@ package struct DeviceBits: Hashable, Sendable {
         self.bit1 = bit1
     }
 
-    /// Those of a device whose bits were never set: Apple has none for it.
+    /// The bits of a device for which they were never set: Apple has none for it.
     package static let neverSet = DeviceBits(bit0: false, bit1: false)
 
-    /// All that there are.
+    /// All four values.
     package static let all = [false, true].flatMap { bit0 in
         [false, true].map { DeviceBits(bit0: bit0, bit1: $0) }
     }
 
-    /// As the log has them: `1,0` is bit 0 set and bit 1 not.
+    /// The log's form: `1,0` is bit 0 set and bit 1 not.
     package var text: String { "\(bit0 ? 1 : 0),\(bit1 ? 1 : 0)" }
 
-    /// As origins get them (RFC 8941 §3.2, a dictionary). No ``DeviceChange`` reads like this: an
-    /// application that copies fields of the request into its response changes nothing by it, where
-    /// it could otherwise undo what another response has changed meanwhile.
+    /// The origins' form (RFC 8941 §3.2, a dictionary). No ``DeviceChange`` has this form. So an
+    /// application that copies fields of the request into its response changes nothing. Otherwise
+    /// it could undo what another response has changed meanwhile.
     package var fieldText: String { "bit0=\(bit0 ? 1 : 0), bit1=\(bit1 ? 1 : 0)" }
 }
 
 /// A change of a device's bits, which may leave one of them as it is.
 package struct DeviceChange: Hashable, Sendable {
-    /// What bit 0 becomes; `nil` for what it is.
+    /// The new value of bit 0; `nil` leaves it.
     package let bit0: Bool?
     package let bit1: Bool?
 
@@ -39,8 +39,8 @@ package struct DeviceChange: Hashable, Sendable {
         self.bit1 = bit1
     }
 
-    /// The value of an origin's field: two of `0`, `1` and `-`, with a comma between them and white
-    /// space around it (RFC 9110 §5.6.1). `nil` for anything else.
+    /// Reads the value of an origin's field: two of `0`, `1` and `-`, with a comma between them and
+    /// white space around it (RFC 9110 §5.6.1). `nil` for anything else.
     package init?(field: Span<UInt8>) {
         var words: [UInt8] = []
         for index in field.indices where field[index] != 0x20 && field[index] != 0x09 {
@@ -65,13 +65,13 @@ package struct DeviceChange: Hashable, Sendable {
     /// Whether both bits stay.
     package var isEmpty: Bool { bit0 == nil && bit1 == nil }
 
-    /// Both bits, where the change names both: then nothing has to be read first.
+    /// Both bits, where the change names both: then the gateway need not read the old bits.
     package var whole: DeviceBits? {
         guard let bit0, let bit1 else { return nil }
         return DeviceBits(bit0: bit0, bit1: bit1)
     }
 
-    /// What the bits become. Apple takes both at once, so the one that stays is sent too.
+    /// The bits after the change. Apple takes both at once, so the unchanged bit is sent too.
     package func applied(to bits: DeviceBits) -> DeviceBits {
         DeviceBits(bit0: bit0 ?? bits.bit0, bit1: bit1 ?? bits.bit1)
     }

@@ -1,14 +1,14 @@
 package import HTTPWire
 
-/// Which hosts a rule is for. Names are compared without case, port and final dot; addresses are
-/// compared by value, in whatever spelling.
+/// The hosts that a rule is for. Names are compared without case, port and final dot. Addresses are
+/// compared by value, in any spelling.
 package enum HostPattern: Hashable, Sendable {
     case any
     /// One host, in lower case.
     case exact([UInt8])
     /// One address. `[::ffff:192.0.2.1]` is the IPv4 address.
     case address(IPAddress)
-    /// `*.example.com`: every host with one label or more in front. Holds `example.com`.
+    /// `*.example.com`: every host with one or more labels in front. Holds `example.com`.
     case under([UInt8])
 
     /// Reads `api.example.com`, `*.example.com`, `*`, `10.0.0.1` or `[2001:db8::1]`.
@@ -57,7 +57,7 @@ package enum HostPattern: Hashable, Sendable {
         }
     }
 
-    /// Whether every host of the other pattern is one of this pattern.
+    /// Whether the pattern matches every host of the other pattern.
     package func covers(_ other: HostPattern) -> Bool {
         switch (self, other) {
         case (.any, _): return true
@@ -69,7 +69,7 @@ package enum HostPattern: Hashable, Sendable {
         }
     }
 
-    /// The address that a host is, its end being where ``end(of:)`` says; `nil` for a name.
+    /// The address in a host that ends at ``end(of:)``; `nil` for a name.
     static func address(_ host: Span<UInt8>, end: Int) -> IPAddress? {
         guard end > 0 else { return nil }
         switch host[0] {

@@ -3,7 +3,7 @@
 /// A tree by path segments, followed by patterns. A search has a bound: `/*/a`, `/*/b`, … share
 /// paths with `/a/*`, `/b/*`, …, each with each.
 package struct OverlapIndex {
-    /// What a search found.
+    /// The result of a search.
     package struct Findings {
         /// The numbers of the patterns, in ascending order.
         package fileprivate(set) var numbers: [Int] = []
@@ -13,7 +13,7 @@ package struct OverlapIndex {
     }
 
     private struct Node: PatternNode {
-        /// The place behind `*`.
+        /// The place after `*`.
         var one: Int?
         var literals: [[UInt8]: Int] = [:]
         var ends: [Int] = []
@@ -35,7 +35,7 @@ package struct OverlapIndex {
 
     /// The patterns that share a path with this one, as written.
     ///
-    /// - `stepsMax`: how many places are visited and patterns found at most.
+    /// - `stepsMax`: the most visited places and found patterns together.
     package func overlapping(_ path: PathPattern, stepsMax: Int) -> Findings {
         var findings = Findings(stepsLeft: stepsMax)
         visit(0, path, at: 0, &findings)
@@ -81,8 +81,7 @@ package struct OverlapIndex {
 }
 
 extension PathPattern {
-    /// A path that is one of both patterns, as a request would write it; the other pattern must
-    /// share one with this.
+    /// A path that both patterns match, as a request would write it. Such a path must exist.
     ///
     /// - `one`: the segment that stands for `*` where neither pattern says more; unreserved bytes.
     package func example(sharedWith other: PathPattern, one: String) -> String {

@@ -1,6 +1,6 @@
 package import HTTPWire
 
-/// Which paths a rule is for: `/v1/orders`, `/v1/users/*`, `/v1/files/**`.
+/// The paths that a rule is for: `/v1/orders`, `/v1/users/*`, `/v1/files/**`.
 package struct PathPattern: Hashable, Sendable {
     /// One segment of a pattern.
     package enum Segment: Hashable, Sendable {
@@ -33,25 +33,26 @@ package struct PathPattern: Hashable, Sendable {
     /// The most segments a pattern may have.
     package static let segmentsMax = 64
 
-    /// The pattern as servers have it that read paths in one of these ways.
+    /// The pattern as servers interpret it that read paths in one of these ways.
     struct Spelling: Hashable, Sendable {
         let segments: [Segment]
-        /// The steps on which it depends whether a server has this spelling.
+        /// The steps that decide whether a server has this spelling.
         var decisive: PathInterpretation = []
-        /// Those of them that a server takes that has it, and no others of them.
+        /// Those of them that a server with this spelling takes. It takes no others of them.
         var taken: PathInterpretation = []
 
-        /// Whether a server that reads paths in this way has it.
+        /// Whether a server with this interpretation has this spelling.
         func isMade(by interpretation: PathInterpretation) -> Bool {
             interpretation.intersection(decisive) == taken
         }
     }
 
-    /// The segments as a request's are read as written.
+    /// The segments as written.
     package let segments: [Segment]
     /// The segments in all interpretations.
     let spellings: [Spelling]
-    /// Whether it ends in `**`: then any rest matches, also none, so that `/v1/**` takes `/v1`.
+    /// Whether it ends in `**`: then any rest matches, also an empty one, so that `/v1/**` matches
+    /// `/v1`.
     package let hasRest: Bool
     /// The pattern as the rule writes it.
     package let text: String
@@ -94,7 +95,7 @@ package struct PathPattern: Hashable, Sendable {
             !parts.contains(where: { $0.first == semicolon })
         else { throw .emptySegment }
 
-        // Whatever views requests views the pattern, so that both are cut and decoded alike.
+        // The pattern goes through the view of requests, so that both are split and decoded alike.
         let path = parts.reduce(into: [UInt8]()) { $0 += [UInt8(ascii: "/")] + $1 }
         var view = TargetView()
         view.read(path.span, 0..<path.count)
@@ -114,7 +115,7 @@ package struct PathPattern: Hashable, Sendable {
         texts.map { $0 == [UInt8(ascii: "*")] ? .one : .literal($0) }
     }
 
-    /// The pattern in each interpretation that can make another of it; `nil` when none does.
+    /// The pattern in each interpretation that can make another one of it; `nil` when none does.
     private static func spellings(of view: TargetView, hasRest: Bool) -> [Spelling]? {
         let steps = view.steps(of: .ofPatterns)
         guard !steps.isEmpty else { return nil }
@@ -151,7 +152,7 @@ package struct PathPattern: Hashable, Sendable {
             .map { Spelling(segments: segments, decisive: decisive, taken: $0) }
     }
 
-    /// Whether a path's segments are some of this pattern's, in an interpretation.
+    /// Whether the pattern matches a path's segments in an interpretation.
     ///
     /// Slow and obvious, for explanations and tests. Event loops ask ``RouteIndex``.
     package func matches(_ path: [[UInt8]], _ interpretation: PathInterpretation = .asWritten)
@@ -171,9 +172,9 @@ package struct PathPattern: Hashable, Sendable {
         }
     }
 
-    /// Whether every path of the other pattern is one of this pattern, as written.
+    /// Whether the pattern matches every path of the other pattern, as written.
     ///
-    /// A rule is found by what is written, so that other interpretations don't matter here.
+    /// The written path selects a rule, so other interpretations don't matter here.
     package func covers(_ other: PathPattern) -> Bool {
         let theirSegments = other.segments
         for (place, segment) in segments.enumerated() {
@@ -193,10 +194,11 @@ package struct PathPattern: Hashable, Sendable {
 
 /// A variable segment as routers write it. In a rule it would be a text that no path has.
 private enum RouterPlaceholder {
-    /// The pattern with wildcards in the place of placeholders; `nil` where there are none.
+    /// The pattern with wildcards instead of placeholders; `nil` without placeholders.
     ///
-    /// What stands for the rest of a path is `**` at the end: `{path...}` (Go), `{*path}` (ASP.NET,
-    /// Spring), `{path:path}` (FastAPI), `<path:name>` (Flask), `[...name]` (Next.js), `:name*`.
+    /// A placeholder for the rest of a path becomes `**` at the end: `{path...}` (Go), `{*path}`
+    /// (ASP.NET, Spring), `{path:path}` (FastAPI), `<path:name>` (Flask), `[...name]` (Next.js),
+    /// `:name*`.
     static func replaced(in parts: [ArraySlice<UInt8>]) -> String? {
         var found = false
         let segments = parts.enumerated().map { number, part in

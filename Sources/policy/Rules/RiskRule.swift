@@ -1,32 +1,33 @@
 package import Signatures
 
-/// What is done about keys of devices that had many keys attested lately: Apple's risk metric.
+/// The rule for keys of devices that had many keys attested lately: Apple's risk metric.
 ///
 /// The metric counts the app's keys on the device within 30 days. It rises with reinstallations and
 /// restored backups as well, so Apple advises to take it as one signal among others. Therefore the
-/// rule only marks unless it is told to refuse, and has a rollout of its own.
+/// rule only marks by default. `refuse` is a choice of the operator and has a rollout of its own.
 package struct RiskRule: Equatable, Sendable {
-    /// What is done with a key whose metric is not known, or too old.
+    /// The treatment of a key whose metric is unknown or too old.
     package enum Unknown: String, CaseIterable, Sendable {
         case allow, refuse
     }
 
-    /// What becomes of a request that the limit speaks against.
+    /// The treatment of a request whose key is over the limit.
     package enum Action: String, CaseIterable, Sendable {
-        /// It passes, and origin, log and metrics are told.
+        /// The request passes. Origin, log and metrics get the finding.
         case mark
-        /// It is refused where rule and rollout include the key, and marked otherwise.
+        /// The request is refused where rule and rollout include the key, and marked otherwise.
         case refuse
     }
 
-    /// What the limit says of a key.
+    /// The result of comparing a key's metric with the limit.
     package enum Finding: Hashable, Sendable {
         case within, exceeded, unknown
     }
 
-    /// The highest limit that can be told from higher metrics.
+    /// The highest limit that can be distinguished from higher metrics.
     package static let limitMax = 65_533
-    /// By default a metric holds for as long as Apple takes the receipt that had it: 90 days.
+    /// The default: a metric is valid for as long as Apple accepts the receipt that had it, 90
+    /// days.
     package static let daysMaxDefault = 90
 
     /// The highest metric that is within the limit, 0…``limitMax``.
@@ -35,7 +36,7 @@ package struct RiskRule: Equatable, Sendable {
     package var action = Action.mark
     /// The most days of a metric's age.
     package var daysMax = daysMaxDefault
-    /// For which keys `refuse` refuses.
+    /// The keys for which `refuse` refuses.
     package var rollout: Rollout
 
     /// - `salt`: of the rollout, unless one is given.
@@ -44,7 +45,7 @@ package struct RiskRule: Equatable, Sendable {
         rollout = Rollout(.fixed(.whole), salt: salt)
     }
 
-    /// What the limit says of a metric; `nil` for one that is not known.
+    /// The finding for a metric; `nil` for an unknown metric.
     package func finding(_ metric: UInt16?) -> Finding {
         guard let metric else { return .unknown }
         return Int(metric) <= max ? .within : .exceeded
@@ -59,7 +60,7 @@ package struct RiskRule: Equatable, Sendable {
         }
     }
 
-    /// Whether a request of this key is refused that the limit speaks against.
+    /// Whether a request of this key, against which the limit speaks, is refused.
     ///
     /// - `keyID`: the 32 bytes of the key that has signed it.
     package func refuses(_ keyID: Span<UInt8>, at now: UnixTime) -> Bool {

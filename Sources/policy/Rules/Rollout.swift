@@ -1,16 +1,16 @@
 internal import Cryptography
 package import Signatures
 
-/// For which share of the keys `enforce` refuses; all others are treated as in `observe`.
+/// The share of the keys for which `enforce` refuses; all others are treated as in `observe`.
 ///
-/// Sticky: a key's bucket is a function of the salt and the key. Monotone: raising the share takes
-/// in keys and leaves out none. Salted per rule: a key's place in one rule's rollout is independent
-/// of its place in another's.
+/// Sticky: a key's bucket is a function of the salt and the key. Monotone: raising the share adds
+/// keys and removes none. Salted per rule: a key's place in one rule's rollout is independent of
+/// its place in another's.
 ///
-/// It limits how many clients a mistake hits. It is no barrier: a client can get out of it with
+/// It limits how many clients a mistake hits. It is no barrier: a client can leave the share with
 /// another key or address.
 package struct Rollout: Sendable {
-    /// The share, as it stands or as it grows.
+    /// The share, fixed or growing.
     package enum Schedule: Hashable, Sendable {
         case fixed(Share)
         /// No key before `from`; then linear from `start` to `end` at `to`; then `end`.
@@ -20,17 +20,17 @@ package struct Rollout: Sendable {
         case growing(from: UnixTime, to: UnixTime, start: Share, end: Share)
     }
 
-    /// What is put into a bucket.
+    /// What the bucket is computed from.
     package enum Subject: String, CaseIterable, Sendable {
-        /// The key that has signed the request; the client address without one. A key id that is
-        /// only named could be chosen so that it falls outside.
+        /// The key that has signed the request; without a signature, the client address. A client
+        /// could choose an unsigned key id so that it falls outside.
         case key
         case address
     }
 
     package let schedule: Schedule
     package let subject: Subject
-    /// The key of the HMAC: the rule's id, unless rules are to be correlated on purpose.
+    /// The key of the HMAC: the rule's id, unless rules are meant to share their buckets.
     package let salt: String
     private let key: HMACSHA256.Key
 
@@ -64,14 +64,15 @@ package struct Rollout: Sendable {
     }
 
     /// Whether the rule is enforced for this key or address now. Hashes only when the share is
-    /// neither nothing nor everything.
+    /// neither 0 % nor 100 %.
     package func enforces(_ subject: Span<UInt8>, at now: UnixTime) -> Bool {
         let share = share(at: now)
         if share == .none { return false }
         return share == .whole || bucket(of: subject).isWithin(share)
     }
 
-    /// When the growing share takes a bucket in; `nil` where it never does, or does not grow.
+    /// The time from which the growing share includes a bucket; `nil` where it never does, or does
+    /// not grow.
     package func admission(of bucket: Bucket) -> UnixTime? {
         guard case .growing(let from, let to, let start, let end) = schedule,
             bucket.isWithin(end)
@@ -99,7 +100,7 @@ extension Rollout: Equatable {
 
 /// The place of one key, or one client address, in the rollout of one rule.
 package struct Bucket: Hashable, Sendable {
-    /// 0…999,999. A share of n millionths takes in the buckets below n.
+    /// 0…999,999. A share of n millionths includes the buckets below n.
     package let number: Int
 
     /// The first eight bytes of a MAC, big-endian, modulo a million.
@@ -111,7 +112,7 @@ package struct Bucket: Hashable, Sendable {
         number = Int(value % 1_000_000)
     }
 
-    /// Whether a share takes this bucket in.
+    /// Whether a share includes this bucket.
     package func isWithin(_ share: Share) -> Bool { number < share.millionths }
 }
 
@@ -186,33 +187,33 @@ package struct Share: Comparable, Hashable, Sendable {
 
 /// When a rule that enforces falls back to `observe` by itself: `guard` of a rule.
 ///
-/// A guard gives protection up when too many clients suffer from it. So it must not be possible to
-/// make it fall from outside: what it counts is installs, which are keys that Apple has attested
-/// and that are enrolled here, and each of them once in a window. Requests would not do: one
-/// client can send any number of them.
+/// A guard gives up protection when too many clients suffer from it. So an attacker must not be
+/// able to make it fall. It counts installs, which are keys that Apple has attested and that are
+/// enrolled here, each once in a window. It does not count requests: one client can send any number
+/// of them.
 package struct GuardRule: Hashable, Sendable {
-    /// What is counted. The raw value is the word of `of`.
+    /// The counted unit. The raw value is the word of `of`.
     package enum Unit: String, CaseIterable, Sendable {
         case installs
     }
 
     package static let windowDefault = Duration.seconds(300)
     package static let minimumDefault = 100
-    /// Fewer refused installs than this don't make it fall, whatever their share: a handful is
+    /// The least number of refused installs that makes it fall, whatever their share: a few may be
     /// chance, or one person's devices.
     package static let refusedMin = 10
 
-    /// The share of the installs above which it falls; neither nothing nor everything.
+    /// The guard falls above this share of the installs; neither 0 % nor 100 %.
     package let refused: Share
-    /// What is looked back at, 1m…1h.
+    /// The length of the sliding window, 1m…1h.
     package var window = windowDefault
-    /// The installs without which nothing is concluded, 10…1000000.
+    /// The least number of installs for a decision, 10…1000000.
     package var minimum = minimumDefault
 
     package init(refused: Share) { self.refused = refused }
 }
 
-/// What a rule does with its requests. The raw values are written in rules, logs and metrics.
+/// How a rule treats its requests. The raw values are written in rules, logs and metrics.
 package enum Mode: String, CaseIterable, Sendable {
     /// Nothing is verified; the request is forwarded.
     case off
@@ -225,13 +226,13 @@ package enum Mode: String, CaseIterable, Sendable {
 
     /// Whether a rule of this mode judges its requests, and so says what they must carry.
     package var verifies: Bool { self == .observe || self == .enforce }
-    /// Whether a rule of this mode forwards what has no verdict of `pass`.
+    /// Whether a rule of this mode forwards requests without the verdict `pass`.
     package var isOpen: Bool { self == .off || self == .observe }
 }
 
-/// What happens to a request when something the verdict depends on has failed.
+/// The treatment of a request when a dependency of its verdict has failed.
 ///
-/// Never a way around a bad assertion: that is a refusal, not an error.
+/// It never lets a bad assertion through: that is a refusal, not an error.
 package enum DependencyErrorRule: String, CaseIterable, Sendable {
     /// Answered 503.
     case refuse
@@ -239,7 +240,7 @@ package enum DependencyErrorRule: String, CaseIterable, Sendable {
     case forward
 }
 
-/// What happens to a request that says that its device can't attest.
+/// The treatment of a request that says that its device can't attest.
 ///
 /// The claim proves nothing: any client can send the field.
 package enum UnsupportedRule: String, CaseIterable, Sendable {
@@ -249,7 +250,7 @@ package enum UnsupportedRule: String, CaseIterable, Sendable {
     case forward
 }
 
-/// What happens to a CORS preflight, which no browser lets carry a proof.
+/// The treatment of a CORS preflight, with which no browser can send a proof.
 ///
 /// Forwarding relies on the origin: an application that runs one handler for every method runs it
 /// for OPTIONS too, and a preflight is easily written by hand.

@@ -3,7 +3,7 @@ import HTTPWire
 extension RouteIndex {
     /// An index over the matches in their order, for all interpretations of paths.
     ///
-    /// `nil` when they name more than ``methodsMax`` methods together.
+    /// `nil` when they name more than ``methodsMax`` methods in total.
     init?(_ matches: [RouteMatch]) {
         let names = matches.reduce(into: [String]()) { names, match in
             for name in match.methods ?? [] where !names.contains(name) { names.append(name) }
@@ -44,7 +44,7 @@ extension RouteIndex {
         flatten(tree)
     }
 
-    /// The tree while it grows; look-ups go through the flat form.
+    /// The tree while it grows; look-ups use the flat form.
     private struct Tree {
         struct Node {
             var least = Int32.max

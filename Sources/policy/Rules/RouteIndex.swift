@@ -1,7 +1,7 @@
 import HTTPWire
 
 /// Finds the first rule for a request by following its path through a tree, once for each kind of
-/// host pattern that can meet its host.
+/// host pattern that can match its host.
 ///
 /// The tree is flat: nodes, entries, labels and a hash table of edges, each in one array, so that
 /// a look-up allocates nothing and counts no reference. A node is a place in a pattern; its edges
@@ -11,14 +11,14 @@ import HTTPWire
 /// A pattern stands in the tree once for each way in which servers may spell it; most have one. An
 /// entry says for which interpretations of a path it stands there, so one tree serves all of them.
 ///
-/// A look-up visits at most the nodes whose patterns meet the path, and of those only the ones
-/// that hold a rule earlier than the best so far. The hash table is filled from the rules alone;
-/// what strangers send is looked up and never inserted.
+/// A look-up visits at most the nodes whose patterns match the path, and of those only the ones
+/// with a rule earlier than the best so far. Only rules fill the hash table; a client's bytes are
+/// looked up and never inserted.
 struct RouteIndex: Sendable {
     struct Node: Sendable {
-        /// The lowest rule number in this node and all below; a look-up skips what can't win.
+        /// The lowest rule number in this node and all below; a look-up skips nodes that can't win.
         var least = Int32.max
-        /// The node behind `*`, or -1.
+        /// The node after `*`, or -1.
         var one: Int32 = -1
         /// Rules whose pattern ends here, and rules whose `**` stands here: ranges of `entries`.
         var ends: Range<Int32> = 0..<0
@@ -27,7 +27,7 @@ struct RouteIndex: Sendable {
 
     struct Entry: Sendable {
         let rule: Int32
-        /// In which readings it stands here; see ``PathPattern/Spelling``.
+        /// The interpretations in which it stands here; see ``PathPattern/Spelling``.
         let decisive: PathInterpretation
         let taken: PathInterpretation
         let methods: UInt64

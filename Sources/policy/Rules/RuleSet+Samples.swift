@@ -1,11 +1,11 @@
 import HTTPWire
 
 extension RuleSet {
-    /// An interpretation that takes every request of a rule for another rule's; `nil` when there
-    /// are requests that only this rule takes, or that another rule takes as written.
+    /// An interpretation in which every request of a rule belongs to another rule. `nil` when some
+    /// requests match only this rule, or match another rule as written.
     ///
-    /// Tried with one request for each method: the rule's own path, with a segment that no rule
-    /// names in the place of each `*`.
+    /// It tries one request for each method: the rule's own path, with a segment that no rule names
+    /// instead of each `*`.
     package func rival(of rule: Rule) -> Interpretation? {
         var rival: Interpretation?
         for method in rule.match.methods ?? ["-"] {
@@ -15,11 +15,11 @@ extension RuleSet {
         return rival
     }
 
-    /// Requests of a match, one for each method, and the rules that they meet as written.
+    /// Requests of a match, one for each method, and the rules that match them as written.
     package func found(by match: RouteMatch) -> [(request: String, rule: Rule)] {
         let host = match.host.sample
         let start = match.path.sample == "/" ? "" : match.path.sample
-        // Deeper than the pattern's own segments: a rule for those alone takes no part of the rest.
+        // Deeper than the pattern's own segments: a rule for just those does not match the rest.
         let path = match.path.hasRest ? "\(start)/-0-" : match.path.sample
         return (match.methods ?? ["-"]).map { method in
             let bytes = Array(path.utf8)
@@ -57,7 +57,7 @@ extension RuleSet {
 }
 
 extension HostPattern {
-    /// A host that is one of them; empty for any.
+    /// A host that the pattern matches; empty for any.
     fileprivate var sample: String {
         switch self {
         case .any: ""
@@ -68,7 +68,7 @@ extension HostPattern {
 }
 
 extension PathPattern {
-    /// A path that is one of them.
+    /// A path that the pattern matches.
     fileprivate var sample: String {
         let parts = text.split(separator: "/", omittingEmptySubsequences: false).map { part in
             part == "*" ? "-0-" : String(part)

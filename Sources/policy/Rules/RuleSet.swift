@@ -7,42 +7,42 @@ package import Signatures
 /// Immutable and shared by all event loops. A reload makes a new one; requests under way keep
 /// theirs.
 package final class RuleSet: Sendable {
-    /// What a request's host, method and path lead to.
+    /// The result of looking up a request's host, method and path.
     package enum Route: Sendable {
         case rule(Rule)
-        /// The request is malformed, though it meets this rule.
+        /// The request is malformed, though it matches this rule.
         case malformed(Malformed.Reason, Rule)
-        /// The path can be read in several ways, and they lead to rules that differ: the rule as
-        /// written, then the other one; `nil` where there are too many interpretations to look them
-        /// up.
+        /// The path has several interpretations, and they lead to rules that decide differently.
+        /// The first rule is that of the written path, the second is the other one. The second is
+        /// `nil` where there are too many interpretations to look them up.
         ///
         /// Such a request is refused: whatever the origin does with its path, one of the two
         /// rules would be bypassed.
         case disputed(Rule, Rule?)
     }
 
-    /// The rules by their number; the last is the default, which every request meets.
+    /// The rules by their number; the last is the default, which matches every request.
     package let rules: [Rule]
     private let index: RouteIndex
-    /// For each rule the lowest number of a rule that decides like it.
+    /// For each rule, the lowest number of a rule that decides like it.
     private let decisions: [Int32]
-    /// For each rule what its origin may do to a path.
+    /// For each rule, what its origin may do to a path.
     private let interpretations: [PathInterpretation]
     /// The guarded fields of all rules.
     package let guardedFields: FieldNameSet
     /// Whether there are rules that decide differently at all.
     private let isMixed: Bool
-    /// The ``decisions`` of the rules that refuse requests for what they are; the default is none
-    /// of them.
+    /// The ``decisions`` of the rules that refuse some requests by their content. The default is
+    /// not one of them.
     private let strict: Set<Int32>
 
-    /// `nil` when the rules name more than 63 methods together, or when a rule's number is not its
+    /// `nil` when the rules name more than 63 methods in total, or when a rule's number is not its
     /// place.
     ///
     /// - Parameters:
     ///   - rules: in order, numbered from 0.
     ///   - fallback: the default, numbered after them.
-    ///   - origins: what each origin may do to a path; whatever servers do for one that is missing.
+    ///   - origins: what each origin may do to a path. A missing origin may do all that servers do.
     package init?(_ rules: [Rule], default fallback: Rule, origins: [PathInterpretation] = []) {
         guard let index = RouteIndex(rules.map(\.match)) else { return nil }
         let all = rules + [fallback]
@@ -54,13 +54,13 @@ package final class RuleSet: Sendable {
         isMixed = decisions.contains { $0 != 0 }
         strict = Self.strict(all, decisions)
         interpretations = all.map { rule in
-            // A rule that denies has no origin, and nothing gets by it.
+            // A rule that denies has no origin, so no interpretation can bypass it.
             guard let place = rule.origin?.rawValue else { return .asWritten }
             return origins.indices.contains(place) ? origins[place] : .all
         }
     }
 
-    /// The same requests meet the same numbers, behind which other rules stand.
+    /// The index of the base, with other rules under the same numbers.
     private init(_ base: RuleSet, _ rules: [Rule]) {
         index = base.index
         self.rules = rules
@@ -84,7 +84,7 @@ package final class RuleSet: Sendable {
     /// The rule for requests that no other rule is for.
     package var fallback: Rule { rules[rules.count - 1] }
 
-    /// Whether no rule serves anybody while the store of keys can't be used: each denies, or
+    /// Whether the gateway can serve no request while the key store fails: each rule denies, or
     /// enforces for all and refuses on errors.
     package func needsStore(at now: UnixTime) -> Bool {
         rules.allSatisfy { rule in
@@ -96,13 +96,13 @@ package final class RuleSet: Sendable {
         }
     }
 
-    /// The first rule that the request meets, in all interpretations of its path.
+    /// The first rule that matches the request, in all interpretations of its path.
     ///
     /// The method is as in the request line; the host is that of the target or of the `Host` field,
-    /// with a port or without. The path is looked up as written; where it has a construct that
-    /// servers read in more than one way, or where a pattern on its way has, also in each
-    /// interpretation that the origin of that rule may make. A plain path costs one look-up. The
-    /// view is changed only in the storage that it keeps for interpretations.
+    /// with a port or without. The path is looked up as written. If the path, or a pattern on its
+    /// way, has a construct that servers interpret in more than one way, it is also looked up in
+    /// each interpretation that the origin of that rule may make. A plain path costs one look-up.
+    /// The view is changed only in the storage that it keeps for interpretations.
     package func route(
         method: Span<UInt8>,
         host: Span<UInt8>,
@@ -134,19 +134,19 @@ package final class RuleSet: Sendable {
         }
     }
 
-    /// What the rule's origin may do to a path, as far as it can lead to another decision.
+    /// What the rule's origin may do to a path, as far as that can change the decision.
     private func steps(for found: Int) -> PathInterpretation {
         let made = interpretations[found].intersection(index.relevant)
         let isAlone = strict.isEmpty || strict.count == 1 && strict.contains(decisions[found])
         return isAlone ? made.subtracting(.ofRouters) : made
     }
 
-    /// Whether a request must not pass as one of the rule that was found, since it is one of the
-    /// other rule in this reading.
+    /// Whether the request must not pass under the rule that was found, because in this
+    /// interpretation it belongs to the other rule.
     ///
-    /// What servers do is the same for all paths, so every difference counts. What routers do
-    /// depends on the application, and its paths may have these forms in their own right: there
-    /// only a rule counts that would stop the request.
+    /// Servers treat all paths alike, so every difference counts. What routers do depends on the
+    /// application, which may use paths of these forms on purpose. There the other rule counts only
+    /// if it would stop the request.
     private func isRival(_ number: Int, of found: Int, _ interpretation: PathInterpretation) -> Bool
     {
         let decision = decisions[number]
@@ -159,10 +159,10 @@ package final class RuleSet: Sendable {
     /// The most walks through the interpretations of one path.
     private static let walksMax = 3
 
-    /// Looks the path up in every interpretation of these steps that can lead elsewhere.
+    /// Looks up the path in every interpretation of these steps that can lead elsewhere.
     ///
-    /// Steps that change a pattern and not the path matter once the path is on that pattern's way;
-    /// a walk that meets such a pattern is followed by one that takes them in.
+    /// Steps that change a pattern and not the path matter once the path is on that pattern's way.
+    /// After a walk that meets such a pattern, another walk includes these steps.
     private func visit(
         _ search: inout RouteIndex.Search,
         host: Span<UInt8>,
@@ -174,7 +174,7 @@ package final class RuleSet: Sendable {
         var walks = 1
         while true {
             let odd = (walks < Self.walksMax ? search.decisive : index.odd).intersection(made)
-            // A script's name and an index are a segment each that an interpretation leaves out.
+            // An interpretation may leave out two segments: a script's name and an index.
             let walk = view.visitInterpretations(steps.union(odd), odd: odd, depth: index.depth + 2)
             {
                 search.begin($0)
@@ -203,9 +203,9 @@ package final class RuleSet: Sendable {
         rules.reduce(into: FieldNameSet()) { $0.formUnion($1.guardedFields) }
     }
 
-    /// Groups the rules by what they decide.
+    /// Groups the rules by their decision.
     private static func decisions(_ rules: [Rule]) -> [Int32] {
-        // Those that surely differ are not compared.
+        // Rules of different kinds surely differ, so they are not compared.
         struct Kind: Hashable {
             let origin: OriginIndex?
             let mode: Mode
@@ -231,18 +231,18 @@ package final class RuleSet: Sendable {
 }
 
 extension RuleSet {
-    /// An interpretation of a path, and where it leads.
+    /// An interpretation of a path, and the rule that it leads to.
     package struct Interpretation: Sendable {
         package let interpretation: PathInterpretation
-        /// The path in this reading, each segment after a slash.
+        /// The path in this interpretation, each segment after a slash.
         package let path: [UInt8]
         package let rule: Rule
-        /// Whether the rule decides otherwise than the one that the path meets as written.
+        /// Whether the rule decides differently from the rule of the written path.
         package let isRival: Bool
     }
 
-    /// Every interpretation that is looked up for this request, in the order in which it is; as
-    /// written comes first. For explanations.
+    /// Every interpretation that is looked up for this request, in that order; the written path
+    /// comes first. For explanations.
     package func readings(
         method: Span<UInt8>,
         host: Span<UInt8>,
@@ -297,16 +297,16 @@ extension RuleSet {
 }
 
 extension RuleSet {
-    /// The most method names that all rules may name together.
+    /// The most method names that all rules may name in total.
     package static var methodsMax: Int { RouteIndex.methodsMax }
 }
 
 extension RuleSet {
-    /// What a head leads to. The gateway and `explain` ask the same function.
+    /// The result of routing a head. The gateway and `explain` call the same function.
     package enum Destination: Sendable {
         /// The request is judged, forwarded or denied as this rule says.
         case rule(Rule)
-        /// The request meets this rule and is answered as malformed.
+        /// The request matches this rule and is answered as malformed.
         case unroutable(Rule, Malformed.Reason)
     }
 
@@ -319,8 +319,8 @@ extension RuleSet {
     /// - Parameters:
     ///   - head: a head that was read.
     ///   - bytes: the bytes that it was read from.
-    ///   - view: storage for the target's interpretations; the target is read into it.
-    /// - Returns: the rule in any case, for the log.
+    ///   - view: storage for the target's interpretations; the function reads the target into it.
+    /// - Returns: the rule in every case, for the log.
     package func destination(
         of head: borrowing RequestHead,
         _ bytes: Span<UInt8>,
@@ -339,7 +339,7 @@ extension RuleSet {
             }
             return .rule(rule)
         case .malformed(let reason, let rule): return .unroutable(rule, reason)
-        // It is not known for which of the rules the origin will take the path.
+        // The gateway does not know to which of the rules the origin maps the path.
         case .disputed(let rule, _): return .unroutable(rule, .pathAmbiguous)
         }
     }

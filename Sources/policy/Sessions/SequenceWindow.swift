@@ -1,20 +1,20 @@
 internal import ByteCoding
 internal import RequestBinding
 
-/// Which sequence numbers of a session were used: the highest, and a bitmap of those below it.
+/// Sliding-window bitmap of the used sequence numbers of a session.
 ///
-/// As the replay window of IPsec (RFC 4303 §3.4.3), with the bitmap as a ring (RFC 6479), so that
-/// nothing is shifted.
+/// It is the replay window of IPsec (RFC 4303 §3.4.3) with the bitmap as a ring (RFC 6479), so that
+/// no bits are shifted.
 struct SequenceWindow: Sendable {
     /// The widest window that is read: as wide as the configuration allows.
     private static let widthMax = 4_096
 
-    /// How far below the highest a number may be.
+    /// The greatest distance of a number below the highest.
     private let width: UInt64
     /// The highest number used; 0 at first, which is no number.
     private(set) var highest: UInt64 = 0
-    /// The bit of a number is at its remainder by the count of bits. There are more bits than the
-    /// window is wide: the highest number has one, too.
+    /// The bit of a number is at its remainder by the count of bits. There is one more bit than the
+    /// width, for the highest number.
     private var words: [UInt64]
 
     /// - width: at least 1.
@@ -61,8 +61,8 @@ struct SequenceWindow: Sendable {
         for word in words { out.word(word) }
     }
 
-    /// Reads what another process has written, whose windows may be of another width. A number that
-    /// it would not have admitted is used.
+    /// Reads the state that another process has written. Its windows may have another width.
+    /// Numbers below its window count as used.
     init(width: Int, from bytes: inout ByteReader) throws(ByteReader.Fault) {
         guard let widthBefore = Int(exactly: try bytes.word()),
             (1...Self.widthMax).contains(widthBefore)

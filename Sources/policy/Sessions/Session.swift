@@ -11,12 +11,12 @@ internal import Synchronization
 package final class Session: Sendable {
     /// The key whose assertion opened it.
     package let keyID: KeyID
-    /// That assertion: it says which build of the app has opened the session.
+    /// That assertion. It says which build of the app has opened the session.
     package let assertion: VerifiedAssertion
     let id: SessionID
     private let secret: HMACSHA256.Key
     private let window: Mutex<SequenceWindow>
-    /// Who decides about numbers in the place of the window.
+    /// The successor decides about numbers, once there is one.
     private let succession: SessionSuccession
 
     init(
@@ -44,7 +44,8 @@ package final class Session: Sendable {
         secret.code(first, second)
     }
 
-    /// Whether the session is no longer good. It may be found and its content arrive later.
+    /// Whether the session is no longer good. A session that was found may expire before the
+    /// content arrives.
     ///
     /// - now: the wall clock, seconds since 1970.
     package func isOver(at now: Int64) -> Bool { now >= id.expiry }
@@ -63,11 +64,11 @@ package final class Session: Sendable {
         return window.withLock { $0.use(number) }
     }
 
-    /// Writes which numbers were used.
+    /// Writes the used numbers.
     func writeWindow(to out: inout ByteWriter) { window.withLock { $0.write(to: &out) } }
 }
 
-// What opened a session, for a process of this gateway.
+// The assertion that opened a session, for another process of this gateway.
 extension VerifiedAssertion {
     func write(to out: inout ByteWriter) {
         out.block(app.bytes)

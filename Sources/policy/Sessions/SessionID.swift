@@ -1,7 +1,7 @@
 internal import ByteCoding
 internal import Cryptography
 
-/// The parts of a session's id as its text says them; the code is not checked.
+/// The parts of a session's id, read from its text. The code is not checked.
 struct SessionID: Sendable {
     /// Bytes of an id, and characters of its text.
     static let byteCount = 33
@@ -38,7 +38,7 @@ struct SessionID: Sendable {
     /// version, and for an expiry before 1970.
     init?(text: Span<UInt8>) {
         guard text.count == Self.textCount else { return nil }
-        // The decoder reads both alphabets; one spelling is enough for what we wrote ourselves.
+        // The decoder reads both alphabets. The gateway writes one spelling, so it accepts one.
         for index in text.indices {
             guard text[index] != UInt8(ascii: "+"), text[index] != UInt8(ascii: "/") else {
                 return nil
@@ -65,7 +65,7 @@ struct SessionID: Sendable {
         isEqual(SessionID(serial: serial, expiry: expiry, key: key))
     }
 
-    /// Whether it is the same id, decided in a time that does not depend on where they differ.
+    /// Compares two ids. The time does not depend on where they differ.
     func isEqual(_ other: SessionID) -> Bool {
         var difference: UInt8 = 0
         for index in 0..<Self.byteCount { difference |= bytes[index] ^ other.bytes[index] }

@@ -5,12 +5,11 @@ struct SessionShard: Sendable {
     private var sessions: [UInt64: Session] = [:]
     /// The serial numbers of each key's sessions, in the order in which they were opened.
     private var serials: [KeyID: [UInt64]] = [:]
-    /// All serial numbers in that order, from `oldest`. Some have left `sessions` before their
-    /// turn.
+    /// All serial numbers in that order, from `oldest`. Some sessions have left `sessions` early.
     private var order: [UInt64] = []
     private var oldest = 0
 
-    /// Serial numbers that may stand in ``order`` beside those of live sessions.
+    /// The most serial numbers in ``order`` without a live session.
     private static let idleMax = 64
 
     var count: Int { sessions.count }
@@ -20,7 +19,7 @@ struct SessionShard: Sendable {
     /// All sessions, in the order in which they were opened.
     var all: [Session] { order[oldest...].compactMap { sessions[$0] } }
 
-    /// Adds a session. Where its key has as many as it may, the oldest of them ends; answers
+    /// Adds a session. Where its key has the most sessions allowed, the oldest of them ends; says
     /// whether one did.
     mutating func insert(_ session: Session, perKeyMax: Int) -> Bool {
         let own = serials[session.keyID] ?? []
@@ -32,7 +31,7 @@ struct SessionShard: Sendable {
         return isReplacing
     }
 
-    /// Ends a session, and hands it out; `nil` when it was not there.
+    /// Ends a session and returns it; `nil` when it was not there.
     @discardableResult
     mutating func remove(_ serial: UInt64) -> Session? {
         guard let session = sessions.removeValue(forKey: serial) else { return nil }
@@ -50,10 +49,10 @@ struct SessionShard: Sendable {
         return nil
     }
 
-    /// Ends the sessions at the front that are over; answers how many.
+    /// Ends the expired sessions at the front; returns their number.
     ///
-    /// All live equally long. Where the clock has stepped back, one that is over stands behind one
-    /// that is not, until that is over too.
+    /// All sessions live equally long. Where the clock has stepped back, an expired session may
+    /// follow a live one in the order. It stays until the live one has expired too.
     mutating func removeOver(now: Int64) -> Int {
         var removed = 0
         while oldest < order.count {
@@ -67,7 +66,7 @@ struct SessionShard: Sendable {
         return removed
     }
 
-    /// Forgets the serial numbers that have left, once they are as many as the live ones.
+    /// Removes the serial numbers without a session, once they are as many as the live ones.
     private mutating func compact() {
         guard order.count > 2 * sessions.count + Self.idleMax else { return }
         order = order[oldest...].filter { sessions[$0] != nil }

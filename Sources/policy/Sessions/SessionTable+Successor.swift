@@ -4,17 +4,16 @@ internal import Challenges
 internal import DeviceKey
 internal import RequestBinding
 
-/// Questions. The raw value is the first byte; those of challenges and keys have lower ones.
+/// Queries. The raw value is the first byte; those of challenges and keys have lower ones.
 private enum Question: UInt8 {
     case open = 64
     case find, admits, use
 }
 
-// After the hand-over: this process asks about each session and each number, and the next one
-// answers.
+// After the hand-over this process asks its successor about each session and each number.
 extension SessionTable {
-    /// From now on the successor decides. It must have taken ``state``, and nothing may have
-    /// happened here since.
+    /// From now on the successor decides. It must have read ``state``, and nothing may have changed
+    /// here since.
     package func handOver(to successor: any Successor) { succession.place.give(to: successor) }
 
     // MARK: Asking
@@ -29,7 +28,7 @@ extension SessionTable {
         out.block(keyID.bytes)
         assertion.write(to: &out)
         out.number(now)
-        // Where there is no answer, the session is over: its client opens another.
+        // Without an answer the session counts as over: its client opens another.
         let id =
             successor.ask(out.bytes).flatMap(SessionID.init(bytes:))
             ?? SessionID(serial: 0, expiry: now, key: key)
@@ -68,9 +67,9 @@ extension SessionTable {
 
     // MARK: Answering
 
-    /// Answers a question of the process before.
+    /// Answers a query of the predecessor.
     ///
-    /// - Returns: `nil` when it is no question about sessions.
+    /// - Returns: `nil` when the query is not about sessions.
     @Sendable package func answer(_ question: [UInt8]) -> [UInt8]? {
         var question = ByteReader(question)
         do throws(ByteReader.Fault) {
@@ -98,7 +97,7 @@ extension SessionTable {
         try question.end()
         if kind == .find { return bytes(of: find(id, now: Int64(bitPattern: value))) }
         guard let number = SequenceNumber(value) else { throw ByteReader.Fault() }
-        // A session that was found before may have been evicted since: its numbers end with it.
+        // The session may have been evicted since it was found: its numbers end with it.
         guard let session = live(id) else { return [0] }
         return [(kind == .use ? session.use(number) : session.admits(number)) ? 1 : 0]
     }
@@ -147,7 +146,7 @@ extension Question {
     }
 }
 
-/// Where a table and its sessions keep who decides in their place.
+/// Holds the successor for a table and its sessions.
 final class SessionSuccession: Sendable {
     let place = SuccessorPlace()
 }

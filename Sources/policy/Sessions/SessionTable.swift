@@ -26,7 +26,7 @@ package final class SessionTable: Sendable {
         }
     }
 
-    /// What a client gets that has opened a session.
+    /// What a client gets when it opens a session.
     package struct Opened: Sendable {
         /// The id, characters of base64url.
         package let id: [UInt8]
@@ -34,22 +34,23 @@ package final class SessionTable: Sendable {
         package let secret: SHA256Digest
     }
 
-    /// What a lookup finds.
+    /// The result of a lookup.
     package enum Finding: Sendable {
         case live(Session)
         case unknown(Absence)
         case expired
     }
 
-    /// Why there is no such session. The raw value is the word in the log.
+    /// Why the table has no such session. The raw value is the word in the log.
     package enum Absence: String, Sendable {
-        /// This table has opened it, and ended it to make room.
+        /// This table opened the session, and evicted it to make room.
         case evicted
-        /// Another gateway has opened it, this one before its start, or nobody.
+        /// This table did not open it: another gateway did, or this one before its start, or it is
+        /// forged.
         case foreign
     }
 
-    /// The most sessions of one key. A further one ends its oldest.
+    /// The most sessions of one key. Opening another ends its oldest.
     package static let perKeyMax = 4
 
     static let shardBits: UInt64 = 6
@@ -61,18 +62,18 @@ package final class SessionTable: Sendable {
     }
 
     package let limits: Limits
-    /// The key of ids and secrets, which only the next process gets.
+    /// The key of ids and secrets. Only the successor gets it.
     let secret: [UInt8]
     let key: HMACSHA256.Key
     let next = Atomic<UInt64>(0)
     let live = Atomic<Int>(0)
     private let evictions = Atomic<UInt64>(0)
     let shards = (0..<1 << shardBits).map { _ in Shard() }
-    /// Who decides in the place of this table.
+    /// The successor, which decides after the hand-over.
     let succession = SessionSuccession()
 
-    /// - secret: the key of ids and secrets. Without one it is drawn here, goes from this process's
-    ///   memory to that of its successor alone, and dies with them.
+    /// - secret: the key of ids and secrets. Without one, the table draws a key. That key goes from
+    ///   this process's memory to that of its successor alone, and dies with them.
     package init(_ limits: Limits = Limits(), secret: [UInt8]? = nil) {
         precondition(limits.sessionsMax >= 1, "SessionTable: room for one at least")
         precondition(limits.lifetime >= 1 && limits.lifetime <= 1 << 32, "SessionTable: lifetime")
@@ -112,8 +113,8 @@ package final class SessionTable: Sendable {
         return id
     }
 
-    /// A key's sessions are in one shard, so one lock is enough to count them. It is the same one
-    /// in the next process, and nobody else knows which.
+    /// A key's sessions are in one shard, so one lock is enough to count them. The successor uses
+    /// the same shard. No client knows which one.
     private func home(of keyID: KeyID) -> Int {
         let code = key.code(Self.homeLabel.span, keyID.bytes.span)
         return Int(code.firstWord >> (64 - Self.shardBits))
@@ -136,7 +137,7 @@ package final class SessionTable: Sendable {
         )
     }
 
-    /// Keeps a session that has its place in ``live``.
+    /// Keeps a session that is counted in ``live``.
     func keep(_ session: Session) {
         let isReplacing = shard(of: session.id).sessions.withLock {
             $0.insert(session, perKeyMax: Self.perKeyMax)
@@ -183,10 +184,10 @@ package final class SessionTable: Sendable {
     /// Sessions that were opened since the start.
     package var opened: UInt64 { next.load(ordering: .relaxed) }
 
-    /// Sessions that ended before their time to make room for another.
+    /// Sessions that were evicted to make room for another.
     package var evicted: UInt64 { evictions.load(ordering: .relaxed) }
 
-    /// Takes a place for one more session. Where there is none, the oldest of all ends.
+    /// Takes a place for one more session. Where there is none, evicts the oldest of all.
     private func makeRoom(in home: Int, now: Int64) {
         removeOver(in: shards[home], now)
         while live.wrappingAdd(1, ordering: .relaxed).oldValue >= limits.sessionsMax {
@@ -195,8 +196,8 @@ package final class SessionTable: Sendable {
         }
     }
 
-    /// Ends the session that was opened first: serial numbers rise over all shards. Looks at the
-    /// first of each shard, which takes a microsecond or two; the assertion took eighty.
+    /// Ends the session that was opened first: serial numbers rise over all shards. It checks the
+    /// first of each shard, which takes one or two microseconds. The assertion took eighty.
     ///
     /// Another event loop may end the same session meanwhile; then none ends here.
     func endOldest(now: Int64) {
@@ -223,17 +224,17 @@ package final class SessionTable: Sendable {
         live.wrappingSubtract(removed, ordering: .relaxed)
     }
 
-    /// Far enough from the ends of the numbers to be added.
+    /// Bounds a time, so that additions can't overflow.
     static func bounded(_ now: Int64) -> Int64 { min(max(now, 0), 1 << 60) }
 }
 
-// From one process to the next: the open sessions, and which of their numbers were used.
+// Hand-over to the successor: the open sessions and their used numbers.
 extension SessionTable {
     private static let version: UInt8 = 1
 
-    /// What the next process needs. Whoever reads it can sign for every client: it goes to that
-    /// process and nowhere else. No session may be opened and no number be used here afterwards,
-    /// but by it: see ``handOver(to:)``.
+    /// The state that the successor needs. A reader of it can sign for every client, so it goes to
+    /// that process and nowhere else. Afterwards only the successor may open sessions and use
+    /// numbers: see ``handOver(to:)``.
     package var state: [UInt8] {
         var out = ByteWriter()
         out.byte(Self.version)
@@ -252,10 +253,10 @@ extension SessionTable {
         return out.bytes
     }
 
-    /// A table that goes on where another process has stopped.
+    /// A table that continues where another process has stopped.
     ///
-    /// - `limits`: may be others than there. Sessions end when their ids say so; where there is
-    ///   room for fewer, the oldest have ended.
+    /// - `limits`: may differ from those of that process. Sessions end when their ids say so. Where
+    ///   there is room for fewer, the oldest are evicted.
     /// - `state`: of that process.
     package convenience init(
         _ limits: Limits = Limits(),
@@ -278,7 +279,7 @@ extension SessionTable {
         else { throw ByteReader.Fault() }
         let assertion = try VerifiedAssertion(from: &state)
         let window = try SequenceWindow(width: limits.window, from: &state)
-        // A serial number that came twice would count twice.
+        // A serial number that came twice would be counted twice.
         guard shard(of: id).sessions.withLock({ $0.find(id.serial) }) == nil else {
             throw ByteReader.Fault()
         }

@@ -2,29 +2,29 @@ package import AppAttest
 package import HTTPWire
 import Synchronization
 
-/// What each client address has used of its limits: a table of fixed size for all event loops at
-/// once.
+/// What each client address has used of its limits: a table of fixed size, which all event loops
+/// share.
 ///
-/// Shared, since the kernel spreads the connections of one address over the event loops; without a
-/// lock, since every request uses it. An address is looked up once, when its connection is accepted
-/// (or a trusted proxy names it); from then on its holder has the place.
+/// It is shared, since the kernel spreads the connections of one address over the event loops. It
+/// has no lock, since every request uses it. An address is looked up once, when its connection is
+/// accepted (or a trusted proxy names it); from then on its holder has the place.
 ///
-/// An IPv6 address counts as its /64, which is what one subscriber is given.
+/// An IPv6 address counts as its /64, which is what a provider gives one subscriber.
 ///
-/// Full. An address has its place in one row of eight, chosen by a hash under a key that nobody
-/// outside knows, so that nobody can aim at a row. A full row evicts the least recently used
-/// unreferenced address; one with open connections is never evicted. Where all eight are held,
-/// a new address has no limits: to refuse it would let eight addresses shut out others.
+/// When it is full: an address has its place in one row of eight. A hash under a secret key chooses
+/// the row, so that an attacker can't aim at one. A full row evicts the least recently used
+/// unreferenced address; one with open connections is never evicted. Where all eight are held, a
+/// new address has no limits. If it were refused, eight addresses could shut out others.
 ///
 /// A slot's `holder` is the address's tag, 40 bits of its hash, above the number of its holders, 24
-/// bits. So to hold and to evict are each one compare-and-exchange on one word, and what is held is
-/// never evicted. Two event loops that bring the same new address in the same moment may give it
+/// bits. So holding and evicting are each one compare-and-exchange on one word, and a held address
+/// is never evicted. Two event loops that bring the same new address in the same moment may give it
 /// two places, each with limits of its own, until one of them is evicted.
 package final class AddressTable: Sendable {
-    /// What came of holding an address.
+    /// The result of holding an address.
     package enum Holding: Sendable {
         case held(AddressEntry)
-        /// The address has as many holders as it may.
+        /// The address has the most holders allowed.
         case refused
         /// Its row is full of held addresses.
         case noRoom
@@ -38,7 +38,7 @@ package final class AddressTable: Sendable {
         let calls = Atomic<UInt64>(0)
         let failures = Atomic<UInt64>(0)
         let enrolments = Atomic<UInt64>(0)
-        /// When the last of this address's own queue for an enrolment may come.
+        /// The time of the last place in this address's own queue for enrolments.
         let enrolmentQueue = Atomic<UInt64>(0)
         /// Bytes of content that are held for the address; 0 when the slot is free.
         let held = Atomic<Int>(0)
@@ -52,9 +52,9 @@ package final class AddressTable: Sendable {
 
     fileprivate static let ways = 8
     fileprivate static let holdersMask: UInt64 = 0xFF_FFFF
-    /// Stands in a slot that changes its address; it reads as held.
+    /// Marks a slot that changes its address; it reads as held.
     private static let changing = UInt64.max
-    /// Lost races after which a newcomer goes without a place.
+    /// Lost races after which a new address goes without a place.
     private static let attemptsMax = 8
 
     private let rows: [Row]
@@ -70,10 +70,10 @@ package final class AddressTable: Sendable {
         self.key = key
     }
 
-    /// Addresses that have room.
+    /// The number of addresses for which there is room.
     package var capacity: Int { rows.count * Self.ways }
 
-    /// Holds the place of an address, which is made when there is none.
+    /// Holds the place of an address, and makes the place if there is none.
     ///
     /// `now` is monotonic nanoseconds, `max` the most holders, at least 1; `nil` for no limit.
     package func hold(_ address: IPAddress, now: UInt64, max: Int?) -> Holding {
@@ -91,7 +91,7 @@ package final class AddressTable: Sendable {
 
     private func hold(hash: UInt64, now: UInt64, max: Int?) -> Holding {
         let row = rows[Int(truncatingIfNeeded: hash) & (rows.count - 1)]
-        // Neither that of an empty slot nor that of a changing one.
+        // Neither the tag of an empty slot nor that of a changing one.
         let tag = Swift.max(1, min(hash >> 24, (1 << 40) - 2))
         let most = Self.mostHolders(max)
         for _ in 0..<Self.attemptsMax {
@@ -116,13 +116,13 @@ package final class AddressTable: Sendable {
         return .noRoom
     }
 
-    /// The most holders of a slot, which has room for so many.
+    /// The most holders of a slot, as far as its 24 bits can count them.
     fileprivate static func mostHolders(_ max: Int?) -> UInt64 {
         min(UInt64(Swift.max(max ?? .max, 1)), holdersMask - 1)
     }
 
-    /// The standard library's SipHash, under a key of our own as well: no outsider can tell
-    /// which addresses agree in some of its bits.
+    /// The standard library's SipHash, with a secret key of ours: an attacker can't tell which
+    /// addresses agree in some of its bits.
     package func hash(of address: IPAddress) -> UInt64 {
         var hasher = Hasher()
         hasher.combine(key.0)
@@ -157,7 +157,7 @@ extension AddressTable.Row {
         return nil
     }
 
-    /// Holds a slot once more that the caller holds; `false` when it has as many holders as it may.
+    /// Holds a held slot once more; `false` when it has the most holders allowed.
     func holdAgain(_ way: Int, max: Int?) -> Bool {
         let most = AddressTable.mostHolders(max)
         var word = slots[way].holder.load(ordering: .relaxed)
@@ -199,12 +199,12 @@ package struct AddressEntry: Sendable {
         rate.take(from: row.slots[way].requests, now: now)
     }
 
-    /// The same for a call of the gateway's own endpoints.
+    /// Takes a token of a call of the gateway's own endpoints, like ``takeRequest(_:now:)``.
     package func takeCall(_ rate: TokenRate, now: UInt64) -> UInt64? {
         rate.take(from: row.slots[way].calls, now: now)
     }
 
-    /// A call costs this number of tokens more than the one that was taken.
+    /// Charges this number of further tokens for the call.
     package func oweCalls(_ count: Int, _ rate: TokenRate, now: UInt64) {
         rate.owe(count, to: row.slots[way].calls, now: now)
     }
@@ -220,18 +220,19 @@ package struct AddressEntry: Sendable {
         body(row.slots[way].enrolmentQueue)
     }
 
-    /// Whether a signature may be verified for this address: `nil`, or the nanoseconds until then.
+    /// Whether the gateway may verify a signature for this address: `nil`, or the nanoseconds until
+    /// it may.
     package func failureWait(_ rate: TokenRate, now: UInt64) -> UInt64? {
         rate.wait(in: row.slots[way].failures, now: now)
     }
 
-    /// A verification was in vain.
+    /// Counts a verification that failed.
     package func addFailure(_ rate: TokenRate, now: UInt64) {
         _ = rate.take(from: row.slots[way].failures, now: now)
     }
 
-    /// Counts bytes of content that are to be held for this address; `false` when they would be
-    /// more than `max`. Give them back with ``giveBack(_:)`` before ``release(now:)``.
+    /// Counts bytes of held content for this address; `false` when they would be more than `max`.
+    /// Give them back with ``giveBack(_:)`` before ``release(now:)``.
     package func take(_ count: Int, max: Int) -> Bool {
         let held = row.slots[way].held.wrappingAdd(count, ordering: .relaxed).newValue
         guard held > max else { return true }
@@ -239,17 +240,17 @@ package struct AddressEntry: Sendable {
         return false
     }
 
-    /// This number of bytes is held no longer.
+    /// Gives back bytes that are no longer held.
     package func giveBack(_ count: Int) {
         row.slots[way].held.wrappingSubtract(count, ordering: .relaxed)
     }
 
-    /// Holds the entry once more; `false` when it has as many holders as it may.
+    /// Holds the entry once more; `false` when it has the most holders allowed.
     ///
     /// - max: at least 1; `nil` for no limit.
     package func holdAgain(max: Int?) -> Bool { row.holdAgain(way, max: max) }
 
-    /// Holds the entry no longer.
+    /// Ends one hold of the entry.
     package func release(now: UInt64) {
         row.slots[way].usedAt.store(now, ordering: .relaxed)
         row.slots[way].holder.wrappingSubtract(1, ordering: .releasing)

@@ -2,15 +2,15 @@ import AppAttest
 import KeyStore
 import Rules
 
-/// The apps whose keys each rule admits, by number, worked out once for a configuration.
+/// The apps whose keys each rule admits, by number, computed once for a configuration.
 struct AppAdmissions: Sendable {
-    /// By their numbers.
+    /// The rules by their numbers.
     private let rules: [Rule]
     private let admitted: [Set<AppNumber>]
 
     init(_ rules: [Rule], _ apps: [AppNumber: AppPolicy]) {
         self.rules = rules
-        // Most rules name no apps: all of these share one set.
+        // Most rules name no apps: all of them share one set.
         var known: [AppScope: Set<AppNumber>] = [:]
         admitted = rules.map { rule in
             if let set = known[rule.apps] { return set }
@@ -22,8 +22,8 @@ struct AppAdmissions: Sendable {
 
     /// Whether the rule admits keys of the app. Allocates nothing.
     ///
-    /// A request that waited while a reload happened has a rule of the configuration before: it is
-    /// not in the table, and is asked itself.
+    /// A request that waited during a reload has a rule of the old configuration. That rule is not
+    /// in the table, so the function asks the rule itself.
     func admits(_ number: AppNumber, _ app: AppPolicy, rule: Rule) -> Bool {
         guard rules.indices.contains(rule.index), rules[rule.index] === rule else {
             return rule.apps.admits(app)
@@ -33,8 +33,8 @@ struct AppAdmissions: Sendable {
 }
 
 extension AppPolicy {
-    /// The app as an attestation is checked against it. A test authority's keys may state either
-    /// environment: they are test keys all the same.
+    /// The app in the form that an attestation is checked against. A test authority's keys may
+    /// state either environment: they are test keys in any case.
     var expected: ExpectedApp {
         ExpectedApp(
             id: id,

@@ -1,8 +1,8 @@
 /// The build of an app, as its CFBundleVersion says: 1 to 24 letters, digits, `.`, `_`, `+` and
 /// `-`, held inline.
 ///
-/// Apple allows digits and dots alone. Texts with anything else are no versions here, so that they
-/// can stand in logs and on pages as they are.
+/// Apple allows only digits and dots. A text with other characters than these is no version, so
+/// that a version can stand in logs and on pages unescaped.
 package struct AppVersion: Hashable, Sendable {
     /// The longest text. Apple's own limit is 18 bytes.
     package static let bytesMax = 24
@@ -64,20 +64,20 @@ package struct AppVersion: Hashable, Sendable {
     }
 }
 
-/// What is known of the build that a request comes from.
+/// The build that a request comes from, as far as it is known.
 package struct AppBuild: Hashable, Sendable {
-    /// Who says so. The raw value is the word in reports: add, do not rename.
+    /// Where the version comes from. The raw value is the word in reports: add, do not rename.
     package enum Source: String, CaseIterable, Sendable {
         /// The device has signed it, as iOS and macOS 27 and later do with each assertion.
         case signed
-        /// The User-Agent says it, which anybody can write.
+        /// The User-Agent says it. Any client can write it.
         case claimed
         /// No version is known.
         case none
     }
 
     package let source: Source
-    /// `nil` where there is none, and in counts for all that are not kept apart.
+    /// `nil` where there is none, and in counts for all versions that are not counted apart.
     package let version: AppVersion?
 
     package init(_ source: Source, _ version: AppVersion?) {
@@ -85,7 +85,7 @@ package struct AppBuild: Hashable, Sendable {
         self.version = version
     }
 
-    /// - signed: what the device has signed; it goes before what is claimed.
+    /// - signed: what the device has signed; it takes precedence over what is claimed.
     package init(signed: AppVersion?, claimed: AppVersion?) {
         if let signed {
             self.init(.signed, signed)

@@ -4,8 +4,8 @@ import RequestBinding
 import Rules
 import Sessions
 
-/// What a head says, and what of it was signed. One for each event loop, since it keeps scratch
-/// memory.
+/// Computes what a request must have signed from its head. One for each event loop, since it keeps
+/// scratch memory.
 struct ClientDataWriter {
     private var lines = RequestLines()
 
@@ -14,8 +14,8 @@ struct ClientDataWriter {
     /// SHA-256 of no bytes.
     static let emptyDigest = SHA256.digest(Span())
 
-    /// Whether a signed field came in more than one line. What is signed would be the lines joined
-    /// (RFC 9110 §5.3), but some origins read the first one, and some the last.
+    /// Whether a signed field came in more than one line. The signature would cover the joined
+    /// lines (RFC 9110 §5.3), but some origins read the first line, and some the last.
     static func repeatsSigned(
         _ head: borrowing RequestHead,
         _ bytes: Span<UInt8>,
@@ -52,7 +52,7 @@ struct ClientDataWriter {
         return ContentDigest.read(combined.span)
     }
 
-    /// Whether signed content belongs to another form's client data.
+    /// Whether signed content is also client data of another form.
     ///
     /// - `content`: at least the first bytes that ``RequestBinding/ClientDataDomain`` takes.
     static func isAmbiguous(_ content: Span<UInt8>) -> Bool {
@@ -60,7 +60,7 @@ struct ClientDataWriter {
         return ClientDataDomain(of: start) != SigningForm.content.domain
     }
 
-    /// Whether a signed part reads as one that is not signed.
+    /// Whether a signed part equals the sign for a part that is not signed.
     static func isAmbiguous(
         _ head: borrowing RequestHead,
         _ bytes: Span<UInt8>,
@@ -90,7 +90,7 @@ struct ClientDataWriter {
         }
     }
 
-    /// The same for content that was held.
+    /// What the client must have signed, for content that was held.
     mutating func digest(
         _ content: SHA256Digest,
         _ rule: Rule,
@@ -106,7 +106,7 @@ struct ClientDataWriter {
         }
     }
 
-    /// The lines that were written, and those after them.
+    /// The digest of the written lines, with these lines in front.
     private func digested(_ proof: Proof, behind: [UInt8] = []) -> SHA256Digest {
         let bytes = lines.bytes
         switch proof.evidence {
@@ -138,7 +138,7 @@ struct ClientDataWriter {
         _ parts: SignedParts
     ) {
         lines.begin(parts, method: bytes.extracting(head.methodRange))
-        // What the origin gets of an absolute-form target without path and query, too.
+        // An origin gets the same for an absolute-form target without path and query.
         guard !head.isForServer else { return lines.target([UInt8(ascii: "*")].span) }
         switch head.form {
         case .absolute where head.path.isEmpty:

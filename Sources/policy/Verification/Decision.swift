@@ -1,10 +1,10 @@
 package import Rules
 
-/// What is done with a request: mode × rollout × verdict.
+/// What the gateway does with a request: mode × rollout × verdict.
 package enum Decision: Equatable, Sendable {
     /// It goes to the origin.
     case forward
-    /// It is answered here.
+    /// The gateway answers it.
     case refuse(Refusal)
 
     /// The table of decisions.
@@ -16,9 +16,9 @@ package enum Decision: Equatable, Sendable {
     /// | enforce | forward | refuse | as the rule's `on_error`, or refuse |
     /// | deny | refuse `no-rule` | refuse `no-rule` | refuse `no-rule` |
     ///
-    /// `on_error: forward` is for requests in which everything holds that can be judged without the
-    /// party that failed. A signature that could not be verified is not forwarded by it. Where
-    /// Apple does not tell a device's bits, `device.on_error` decides in its place.
+    /// `on_error: forward` forwards a request only if everything holds that can be judged without
+    /// the party that failed. It does not forward a request whose signature could not be verified.
+    /// Where Apple does not tell a device's bits, `device.on_error` decides instead.
     ///
     /// - `isEnforced`: whether the rollout includes this client.
     package init(_ ruling: Ruling, rule: Rule, isEnforced: Bool) {
@@ -29,8 +29,8 @@ package enum Decision: Equatable, Sendable {
         }
     }
 
-    /// What `enforce` does with a request of a client that the rollout includes, whatever the
-    /// rule's mode and rollout say today.
+    /// What `enforce` would do with a request of a client that the rollout includes. The rule's
+    /// current mode and rollout don't matter.
     package init(enforcing rule: Rule, _ ruling: Ruling) {
         guard !ruling.isExcused else {
             self = .forward
@@ -49,7 +49,7 @@ package enum Decision: Equatable, Sendable {
 }
 
 extension Rule {
-    /// What happens to a request when this party has failed.
+    /// The rule's choice for a request when this party has failed.
     fileprivate func onError(of dependency: Verdict.Dependency) -> DependencyErrorRule {
         switch dependency {
         case .store: onError

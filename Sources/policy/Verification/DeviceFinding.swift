@@ -2,36 +2,36 @@ import ByteCoding
 package import Rules
 package import Signatures
 
-/// What was found out about a request's device.
+/// The result of asking about a request's device.
 package enum DeviceFinding: Hashable, Sendable {
     /// Apple's bits of the device.
     case bits(DeviceBits)
     /// The request carries no device token.
     case missing
-    /// What it carries is no device token, or Apple doesn't take it for one.
+    /// The request's text is no device token, or Apple doesn't accept it as one.
     case malformed
-    /// The token came before.
+    /// The token was used before.
     case used
-    /// Apple is being asked about as many tokens of the key, or of its address, as is allowed. The
-    /// client chooses that, so the request is refused whatever the rule says of errors.
+    /// The most allowed queries to Apple about tokens of the key, or of its address, are under way.
+    /// The client chooses their number, so the request is refused whatever the rule says of errors.
     case crowded
-    /// No token more can be remembered as used. It is refused likewise: a token that nobody
-    /// remembers would be good for ever.
+    /// The memory of used tokens is full. The request is refused likewise: a token that is not
+    /// remembered would be good for ever.
     case full
-    /// The device's bits are unknown: Apple failed, did not answer in time or said what can't be
-    /// read; or no call was made, since too many wait, Apple's host is being left alone, or no key
-    /// of the team is there. The rule's `device.on_error` decides.
+    /// The device's bits are unknown: Apple failed, did not answer in time or sent an unreadable
+    /// answer. Or the gateway made no call, since too many wait, Apple's host is in backoff, or
+    /// there is no key of the team. The rule's `device.on_error` decides.
     case unavailable
 }
 
 extension Ruling {
-    /// Whether the device is to be asked about: all else that the rule asks holds, so that a
-    /// request which is refused anyway costs no call.
+    /// Whether Apple is to be asked about the device: all other demands of the rule hold. A request
+    /// that is refused anyway costs no call.
     package var awaitsDevice: Bool {
         level == .complete && refusal == nil
     }
 
-    /// Takes what was found out about the device.
+    /// Takes the result of asking about the device.
     package mutating func settle(_ finding: DeviceFinding, _ rule: DeviceRule) {
         switch finding {
         case .bits(let bits):
@@ -55,7 +55,7 @@ package struct DeviceToken: Hashable, Sendable {
 
     /// Standard base64 with padding and without line breaks, as Apple asks.
     package let text: String
-    /// Names the token: the same for all spellings of its base64.
+    /// Names the token: equal for all spellings of its base64.
     package let digest: SHA256Digest
 
     /// `nil` when the text is empty, too long or no base64.

@@ -10,17 +10,16 @@ package import Signatures
 
 /// The gateway's own endpoints: challenges, and the enrolment of keys.
 ///
-/// Who may enrol is decided where an enrolment challenge is asked for
-/// (``EnrolmentAdmission``): a client that holds one is let in. Nothing is stored, and no challenge
-/// is spent, for an attestation that does not verify.
+/// ``EnrolmentAdmission`` decides who may enrol when a client asks for an enrolment challenge: a
+/// client that has one may enrol. For an attestation that does not verify, nothing is stored and no
+/// challenge is spent.
 ///
-/// What strangers may cause at `…/keys`: an attestation is examined only for a challenge of ours
-/// that is not spent, and that costs three signatures. The first try of a challenge is free of
-/// limits, so that a neighbour with the same address, or a flood of bad attestations from many,
-/// keeps no admitted client out; there are as many first tries as admitted challenges. Each further
-/// try counts against the address's failures and the rate of all examinations. The memory for which
-/// challenges were tried is bounded (``ChallengeIssuer/rememberedBlocksMax``); beyond it every try
-/// counts.
+/// The cost that an attacker may cause at `…/keys`: an attestation is examined only with an unspent
+/// challenge of this gateway, and that costs three signatures. The first try of a challenge is free
+/// of limits, so that a neighbour with the same address, or a flood of bad attestations from many,
+/// keeps no admitted client out. There are as many first tries as admitted challenges. Each further
+/// try counts against the address's failures and the rate of all examinations. The memory of tried
+/// challenges is bounded (``ChallengeIssuer/rememberedBlocksMax``); beyond it every try counts.
 package final class Enrolment: Sendable {
     /// What the caller does next.
     package enum Action: Sendable {
@@ -29,13 +28,13 @@ package final class Enrolment: Sendable {
         /// Answer that the key is enrolled: by this call or an earlier one.
         case enrolled(KeyID, isNew: Bool)
         case refuse(EnrolmentRefusal)
-        /// Store this key, then say how it went to ``stored(_:spending:)``.
+        /// Store this key, then report the result to ``stored(_:spending:)``.
         case store(KeyRecord, spending: ChallengeSerial)
     }
 
-    /// The bounds of what strangers may cause.
+    /// The limits on the cost that an attacker may cause.
     package struct Limits: Sendable {
-        /// Attestations that are examined a second, beyond the first try of each challenge, over
+        /// Attestations that are examined per second, beyond the first try of each challenge, over
         /// all event loops: each costs three signatures.
         package var examinationsPerSecond = 500
         package var examinationsBurst = 1_000
@@ -60,7 +59,7 @@ package final class Enrolment: Sendable {
     private let examinationThrottle: Throttle
 
     /// - `roots`: who may sign attestations of every app; Apple's, outside of tests.
-    /// - `receiptRoots`: the same for receipts.
+    /// - `receiptRoots`: who may sign receipts.
     package init(
         apps: [AppPolicy],
         roots: [X509Certificate],
@@ -89,8 +88,8 @@ package final class Enrolment: Sendable {
     /// Serves `{"purpose": "enrolment" | "assertion", "count": 1…8, "key_id"}`; all have defaults.
     ///
     /// Assertion challenges have no limit over all clients: issuing keeps nothing, and such a limit
-    /// would let some clients use up what others need. What an address may ask for is limited by
-    /// the caller. Enrolment challenges are admitted one by one, so that a call may bring fewer
+    /// would let some clients use up what others need. The caller of this function limits what an
+    /// address may ask for. Enrolment challenges are admitted one by one, so a call may get fewer
     /// than it asked for.
     ///
     /// - `caller`: who asks; the key is taken from the content.
@@ -175,11 +174,11 @@ package final class Enrolment: Sendable {
     ///
     /// Checked in this order: the document; the challenge; whether the address, and all together,
     /// have examinations left, unless it is the challenge's first try; Apple's steps 1–11; the
-    /// receipt where the app requires one. A key that is enrolled already is answered 200, whatever
-    /// has become of its challenge, and keeps its counter.
+    /// receipt where the app requires one. A key that is already enrolled is answered 200, whatever
+    /// the state of its challenge, and keeps its counter.
     ///
-    /// - `addressWait`: nanoseconds until something may be verified for the client's address; `nil`
-    ///   when it may be now.
+    /// - `addressWait`: nanoseconds until the gateway may verify for the client's address; `nil`
+    ///   when it may now.
     package func enrol(
         _ content: Span<UInt8>,
         now: UnixTime,
@@ -230,11 +229,11 @@ package final class Enrolment: Sendable {
         }
     }
 
-    /// A call whose challenge is no good: its client may have lost the answer to an earlier one,
-    /// and then needs no other key. Nothing is changed, so nothing is verified. A client that knows
-    /// the id of another's key learns no more than a request with that id would tell.
+    /// A call whose challenge is not good: its client may have lost the answer to an earlier call,
+    /// and then needs no new key. Nothing is changed, so nothing is verified. A client that knows
+    /// the id of another client's key learns no more than a request with that id would tell.
     private func repeated(_ keyID: KeyID, _ refusal: Refusal) -> Action {
-        // Before the table: a key leaves the one for the other.
+        // Before the table: a key moves from the enrolling ones to the table.
         let isEnrolling = keys.isEnrolling(keyID)
         switch keys.find(keyID) {
         case .known(let key) where key.isRevoked, .outdated(let key) where key.isRevoked:
@@ -242,7 +241,7 @@ package final class Enrolment: Sendable {
         case .known: return .enrolled(keyID, isNew: false)
         case .outdated, .unavailable: return .refuse(EnrolmentRefusal(.storeUnavailable))
         case .unknown where isEnrolling: return .refuse(EnrolmentRefusal(.storeUnavailable))
-        // Where other gateways enrol too, an enrolment that is tried again tells.
+        // Where other gateways enrol too, a retry of the enrolment tells.
         case .unknown, .absent: return .refuse(EnrolmentRefusal(refusal))
         }
     }
@@ -330,12 +329,12 @@ package final class Enrolment: Sendable {
         }
     }
 
-    /// Apple asks for five minutes. `attestKey` may be retried with the same challenge for as long
-    /// as that lives, and answers with the receipt of the first try.
+    /// Apple asks for five minutes. A client may retry `attestKey` with the same challenge while
+    /// that is good, and gets the receipt of the first try.
     private static let receiptAgeMax: Int64 = 3 * 86_400
 
-    /// The store has answered. Where it failed, the challenge is good again: the client sends the
-    /// same attestation once more, since Apple attests a key only once.
+    /// The store has answered. If it failed, the challenge is good again: the client sends the same
+    /// attestation once more, since Apple attests a key only once.
     package func stored(_ outcome: EnrolOutcome, spending serial: ChallengeSerial) -> Action {
         switch outcome {
         case .inserted(let keyID): return .enrolled(keyID, isNew: true)
@@ -367,17 +366,17 @@ extension Refusal {
     }
 }
 
-/// Why a call of the enrolment endpoints is turned away, and what its answer carries.
+/// Why a call of the enrolment endpoints is refused, and what its answer carries.
 ///
 /// It never carries a challenge: a new one has to be admitted first.
 package struct EnrolmentRefusal: Error, Sendable {
     package let refusal: Refusal
-    /// Seconds to wait, where there is too much now.
+    /// Seconds to wait, where the rate is too high now.
     package let waitSeconds: Int
     /// Whether the call's own content was examined and found wrong, which cost a verification. A
     /// used challenge, a rate and a store say nothing about the content.
     package let isInVain: Bool
-    /// The app of the attestation, where no app of the configuration is that one.
+    /// The app of the attestation, where the configuration does not have that app.
     package let foreignApp: AppIDHash?
 
     init(_ refusal: Refusal, waitSeconds: Int = 1) {
@@ -396,7 +395,7 @@ package struct EnrolmentRefusal: Error, Sendable {
         EnrolmentRefusal(refusal, waitSeconds: 1, isInVain: true, app)
     }
 
-    /// Turned away for this number of nanoseconds.
+    /// A refusal with a wait of this number of nanoseconds.
     static func waiting(_ refusal: Refusal, _ nanoseconds: UInt64) -> EnrolmentRefusal {
         let seconds = Int(clamping: nanoseconds / 1_000_000_000)
         return EnrolmentRefusal(refusal, waitSeconds: min(seconds, 86_400) + 1)
@@ -404,7 +403,7 @@ package struct EnrolmentRefusal: Error, Sendable {
 }
 
 extension ReceiptState {
-    /// What is known of an attestation's receipt.
+    /// Takes the fields of an attestation's receipt.
     init(_ fields: ReceiptFields) {
         self.init(
             createdAt: fields.creationTime.seconds,

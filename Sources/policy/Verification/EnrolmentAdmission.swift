@@ -4,22 +4,22 @@ package import Rules
 package import Signatures
 import Synchronization
 
-/// Who may enrol now: decided where an enrolment challenge is asked for, before Apple is asked for
-/// an attestation.
+/// Decides who may enrol now, when a client asks for an enrolment challenge, before Apple is asked
+/// for an attestation.
 ///
 /// First the ramp: is this key, or this address where no key is named, in the share of the keys
 /// that may enrol? Then the rate, which is for all clients together.
 ///
-/// Asking costs a stranger nothing, so the rate is shared out. An address has a tenth of the rate
-/// for itself (``addressShare``). What it asks for beyond that comes out of the upper half of the
-/// bucket only, so it takes what nobody else needs, and the lower half is for addresses that are
-/// within their share. Ten addresses that ask all the time can use up the rate, and one can't.
+/// Asking costs a client nothing, so the rate is divided. An address has a tenth of the rate for
+/// itself (``addressShare``). Beyond that it takes tokens only from the upper half of the bucket.
+/// The lower half is reserved for addresses within their share. Ten addresses that ask all the time
+/// can use up the rate, and one can't.
 ///
-/// Those who are over the rate are told when to come again, each another moment, as in a queue of
-/// which nobody keeps the members. Addresses over their share have a queue of their own: it does
-/// not make others wait.
+/// A client over the rate gets a time to come again. Each client gets another time, as in a queue,
+/// but no list of them is kept. An address over its share has a queue of its own, which does not
+/// make others wait.
 ///
-/// The ramp is no barrier: a key id can be chosen so that it is within (see ``Rollout``).
+/// The ramp is no barrier: a client can choose a key id that is in the share (see ``Rollout``).
 package final class EnrolmentAdmission: Sendable {
     /// What the configuration says: `enrolment`.
     package struct Settings: Hashable, Sendable {
@@ -36,12 +36,12 @@ package final class EnrolmentAdmission: Sendable {
         package init() {}
     }
 
-    /// Who asks.
+    /// The caller.
     package struct Caller: Sendable {
         /// The key that will be attested, where the call names it.
         package var keyID: KeyID?
         package var address: IPAddress
-        /// The place of the address; `nil` for one without limits.
+        /// The place of the address; `nil` for an address without limits.
         package var entry: AddressEntry?
 
         package init(keyID: KeyID? = nil, address: IPAddress, entry: AddressEntry? = nil) {
@@ -51,25 +51,25 @@ package final class EnrolmentAdmission: Sendable {
         }
     }
 
-    /// What the caller learns.
+    /// The answer to the caller.
     package enum Answer: Equatable, Sendable {
         case admitted
         /// Over the rate; come again after this number of seconds.
         case throttled(waitSeconds: Int)
-        /// The key is not in the share so far; come again after this number of seconds.
+        /// The key is not in the share yet; come again after this number of seconds.
         case notYet(waitSeconds: Int)
     }
 
-    /// The part of rate and burst that each address has for itself: one part in this number.
+    /// Each address has one part in this number of rate and burst for itself.
     package static let addressShare = 10
-    /// The longest wait that is asked of a client, in seconds.
+    /// The longest wait that a client is asked for, in seconds.
     package static let waitSecondsMax: Int64 = 3_600
 
     package let settings: Settings
     private let rate: TokenRate
     private let shareRate: TokenRate
     private let interval: UInt64
-    /// Tokens that are left to addresses within their share.
+    /// Tokens that are reserved for addresses within their share.
     private let reserve: Int
     private let ramp: Rollout
     private let bucket = Atomic<UInt64>(0)
@@ -106,10 +106,10 @@ package final class EnrolmentAdmission: Sendable {
         return .throttled(waitSeconds: Self.spread(seconds, draw))
     }
 
-    /// Takes a token: `nil`, or the nanoseconds until one is to be expected for this caller.
+    /// Takes a token: `nil`, or the nanoseconds until this caller can expect one.
     private func take(_ entry: AddressEntry?, tick: UInt64) -> UInt64? {
-        // An address is charged for every call, refused ones included, so that calls beyond its
-        // share are in its own queue.
+        // Every call is charged to the address, also a refused one. So calls beyond the share are
+        // in the address's own queue.
         if let entry, entry.takeEnrolment(shareRate, now: tick) != nil {
             guard let wait = rate.take(from: bucket, leaving: reserve, now: tick) else {
                 return nil
@@ -142,8 +142,9 @@ package final class EnrolmentAdmission: Sendable {
         }
     }
 
-    /// The time with up to a quarter more, so that those who were told the same do not come in the
-    /// same second. Where that would be more than the most, something between half of it and it.
+    /// The time plus up to a quarter of it, so that clients with the same wait do not come in the
+    /// same second. Where that would exceed the longest wait, a value between half of it and all of
+    /// it.
     private static func spread(_ seconds: Int64, _ draw: UInt64) -> Int {
         let most = waitSecondsMax
         let isLong = seconds > most - most / 5

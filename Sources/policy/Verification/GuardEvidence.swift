@@ -1,15 +1,15 @@
 package import HTTPWire
 
-/// What a refusal tells the guard of a rule about the install that was refused.
+/// What a refusal tells the rule's guard about the refused install.
 package enum GuardEvidence: Sendable {
-    /// The app does something wrong, and does it again when it tries again.
+    /// The app has a fault, and its next try fails too.
     case broken
     /// An app that works gets it now and then, and its next try passes. It counts against the rule
-    /// when nothing of the install passes.
+    /// when no request of the install passes.
     case retried
-    /// It says nothing of the app: it is unknown whose request it is, the device is meant to be
-    /// refused, or the fault is the gateway's. A guard that fell for them could be made to fall by
-    /// those that are to be kept out.
+    /// It says nothing about the app: the sender is unknown, the device is meant to be refused, or
+    /// the fault is the gateway's. If these counted, the clients that the rule keeps out could make
+    /// its guard fall.
     case none
 }
 
@@ -30,7 +30,7 @@ extension Refusal {
             .addressThrottled, .addressHeld, .keyHeld, .storeUnavailable, .challengesExhausted,
             .heldFull, .spillFailed, .noRule:
             .none
-        // About attestations, and calls of the gateway's own.
+        // About attestations, and about calls of the gateway's own endpoints.
         case .attestationMalformed, .requestMalformed, .certificateUntrusted, .certificateExpired,
             .nonceMismatch, .keyIDMismatch, .accessControlMismatch, .counterNotZero,
             .receiptRefused, .enrolmentThrottled, .enrolmentNotYet:

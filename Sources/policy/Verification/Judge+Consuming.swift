@@ -4,9 +4,9 @@ import KeyStore
 import RequestBinding
 import Rules
 
-// What a good request with an assertion uses up: counter and challenge.
+// Uses up counter and challenge of a good request with an assertion.
 extension Judge {
-    /// Uses counter and challenge in one step of the store, now or when it has committed.
+    /// Uses counter and challenge in one step of the store, at once or at its commit.
     func consume(
         _ counter: SignCounter,
         _ serial: ChallengeSerial?,
@@ -39,9 +39,9 @@ extension Judge {
         }
     }
 
-    /// Whether a replay is stopped after a crash without the counter on disk: the challenge, which
-    /// the line form signs and the rule requires, dies with the process. An assertion of another
-    /// form could be taken to a rule that asks for no challenge.
+    /// Whether a replay is stopped after a crash although the counter is not on disk. The challenge
+    /// stops it, where the line form signs it and the rule requires it: it dies with the process.
+    /// An assertion of another form could be sent to a rule that asks for no challenge.
     private func survivesCrash(_ rule: Rule) -> Bool {
         guard rule.challenge == .required, case .lines(let parts, _) = rule.signing else {
             return false
@@ -51,7 +51,7 @@ extension Judge {
 }
 
 extension CounterRule {
-    /// The rule as the store takes it.
+    /// The rule in the store's form.
     var store: StoreCounterRule {
         switch self {
         case .strict: .strict

@@ -12,11 +12,11 @@ extension Judge {
     /// Checks in this order: the key; whether a signature may be verified; steps 3 and 4 of Apple's
     /// "Verify the assertion" (signature, App ID); the environment; the content's announced length;
     /// step 5 (counter); step 6 (challenge); steps 7 and 8 (category, version); the risk. Counter
-    /// and challenge are consumed last, in one step. What the store fails to say comes behind all
-    /// of them, so that nothing wrong is forwarded because the store fails.
+    /// and challenge are consumed last, in one step. A failure of the store is reported after all
+    /// of these, so that a wrong request is not forwarded because the store fails.
     ///
-    /// A session's code stands in the place of the signature, its sequence number in that of the
-    /// counter. It needs no verification of the address's, and writes nothing to the store.
+    /// A session has a code instead of the signature, and a sequence number instead of the counter.
+    /// It uses no verification of the address's limit, and writes nothing to the store.
     ///
     /// - signed: what the client must have signed, as ``ClientDataWriter/digest(_:_:_:_:_:)`` says.
     mutating func rule(
@@ -31,14 +31,15 @@ extension Judge {
         return ruling
     }
 
-    /// What was found out about a request whose content is still to come.
+    /// The result for a request whose content is still to come.
     enum ProvisionalVerdict {
         case refused(Ruling)
         /// Counter and challenge are good now; ``admit(_:_:rule:now:)`` consumes them.
         case good(VerifiedAssertion)
     }
 
-    /// Checks the same and consumes nothing: the content has not come yet.
+    /// Makes the checks of ``rule(_:_:rule:now:length:)`` and consumes nothing: the content has not
+    /// come yet.
     mutating func examine(
         _ proof: Proof,
         _ signed: SHA256Digest,
@@ -57,8 +58,8 @@ extension Judge {
         return .refused(ruling)
     }
 
-    /// What speaks against counter and challenge, or the sequence number, now; nothing is consumed.
-    /// What a failing store can't say is asked again later, where the rule forwards on errors.
+    /// The fault of counter and challenge, or of the sequence number, now; nothing is consumed.
+    /// What a failing store can't say is checked again later, where the rule forwards on errors.
     private func useFault(
         _ proof: Proof,
         _ serial: ChallengeSerial?,
@@ -70,7 +71,7 @@ extension Judge {
         return fault
     }
 
-    /// - isOutdated: whether the store may know more of the key, as that it was revoked.
+    /// - isOutdated: whether the store may know more of the key, such as its revocation.
     private func peek(
         _ proof: Proof,
         _ serial: ChallengeSerial?,
@@ -92,8 +93,8 @@ extension Judge {
         }
     }
 
-    /// Admits a request that was examined: its content has come since and is what was signed. The
-    /// key may have been revoked meanwhile, the challenge have expired or been spent.
+    /// Admits a request that was examined before its content came. The content is what was signed.
+    /// Meanwhile the key may have been revoked, and the challenge may have expired or been spent.
     mutating func admit(
         _ verified: VerifiedAssertion,
         _ proof: Proof,
@@ -113,8 +114,9 @@ extension Judge {
         return ruling
     }
 
-    /// What was verified of a request, the builds of the app that are admitted, what is known of
-    /// the device, where the store has the key, and whether it may know more of it.
+    /// The results of the first checks: what was verified, the admitted builds of the app, the
+    /// device's known state, the key's place in the store, and whether the store may know more of
+    /// it.
     struct CheckedProof {
         let verified: VerifiedAssertion
         let builds: BuildPolicy
@@ -134,7 +136,7 @@ extension Judge {
         }
     }
 
-    /// The checks before counter and challenge. Nothing, and a verdict, when one fails.
+    /// The checks before counter and challenge. Returns `nil` and sets a verdict when one fails.
     private mutating func verify(
         _ proof: Proof,
         _ signed: SHA256Digest,
@@ -196,12 +198,12 @@ extension Judge {
         return length > UInt64(limit.rawValue)
     }
 
-    /// What can be said before content is held: the key, the announced length, and whether counter
-    /// and challenge are good now. `nil` when nothing speaks against the request.
+    /// The checks that are possible before content is held: the key, the announced length, and
+    /// whether counter and challenge are good now. `nil` when none finds a fault.
     ///
-    /// - `clientWaits`: the client keeps its content back until it is asked for it. Otherwise the
-    ///   content comes anyway and is judged in the order of ``rule(_:_:rule:now:length:)``, in
-    ///   which the signature stands before counter and challenge.
+    /// - `clientWaits`: the client sends its content only when asked. Otherwise the content comes
+    ///   anyway and is judged in the order of ``rule(_:_:rule:now:length:)``, in which the
+    ///   signature stands before counter and challenge.
     func lookAhead(
         _ proof: Proof,
         rule: Rule,
@@ -219,7 +221,7 @@ extension Judge {
             ruling.verdict = .refuse(.contentTooLarge)
             return ruling
         }
-        // No content is held for an answer that is known.
+        // No content is held when the verdict is known.
         if key.isOutdated, rule.onError == .refuse {
             ruling.verdict = .failure(.store)
             return ruling
@@ -242,7 +244,7 @@ extension Judge {
         var note: ChallengeNote?
     }
 
-    /// Step 6, without spending; of a session, whether it is over meanwhile.
+    /// Step 6, without spending. For a session: whether it has expired meanwhile.
     private func examine(
         _ proof: Proof,
         rule: Rule,
@@ -263,8 +265,8 @@ extension Judge {
         }
     }
 
-    /// Challenge, build, risk. The verdict stays `pass`, or the counter is looked at, not taken,
-    /// and the first fault in the order of the steps becomes the verdict.
+    /// Challenge, build, risk. The verdict stays `pass`, or the function checks the counter without
+    /// taking it, and the first fault in the order of the steps becomes the verdict.
     private func check(
         _ checked: CheckedProof,
         _ proof: Proof,
@@ -296,7 +298,8 @@ extension Judge {
         return serial
     }
 
-    /// What the rule has against the device, where it refuses for it. What it only marks is noted.
+    /// The rule's refusal because of the device's risk. A finding that the rule only marks is
+    /// noted.
     private func riskFault(
         _ checked: CheckedProof,
         _ proof: Proof,
@@ -313,7 +316,7 @@ extension Judge {
         return mark
     }
 
-    /// Steps 5 and 6 and what follows them, and takes counter and challenge.
+    /// Steps 5 and 6 and the following checks; takes counter and challenge.
     private func consume(
         _ checked: CheckedProof,
         _ proof: Proof,
@@ -335,7 +338,7 @@ extension Judge {
         }
     }
 
-    /// What speaks against a request after a look ahead; `nil` when nothing does.
+    /// The fault of a request after a look ahead; `nil` when there is none.
     private static func verdict(of decision: ConsumeDecision) -> Verdict? {
         switch decision {
         case .admitted: nil

@@ -8,20 +8,19 @@ package import Rules
 package import Sessions
 package import Signatures
 
-/// Judges requests; one on each event loop, since it keeps scratch memory.
+/// Judges requests. There is one on each event loop, since it keeps scratch memory.
 package struct Judge {
     package let keyCheck: KeyCheck
     let challenges: ChallengeIssuer
     private let reader: ProofReader
     private var clientData = ClientDataWriter()
-    /// Whether a signature may be verified now.
+    /// Whether the gateway may verify a signature now.
     var mayVerify = true
     /// Signatures of keys that were verified, for the metrics.
     package internal(set) var verifications: UInt64 = 0
 
-    /// - `apps`: keys of other apps, left in the store, are refused.
-    /// - `rules`: those that the requests will have; others are judged all the same, at a
-    ///   greater cost.
+    /// - `apps`: the configured apps. Keys of other apps that are still in the store are refused.
+    /// - `rules`: the rules that requests will have. Other rules work too, at a greater cost.
     package init(
         apps: [AppPolicy],
         rules: [Rule] = [],
@@ -36,7 +35,7 @@ package struct Judge {
 
     var keys: KeyTable { keyCheck.keys }
 
-    /// Judges what a head shows, for a rule that observes or enforces.
+    /// Judges a head, for a rule that observes or enforces.
     ///
     /// Checked in this order:
     ///
@@ -53,16 +52,16 @@ package struct Judge {
     /// 5. As far as the content is here or its digest is stated: the key and all else that
     ///    ``rule(_:_:rule:now:length:)`` checks.
     ///
-    /// Content to hold is asked for only when nothing speaks against it: with a stated digest that
-    /// includes the signature, so that a worthless assertion holds nothing. A client that keeps its
-    /// content back until it is asked for it is told beforehand when counter or challenge are of no
-    /// use.
+    /// The judge asks for content to hold only when no check has failed. With a stated digest these
+    /// checks include the signature, so that a worthless assertion makes the gateway hold nothing.
+    /// If the client sends its content only when asked, counter and challenge are checked before it
+    /// is asked.
     ///
     /// - `bytes`: the head's bytes.
     /// - `now`: the wall clock.
-    /// - `mayVerify`: whether the client's address has verifications left; without, what would
-    ///   need one is refused.
-    /// - `content`: all of the content, where it came together with the head; empty otherwise.
+    /// - `mayVerify`: whether the client's address has verifications left. If not, a request that
+    ///   needs one is refused.
+    /// - `content`: the whole content, where it came together with the head; empty otherwise.
     package mutating func open(
         _ head: borrowing RequestHead,
         _ bytes: Span<UInt8>,
@@ -114,7 +113,7 @@ package struct Judge {
         return hold(proof, head, bytes, rule: rule, now: now)
     }
 
-    /// Judges what a head shows of a request whose content has to be held.
+    /// Judges the head of a request whose content has to be held.
     private mutating func hold(
         _ proof: Proof,
         _ head: borrowing RequestHead,
@@ -146,7 +145,7 @@ package struct Judge {
         return .hold(proof)
     }
 
-    /// Judges a request whose content came together with its head: nothing needs to be kept.
+    /// Judges a request whose content came together with its head: nothing needs to be held.
     private mutating func ruleWhole(
         _ proof: Proof,
         _ head: borrowing RequestHead,
@@ -178,7 +177,8 @@ package struct Judge {
     /// - `content`: SHA-256 of the content.
     /// - `start`: at least its first ``RequestBinding/ClientDataDomain/startCount`` bytes.
     /// - `text`: the content, asked for when the rule takes the challenge out of it.
-    /// - `mayVerify`: as before; others of the address may have come meanwhile.
+    /// - `mayVerify`: as in ``open(_:_:rule:now:mayVerify:content:)``; other requests of the
+    ///   address may have come meanwhile.
     package mutating func close(
         _ proof: Proof,
         content: SHA256Digest,
@@ -200,7 +200,7 @@ package struct Judge {
         }
         var proof = proof
         if rule.challenge != .none, case .jsonPointer(let pointer) = rule.challengeSource {
-            // Held content can't be read again, so what it holds can't be judged.
+            // Held content can't be read again, so the challenge in it can't be judged.
             guard let text = text() else { return proof.ruling(.refuse(.spillFailed)) }
             proof.challenge = pointer.string(in: text.span)
             if proof.challenge == nil, rule.challenge == .required {

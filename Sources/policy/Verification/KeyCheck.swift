@@ -3,7 +3,7 @@ import HTTPWire
 import KeyStore
 package import Rules
 
-/// The step that looks at the key: whether it may be used at all, and the rule admits its app.
+/// Checks the key: whether it may be used at all, and whether the rule admits its app.
 package struct KeyCheck {
     let keys: KeyTable
     private let apps: [AppNumber: AppPolicy]
@@ -19,8 +19,8 @@ package struct KeyCheck {
 
     /// The key, when it may be used at all and the rule admits its app.
     ///
-    /// Where the store decides each use of a counter, it refuses that of a revoked key. A session
-    /// uses none.
+    /// Where the store decides each use of a counter, it also refuses a revoked key. A session uses
+    /// no counter.
     func find(_ proof: Proof, _ rule: Rule, _ ruling: inout Ruling) -> (
         stored: StoredKey, app: AppPolicy, isOutdated: Bool
     )? {
@@ -56,8 +56,9 @@ package struct KeyCheck {
             ruling.verdict = .refuse(.appMismatch)
             return nil
         }
-        // The counters come from an older copy of the store, and only a challenge could tell this
-        // request from one that was admitted before. The rule takes none: the app enrols again.
+        // The counters come from an older copy of the store, so only a challenge could tell this
+        // request from one that was admitted before. The rule takes no challenge: the app enrols
+        // again.
         guard stored.anchor == .held || rule.challenge != .none else {
             ruling.verdict = .refuse(.keyUnknown)
             return nil
@@ -65,8 +66,8 @@ package struct KeyCheck {
         return (stored, app, isOutdated)
     }
 
-    /// What speaks against a key that has signed a request which is not complete yet; `nil` for
-    /// nothing. The store is not asked: it announces what is revoked.
+    /// The fault of a key that has signed a request whose content is still to come; `nil` for none.
+    /// The store is not asked: it announces revocations.
     package func fault(of keyID: KeyID, rule: Rule) -> Verdict? {
         switch keys.findUnasked(keyID) {
         case .unknown: return .refuse(.keyUnknown)
@@ -91,7 +92,7 @@ package struct KeyCheck {
 
     /// Whether the key that a ruling names is enrolled here, and not revoked.
     ///
-    /// What is refused before the key is looked up names it all the same.
+    /// A request that is refused before the key is looked up names the key too.
     package func isInstall(_ ruling: Ruling) -> Bool {
         guard let keyID = ruling.keyID else { return false }
         guard ruling.environment == nil else { return true }

@@ -6,9 +6,9 @@ import RequestBinding
 import Rules
 import Sessions
 
-/// What a request claims, while its content is awaited.
+/// The claims of a request while its content is awaited.
 package struct Proof: Sendable {
-    /// What it shows for that.
+    /// The evidence for them.
     enum Evidence: Sendable {
         case assertion(UnverifiedAssertion)
         case session(SessionEvidence)
@@ -18,13 +18,13 @@ package struct Proof: Sendable {
     let evidence: Evidence
     /// The text in the challenge's line: the challenge, or the sequence number of a session.
     var challenge: [UInt8]?
-    /// What the client declares the content to hash to, where it does.
+    /// The digest that the client declares for the content, where it does.
     var declared: SHA256Digest?
     /// The line form's client data before and after the digest line; empty in the other forms.
     var linesBefore: [UInt8] = []
     var linesBehind: [UInt8] = []
-    /// The assertion, or the one that has opened the session, where the stated digest was enough to
-    /// verify the request: the content need only have that digest.
+    /// The assertion, or the one that opened the session. Set where the declared digest was enough
+    /// to verify the request: the content need only have that digest.
     var verified: VerifiedAssertion?
 
     var kind: ProofKind {
@@ -34,8 +34,8 @@ package struct Proof: Sendable {
         }
     }
 
-    /// Whether an assertion's signature was verified for it, which is what the limits of an address
-    /// count. The code of a session costs less than reading the request.
+    /// Whether an assertion's signature was verified for it. The limits of an address count these.
+    /// Checking a session's code costs less than reading the request.
     package var hasCostSignature: Bool { kind == .assertion && verified != nil }
 
     /// What is known of the verdict while the content is awaited.
@@ -47,7 +47,7 @@ package struct Proof: Sendable {
 
     func ruling(_ verdict: Verdict) -> Ruling { Ruling(verdict, keyID: keyID, proof: kind) }
 
-    /// What is signed, where a rule asks for these parts.
+    /// The signed parts, where a rule asks for these parts.
     func parts(_ parts: SignedParts) -> SignedParts {
         switch evidence {
         case .assertion: parts
@@ -56,25 +56,25 @@ package struct Proof: Sendable {
     }
 }
 
-/// What a request shows that is signed with a session.
+/// The evidence of a request that is signed with a session.
 struct SessionEvidence: Sendable {
     let session: Session
     let sequence: SequenceNumber
     let signature: SHA256Digest
 
-    /// The assertion that has opened the session, where the request's code is right.
+    /// The assertion that opened the session, if the request's code is right.
     func verified(_ code: SHA256Digest) -> VerifiedAssertion? {
         code.isEqual(constantTime: signature) ? session.assertion : nil
     }
 
-    /// What speaks against the sequence number now, and the key; nothing is used.
+    /// The fault of the sequence number or the key now; nothing is used.
     func fault(isOutdated: Bool) -> Verdict? {
         guard session.admits(sequence) else { return .refuse(.sessionReplayed) }
         return isOutdated ? .failure(.store) : nil
     }
 
-    /// Uses the sequence number. Whether the key was revoked meanwhile is the one thing that a
-    /// failing store can't say.
+    /// Uses the sequence number. A failing store can't say only one thing: whether the key was
+    /// revoked meanwhile.
     func use(isOutdated: Bool, _ rule: Rule, _ ruling: inout Ruling) {
         if isOutdated, rule.onError == .refuse, session.admits(sequence) {
             ruling.verdict = .failure(.store)
@@ -86,7 +86,7 @@ struct SessionEvidence: Sendable {
     }
 }
 
-/// Where in a head the fields of the proof are.
+/// The places of the proof's fields in a head.
 struct ProofFields {
     var keyID: Range<Int>?
     var assertion: Range<Int>?
@@ -98,7 +98,7 @@ struct ProofFields {
     /// Whether none of an assertion's fields is there.
     var isEmpty: Bool { keyID == nil && assertion == nil && challenge == nil }
 
-    /// Looks at every field once.
+    /// Checks every field once.
     init(_ section: borrowing FieldSection, _ bytes: Span<UInt8>, names: FieldNames) {
         for index in section.fields.indices {
             let field = section.fields[index]
@@ -134,7 +134,7 @@ struct ProofFields {
     }
 }
 
-/// Whose session may be opened: what an admitted request to open one has proved.
+/// The key and app for which a session may be opened, proved by an admitted request.
 ///
 /// A reference, so that it costs other requests one word.
 package final class SessionGrant: Sendable {

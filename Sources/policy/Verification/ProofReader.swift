@@ -7,11 +7,11 @@ import RequestBinding
 import Rules
 import Sessions
 
-/// Reads what a request shows to prove itself.
+/// Reads a request's proof.
 struct ProofReader {
     let sessions: SessionTable
 
-    /// What the fields of the proof say.
+    /// The result of reading the fields of the proof.
     enum Reading {
         case unproven(Ruling)
         case claimed(Proof)
@@ -20,7 +20,7 @@ struct ProofReader {
     /// Base64 characters that the largest assertion takes.
     private static let assertionTextMax = (UnverifiedAssertion.bytesMax + 2) / 3 * 4
 
-    /// Reads an assertion, or a session's signature, and what belongs to it.
+    /// Reads an assertion or a session's signature, and its further fields.
     func read(
         _ head: borrowing RequestHead,
         _ bytes: Span<UInt8>,
@@ -39,7 +39,7 @@ struct ProofReader {
         guard let keyText = fields.keyID, let assertionText = fields.assertion else {
             return .unproven(Self.unproven(rule, fields, named(fields, bytes)))
         }
-        // Where the challenge is part of the content, a copy in the head is not looked at.
+        // Where the challenge is part of the content, a copy in the head is ignored.
         let isInHead = rule.challenge != .none && rule.challengeSource == .field
         let challenge = isInHead ? fields.challenge : nil
         func refused(_ refusal: Refusal) -> Reading {
@@ -62,8 +62,8 @@ struct ProofReader {
     }
 
     /// Reads the fields of a session: each once, and nothing of an assertion beside them, since no
-    /// specification says which of two proofs counts. The key id may be there, for balancers: it
-    /// names the key that has opened the session, or the request is refused.
+    /// specification says which of two proofs counts. The key id may be there, for balancers. If it
+    /// does not name the key that opened the session, the request is refused.
     private func readSession(
         _ head: borrowing RequestHead,
         _ bytes: Span<UInt8>,
@@ -130,8 +130,8 @@ struct ProofReader {
         return SHA256Digest(bytes.span)
     }
 
-    /// The key that a request names, whatever else it lacks: for the log and the origin. The
-    /// rollout uses it only once it has signed.
+    /// The key that a request names, even if other fields are missing: for the log and the origin.
+    /// The rollout uses it only if it has signed the request.
     private func named(_ fields: ProofFields, _ bytes: Span<UInt8>) -> KeyID? {
         guard !fields.isAmbiguous, let keyID = fields.keyID else { return nil }
         return KeyID(base64: bytes.extracting(keyID))

@@ -1,8 +1,8 @@
 import AppAttest
 import KeyStore
 
-/// Why a request was turned away. The raw value is the wire's `reason`, the metric label and the
-/// log field; renaming one breaks dashboards and apps, so add rather than rename.
+/// Why a request was refused. The raw value is the wire's `reason`, the metric label and the log
+/// field; renaming one breaks dashboards and apps, so add rather than rename.
 package enum Refusal: String, CaseIterable, Sendable {
     case assertionMissing = "assertion-missing"
     case challengeMissing = "challenge-missing"
@@ -39,7 +39,7 @@ package enum Refusal: String, CaseIterable, Sendable {
     case deviceThrottled = "device-throttled"
     case deviceCheckUnavailable = "device-check-unavailable"
     case unsupported
-    /// A CORS preflight that the rule forwards unjudged: never an answer of the gateway's.
+    /// A CORS preflight that the rule forwards unjudged. The gateway never answers with it.
     case preflight
     case contentTooLarge = "content-too-large"
     case enrolmentThrottled = "enrolment-throttled"
@@ -72,7 +72,7 @@ extension Refusal {
         }
     }
 
-    /// The refusal of a use of counter and challenge.
+    /// The refusal for a refused use of counter and challenge.
     init(_ refusal: ConsumeRefusal) {
         switch refusal {
         case .unknown: self = .keyUnknown
@@ -80,7 +80,7 @@ extension Refusal {
         case .replayed: self = .counterReplayed
         case .challengeSpent: self = .challengeSpent
         case .challengesExhausted: self = .challengesExhausted
-        // Signed again with a challenge, the same request is good.
+        // The same request is good if it is signed again with a challenge.
         case .unanchored: self = .challengeMissing
         }
     }

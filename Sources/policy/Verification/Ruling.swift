@@ -4,64 +4,65 @@ package import Rules
 package import Sessions
 package import Signatures
 
-/// The verdict about a request and what belongs to it.
+/// The verdict about a request, with its details.
 package struct Ruling: Sendable {
     /// How far a request has proved itself.
     package enum ProofLevel: Comparable, Sendable {
-        /// Whatever it names, it has proved nothing.
+        /// It has proved nothing, whatever key it names.
         case claimed
         /// The key that it names has signed it.
         case signed
-        /// All holds that can be judged without a party that failed.
+        /// All checks passed that do not need a failed party.
         case complete
     }
 
-    /// What a commit still has to say.
+    /// What a commit still has to decide.
     package enum Pending: Hashable, Sendable {
         case nothing
-        /// The verdict stands. A pass is good once over a crash only when this is on disk: the
-        /// counter alone stops a replay.
+        /// The verdict is final. After a crash a pass is good only once if this is on disk, since
+        /// the counter alone stops a replay.
         case durability(CommitTicket)
-        /// The store decides at commit. `pass` is provisional: counter and challenge may turn out
-        /// to be used.
+        /// The store decides at commit. `pass` is provisional: counter and challenge may be used
+        /// already.
         case verdict(CommitTicket)
-        /// The key is not known here, and the store is asked for it. Then all is judged again.
+        /// The key is not known here, and the store is asked for it. Then the request is judged
+        /// again.
         case key(CommitTicket)
     }
 
     package var verdict: Verdict
     package var level = ProofLevel.claimed
-    /// By what the request proves itself; `nil` where it does not try, or it can't be told.
+    /// How the request proves itself; `nil` where it does not try, or where that is unclear.
     package var proof: ProofKind?
-    /// The key that the request names, whether or not it proved to hold it.
+    /// The key that the request names, proved or not.
     package var keyID: KeyID?
     /// The App ID of the key; empty when the key is not known or its app not configured.
     package var appID = ""
-    /// What the app has handed in when the key was enrolled; `nil` for nothing.
+    /// The app's context from the enrolment of the key; `nil` for none.
     package var context: [UInt8]?
     /// The build that the device has signed; `nil` where nothing is proven, and before iOS 27.
     package var appVersion: AppVersion?
     /// Who attested the key; `nil` when the key is not known.
     package var environment: KeyEnvironment?
-    /// The rule forwards although the verdict is a refusal: clients that can't attest, and
-    /// preflights.
+    /// The rule forwards although the verdict is a refusal. This applies to clients that can't
+    /// attest, and to preflights.
     package var isExcused = false
-    /// What is known of a challenge that is not; `nil` for nothing. The key that the request names
-    /// has signed it, so no stranger has made it up.
+    /// The note about an unknown challenge; `nil` for nothing. The named key has signed the
+    /// challenge, so no attacker has made it up.
     package var challengeNote: ChallengeNote?
-    /// What Apple's risk metric says; `nil` where the rule does not ask, or nothing is proven.
+    /// The note about Apple's risk metric; `nil` where the rule does not ask, or nothing is proven.
     package var risk: RiskNote?
-    /// What the content must hash to before its last bytes are released.
+    /// The digest that the content must have before its last bytes are released.
     package var expectedDigest: SHA256Digest?
     package var pending = Pending.nothing
-    /// What Apple says of the device; `nil` where it was not asked, or told nothing.
+    /// Apple's bits of the device; `nil` where Apple was not asked, or did not answer.
     package var deviceBits: DeviceBits?
-    /// What a request to open a session has proved; `nil` for all others.
+    /// The proof of a request to open a session; `nil` for all others.
     package var grant: SessionGrant?
     /// Why the session is not known; `nil` where the request names none, or a known one.
     package var sessionAbsence: SessionTable.Absence?
 
-    /// Why the verdict is a refusal; `nil` where it is none.
+    /// Why the verdict is a refusal; `nil` for other verdicts.
     package var refusal: Refusal? {
         switch verdict {
         case .refuse(let refusal): refusal
@@ -69,10 +70,10 @@ package struct Ruling: Sendable {
         }
     }
 
-    /// The key that has signed the request; `nil` when none is known to have.
+    /// The key that has signed the request; `nil` when no signature was verified.
     package var signer: KeyID? { level >= .signed ? keyID : nil }
 
-    /// Whether it rests on a test authority's key.
+    /// Whether the request's key is of a test authority.
     package var isTest: Bool { environment == .test }
 
     /// Whether the store is asked for the key.
@@ -80,8 +81,8 @@ package struct Ruling: Sendable {
 
     /// The commit that must end before the request is forwarded.
     ///
-    /// - `isEnforced`: a request that is only observed waits for the verdict that is told about
-    ///   it, and not for the disk.
+    /// - `isEnforced`: whether the rule is enforced. An observed request waits for the verdict,
+    ///   which is logged, and not for the disk.
     package func awaitedTicket(isEnforced: Bool) -> CommitTicket? {
         switch pending {
         case .nothing: nil
@@ -90,7 +91,7 @@ package struct Ruling: Sendable {
         }
     }
 
-    /// The store has decided about counter and challenge, at once or with a commit.
+    /// Takes the store's decision about counter and challenge, made at once or at a commit.
     package mutating func settle(_ decision: ConsumeDecision) {
         pending = .nothing
         switch decision {
@@ -105,10 +106,10 @@ package struct Ruling: Sendable {
         }
     }
 
-    /// The store has not said in time how the commit went.
+    /// The store has not reported the commit in time.
     ///
-    /// Where only the disk was awaited, counter and challenge are used in memory, so the assertion
-    /// is good once. Where the store decides, it is not known whether they were free.
+    /// If only the disk was awaited, counter and challenge are used in memory, so the assertion is
+    /// good once. If the store decides, the gateway does not know whether they were free.
     package mutating func settleWithoutCommit() {
         switch pending {
         case .nothing, .verdict, .key: settle(.unavailable)
@@ -116,8 +117,8 @@ package struct Ruling: Sendable {
         }
     }
 
-    /// Of a CORS preflight that the rule forwards unjudged. No pass, so that nothing behind the
-    /// gateway takes it for a proven request.
+    /// The ruling for a CORS preflight that the rule forwards unjudged. It is no pass, so that no
+    /// origin takes it for a proven request.
     static var preflight: Ruling {
         var ruling = Ruling(.refuse(.preflight))
         ruling.isExcused = true
@@ -131,14 +132,14 @@ package struct Ruling: Sendable {
     }
 }
 
-/// What a head alone leads to.
+/// The result of judging a head alone.
 package enum HeadVerdict: Sendable {
     /// The verdict is known.
     case ruled(Ruling)
     /// The content must be held and hashed first.
     case hold(Proof)
 
-    /// Whether it does not refuse the request yet.
+    /// Whether the request may still pass.
     package var mayPass: Bool {
         switch self {
         case .ruled(let ruling): ruling.refusal == nil

@@ -1,13 +1,13 @@
 package import Synchronization
 
-/// How fast tokens flow into a bucket and how many it holds (the generic cell rate algorithm).
+/// The refill rate and the size of a token bucket (the generic cell rate algorithm, GCRA).
 ///
-/// The bucket is one number of the caller's: when it would be full again. 0 is a full one. Time is
-/// the caller's too.
+/// The caller keeps the bucket as one number: the time when it will be full again. 0 is a full
+/// bucket. The caller gives the time.
 package struct TokenRate: Hashable, Sendable {
-    /// Nanoseconds in which one token flows in.
+    /// Nanoseconds until one token is refilled.
     private let interval: UInt64
-    /// Nanoseconds in which the whole bucket fills.
+    /// Nanoseconds until the whole bucket is refilled.
     private let fill: UInt64
 
     /// Refills `count` tokens (1…1,000,000) every `seconds` (1…3600), and the bucket holds
@@ -19,14 +19,14 @@ package struct TokenRate: Hashable, Sendable {
     }
 
     /// Takes a token: `nil` when there was one, otherwise the nanoseconds until there is. `now` is
-    /// monotonic nanoseconds. Where `reserve` tokens are to be left in the bucket, it gives one
-    /// only when it holds more.
+    /// monotonic nanoseconds. With `reserve`, the bucket gives a token only when it holds more than
+    /// that.
     package func take(
         from bucket: borrowing Atomic<UInt64>,
         leaving reserve: Int = 0,
         now: UInt64
     ) -> UInt64? {
-        // What a full bucket holds of them leaves room for one token at the least.
+        // The reserve leaves room for at least one token of a full bucket.
         let kept = min(interval &* UInt64(min(max(reserve, 0), 1_000_000)), fill - interval)
         var seen = bucket.load(ordering: .relaxed)
         while true {
@@ -41,15 +41,15 @@ package struct TokenRate: Hashable, Sendable {
         }
     }
 
-    /// The same of a bucket that one machine owns.
+    /// Takes a token from a bucket that one machine owns.
     package func take(from bucket: inout UInt64, now: UInt64) -> UInt64? {
         if let wait = wait(fullAt: bucket, fill, now: now) { return wait }
         bucket = max(bucket, now) &+ interval
         return nil
     }
 
-    /// Takes tokens that may not be there: the bucket then owes them, and gives none before they
-    /// have flowed in.
+    /// Takes tokens that may not be there. The bucket then owes them, and gives none before they
+    /// are refilled.
     package func owe(_ count: Int, to bucket: borrowing Atomic<UInt64>, now: UInt64) {
         let time = interval &* UInt64(min(max(count, 0), 1_000_000))
         var seen = bucket.load(ordering: .relaxed)
@@ -64,7 +64,7 @@ package struct TokenRate: Hashable, Sendable {
         }
     }
 
-    /// Looks for a token and takes none: `nil`, or the nanoseconds until there is one.
+    /// Checks for a token and takes none: `nil`, or the nanoseconds until there is one.
     package func wait(in bucket: borrowing Atomic<UInt64>, now: UInt64) -> UInt64? {
         wait(fullAt: bucket.load(ordering: .relaxed), fill, now: now)
     }

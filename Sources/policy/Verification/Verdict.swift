@@ -3,13 +3,13 @@ import KeyStore
 import Rules
 import Synchronization
 
-/// What was found out about a request.
+/// The result of judging a request.
 package enum Verdict: Equatable, Sendable {
-    /// Everything that the rule asks holds.
+    /// All demands of the rule hold.
     case pass
-    /// Something does not hold.
+    /// A demand does not hold.
     case refuse(Refusal)
-    /// It could not be found out: a party that is needed failed.
+    /// Unknown: a party that is needed failed.
     case failure(Dependency)
 
     /// A party that the verdict needs.
@@ -18,7 +18,7 @@ package enum Verdict: Equatable, Sendable {
         /// Apple's DeviceCheck.
         case deviceCheck = "device-check"
 
-        /// How its failure is answered where a rule refuses on it.
+        /// The refusal where a rule refuses on its failure.
         package var refusal: Refusal {
             switch self {
             case .store: .storeUnavailable
@@ -46,19 +46,19 @@ package enum Verdict: Equatable, Sendable {
     }
 }
 
-/// What operators read about a challenge that a device has signed and the gateway does not know.
-/// The client learns no more than that. The raw value is API of the log.
+/// A note for operators about a signed challenge that the gateway does not know. The client does
+/// not get it. The raw value is API of the log.
 package enum ChallengeNote: String, Hashable, Sendable {
-    /// Its code is of none of the secrets that the gateways of a fleet share: this gateway has not
-    /// read the newest one, the one that issued it uses another database, or the secret is gone.
+    /// None of the secrets that the gateways of a fleet share made its code. This gateway has not
+    /// read the newest one, the issuer uses another database, or the secret is gone.
     case unknownSecret = "unknown-secret"
 }
 
-/// What Apple's risk metric says of a request's key, for a rule that asks.
+/// Apple's risk metric of a request's key, for a rule that asks for it.
 package struct RiskNote: Hashable, Sendable {
-    /// `nil` when it is not known, or too old.
+    /// `nil` when it is unknown or too old.
     package let metric: UInt16?
-    /// What the rule has against it; `nil` for nothing. The request may pass all the same.
+    /// The rule's mark against the key; `nil` for none. The request may pass nevertheless.
     package let mark: Refusal?
 
     /// The value of `App-Attest-Risk`: an item of RFC 9651, a number or the token `unknown`, with
@@ -79,21 +79,21 @@ package struct RiskNote: Hashable, Sendable {
     }
 }
 
-/// By what a request proves itself. The raw value is the word in the log and for the origin.
+/// How a request proves itself. The raw value is the word in the log and for the origin.
 package enum ProofKind: String, CaseIterable, Sendable {
     /// A signature of the device's key.
     case assertion
-    /// The code of a session that was opened with one.
+    /// The code of a session that was opened with an assertion.
     case session
 }
 
-/// A token bucket without a lock, for all event loops at once.
+/// A token bucket without a lock, which all event loops share.
 package final class Throttle: Sendable {
     private let rate: TokenRate
     private let fullAt = Atomic<UInt64>(0)
 
     /// - Parameters:
-    ///   - perSecond: tokens that flow in, 1…1,000,000.
+    ///   - perSecond: tokens refilled per second, 1…1,000,000.
     ///   - burst: tokens the bucket holds, at least 1.
     package init(perSecond: Int, burst: Int) { rate = TokenRate(perSecond, burst: burst) }
 

@@ -1,4 +1,4 @@
-// What a request proves, what follows from it, and how keys come to be known.
+// What a request proves, the decision about it, and the enrolment of keys.
 //
 //   Judge             head (and, where the rule says so, the content's digest) → ruling
 //   Ruling            the verdict, whose key it was, and what must still hold: a digest, a commit
@@ -12,7 +12,7 @@
 // value, content as a digest. The key table and the challenge issuer are memory that the event
 // loops share.
 //
-// Order. What costs least comes first: presence and syntax, then the key, then whether the address
-// has verifications left, then the signature, then what Apple's steps check after it: App ID,
-// counter, challenge, category, version. When several fail, the first in that order is reported.
-// Nothing is consumed before everything else held, so a stranger changes nothing.
+// Order. The cheapest check comes first: presence and syntax, the key, the address's limit of
+// verifications, the signature, then the later checks of Apple's steps: App ID, counter, challenge,
+// category, version. When several fail, the first in that order is reported. Counter and challenge
+// are consumed only after all other checks, so an attacker changes nothing.

@@ -1,24 +1,24 @@
 package import Signatures
 
-/// How late the dated ramp of a rule is, since the rule's guard has stopped it.
+/// The delay of a rule's dated ramp, after the rule's guard has stopped it.
 ///
-/// The pause begins when the guard falls, and ends when an operator gives the rule back to its
-/// file. The ramp then goes on from the share at which it stopped. Orders in between change nothing
-/// about that. A ramp that the file has changed since counts as it is written.
+/// The pause begins when the guard falls. It ends when an operator gives the rule back to its file.
+/// The ramp then goes on from the share at which it stopped. Orders in between don't change that.
+/// If the file has changed the ramp since, the ramp has no delay.
 package struct RampPause: Equatable, Sendable {
     package enum State: Equatable, Sendable {
-        /// It stands still since then.
+        /// The ramp has stopped at this time.
         case paused(UnixTime)
-        /// It goes on; who has given the rule back to its file.
+        /// The ramp goes on; the note says which operator gave the rule back to its file.
         case resumed(RolloutNote)
     }
 
     /// The longest delay: ten years, in seconds.
     package static let delayMax: Int64 = 3_660 * 86_400
 
-    /// The ramp as the file had it, in words: ``Rollout/Schedule/text``.
+    /// The ramp of the file, in words: ``Rollout/Schedule/text``.
     package let ramp: String
-    /// For how long earlier pauses have stopped it, in seconds: 0…``delayMax``.
+    /// The time for which earlier pauses have stopped it, in seconds: 0…``delayMax``.
     package let delay: Int64
     package let state: State
 
@@ -27,9 +27,10 @@ package struct RampPause: Equatable, Sendable {
         (self.ramp, self.delay, self.state) = (ramp, delay, state)
     }
 
-    /// The guard of a rule falls. `nil` where no ramp of the file goes on then.
+    /// The pause that begins when the guard of a rule falls. `nil` where no ramp of the file is
+    /// growing then.
     ///
-    /// - earlier: what was known of the rule's ramp before.
+    /// - earlier: the rule's earlier pause.
     init?(of rule: Rule, at now: UnixTime, after earlier: RampPause?) {
         let earlier = earlier.flatMap { $0.isOf(rule) ? $0 : nil }
         if case .paused = earlier?.state { return nil }
@@ -53,16 +54,16 @@ package struct RampPause: Equatable, Sendable {
         }
     }
 
-    /// The rule is given back to its file.
+    /// The pause after an operator has given the rule back to its file.
     func resumed(_ note: RolloutNote) -> RampPause {
         guard case .paused(let since) = state else { return self }
-        // A clock that was put back makes no ramp go on earlier.
+        // A clock that was set back makes no ramp go on earlier.
         let gone = min(Self.delayMax, max(0, note.at.seconds - since.seconds))
         let sum = min(Self.delayMax, delay + gone)
         return RampPause(ramp: ramp, delay: sum, state: .resumed(note)) ?? self
     }
 
-    /// What operators read about a rule whose ramp this is.
+    /// The text about this ramp that operators read.
     func text(of rule: Rule) -> String {
         switch state {
         case .paused(let since):

@@ -1,8 +1,8 @@
 package import JSONText
 package import Signatures
 
-/// What an operator has told the running gateway to do with a rule, in the place of what the file
-/// says of its mode and rollout.
+/// An operator's order to the running gateway about one rule. It replaces the mode and rollout of
+/// the rule's file.
 package enum RolloutOrder: Hashable, Sendable {
     /// Enforced for this share, by the subject and the salt that the file names.
     case share(Share)
@@ -32,8 +32,8 @@ package enum RolloutOrder: Hashable, Sendable {
 }
 
 extension Rule {
-    /// The rule as it is under an order. One that verifies nothing in its file has said nothing of
-    /// what requests must carry, so an order changes nothing about it.
+    /// The rule under an order. A rule that verifies nothing in its file does not say what requests
+    /// must carry, so an order changes nothing about it.
     package func ordered(_ order: RolloutOrder) -> Rule {
         guard mode.verifies else { return self }
         switch order {
@@ -64,21 +64,21 @@ extension Rule {
         )
     }
 
-    /// Mode, and the rollout where it says anything: `enforce, 25% by key`.
+    /// The mode, and the rollout where it matters: `enforce, 25% by key`.
     package var modeText: String {
         guard mode == .enforce, rollout.schedule != .fixed(.whole) else { return mode.rawValue }
         return "\(mode.rawValue), \(rollout.text)"
     }
 }
 
-/// Who has told the gateway something, when and why.
+/// Who gave an order to the gateway, when and why.
 package struct RolloutNote: Hashable, Sendable {
     /// The most bytes of a reason.
     package static let whyMax = 256
     /// The most bytes of a name.
     package static let nameMax = 64
 
-    /// Who orders where a guard has fallen. Operators are `uid N` or an address.
+    /// The name in `by` where a guard has fallen. Operators are `uid N` or an address.
     package static let guardName = "guard"
 
     package let at: UnixTime
@@ -95,7 +95,7 @@ package struct RolloutNote: Hashable, Sendable {
         (self.at, self.by, self.why) = (at, by, why)
     }
 
-    /// Whether a guard has ordered it, and no operator.
+    /// Whether a guard ordered it, and not an operator.
     package var isGuards: Bool { by == Self.guardName }
 
     package static func isPlain(_ text: String, max: Int) -> Bool {
@@ -123,7 +123,7 @@ package enum RolloutRequest: Hashable, Sendable {
     case file(rule: String)
     /// No rule refuses: every one that enforces observes.
     case observeAll
-    /// The end of that: each rule follows its order or its file again.
+    /// Ends `observeAll`: each rule follows its order or its file again.
     case resumeAll
 
     /// The rule that it is about; `nil` for all.
@@ -142,7 +142,7 @@ package enum RolloutRequest: Hashable, Sendable {
         }
     }
 
-    /// The call that asks for it: `{"rule": "orders", "to": "10%", "why": "…"}`, or
+    /// The call that requests it: `{"rule": "orders", "to": "10%", "why": "…"}`, or
     /// `{"all": "observe", "why": "…"}`.
     package struct Call: Hashable, Sendable {
         package let request: RolloutRequest

@@ -9,7 +9,7 @@ package import JSONText
 //       "ramps": [{ "id": "orders", "ramp": "1% on … to 100% on …", "delay": 3600,
 //                   "since": … }] }
 //
-// A ramp that goes on has `at`, `by` and `why` in the place of `since`.
+// A ramp that goes on has `at`, `by` and `why` instead of `since`.
 extension RolloutOrders {
     private static let version: Int64 = 1
 
@@ -49,8 +49,7 @@ extension RolloutOrders {
         }
     }
 
-    /// Reads what ``json`` writes, and nothing else: half of what operators have said may be worse
-    /// than none of it.
+    /// Reads what ``json`` writes, and nothing else: half of the orders may be worse than none.
     package init(json text: Span<UInt8>) throws(JSONError) {
         self.init()
         var reader = JSONReader()

@@ -1,10 +1,10 @@
-/// All that operators have told the gateway about rollouts: what takes the place of the files.
+/// All orders of operators about rollouts: they replace what the files say.
 ///
-/// A value. The gateway keeps the one that is in force, saves each change before it takes effect,
-/// and makes the rules that event loops serve out of those of the files with ``rules(_:)``.
+/// A value. The gateway keeps the current one and saves each change before it takes effect.
+/// ``rules(_:)`` makes the rules that event loops serve from the rules of the files.
 package struct RolloutOrders: Equatable, Sendable {
-    /// Rules with an order, also such as the configuration no longer has. Beyond it, orders are
-    /// refused.
+    /// The most rules with an order, including rules that the configuration no longer has. Beyond
+    /// it, orders are refused.
     package static let entriesMax = 1_000
 
     package struct Entry: Equatable, Sendable {
@@ -21,7 +21,7 @@ package struct RolloutOrders: Equatable, Sendable {
         case full
     }
 
-    /// What a request has changed, for the audit log.
+    /// A change by a request, for the audit log.
     package struct Change: Equatable, Sendable {
         /// The rule's id; `nil` for all rules.
         package let rule: String?
@@ -32,21 +32,21 @@ package struct RolloutOrders: Equatable, Sendable {
 
     /// By the rule's id.
     package internal(set) var entries: [String: Entry] = [:]
-    /// Every rule that enforces observes, and who has said so; `nil` when they don't.
+    /// The note of the order that every enforcing rule observes; `nil` without that order.
     package internal(set) var emergency: RolloutNote?
-    /// Ramps that guards have stopped, by the rule's id. One that stands still has an entry, and
-    /// one that goes on has a rule, so there are never more than both.
+    /// Ramps that guards have stopped, by the rule's id. A paused ramp has an entry, and a resumed
+    /// one has a rule, so there are never more than both together.
     package internal(set) var pauses: [String: RampPause] = [:]
 
     package init() {}
 
-    /// Whether nothing takes the place of the files.
+    /// Whether nothing replaces what the files say.
     package var isEmpty: Bool { entries.isEmpty && emergency == nil && pauses.isEmpty }
 
-    /// Takes a request.
+    /// Applies a request.
     ///
-    /// - rules: of the files.
-    /// - Returns: what is to be written into the audit log.
+    /// - rules: the rules of the files.
+    /// - Returns: the change for the audit log.
     package mutating func take(
         _ request: RolloutRequest,
         _ note: RolloutNote,
@@ -86,7 +86,7 @@ package struct RolloutOrders: Equatable, Sendable {
         }
     }
 
-    /// How a rule of the files stands.
+    /// The state of a rule of the files.
     package func standing(of rule: Rule) -> RolloutStanding {
         guard rule.mode.verifies else { return RolloutStanding(rule, .file, nil) }
         let pause = pauses[rule.id].flatMap { $0.isOf(rule) ? $0 : nil }
@@ -102,12 +102,12 @@ package struct RolloutOrders: Equatable, Sendable {
         return RolloutStanding(rule.ordered(.observe), .emergency, emergency, standing.rampText)
     }
 
-    /// The rules as they are to be served.
+    /// The rules that event loops serve.
     package func rules(_ files: RuleSet) -> RuleSet {
         isEmpty ? files : files.replacing(files.rules.map { standing(of: $0).rule })
     }
 
-    /// Forgets ramps that are not in the files any more.
+    /// Forgets ramps that are no longer in the files.
     private mutating func forgetPauses(_ rules: RuleSet) {
         guard !pauses.isEmpty else { return }
         let known = Dictionary(
@@ -125,9 +125,9 @@ package struct RolloutOrders: Equatable, Sendable {
     }
 }
 
-/// How a rule stands, and what says so.
+/// The state of a rule, and where it comes from.
 package struct RolloutStanding: Sendable {
-    /// What mode and rollout come from. The raw value is API.
+    /// The origin of mode and rollout. The raw value is API.
     package enum Source: String, CaseIterable, Sendable {
         case file
         /// An operator's order for the rule.
@@ -143,16 +143,16 @@ package struct RolloutStanding: Sendable {
     /// The rule as it is served.
     package let rule: Rule
     package let source: Source
-    /// Who has ordered it; `nil` for the file.
+    /// The note of the order; `nil` for the file.
     package let note: RolloutNote?
-    /// What a guard has made of the file's ramp; `nil` where it follows its dates.
+    /// The effect of a guard on the file's ramp; `nil` where the ramp follows its dates.
     package let rampText: String?
 
     init(_ rule: Rule, _ source: Source, _ note: RolloutNote?, _ rampText: String? = nil) {
         (self.rule, self.source, self.note, self.rampText) = (rule, source, note, rampText)
     }
 
-    /// What takes the place of the file, for `check` and `diff`; `nil` where nothing does.
+    /// What replaces the file, for `check` and `diff`; `nil` where nothing does.
     package var orderText: String? {
         let why = "(\(note?.text ?? ""))"
         let order: String? =
