@@ -62,7 +62,7 @@ struct SequenceWindow: Sendable {
     }
 
     /// Reads the state that another process has written. Its windows may have another width.
-    /// Numbers below its window count as used.
+    /// A number that its window would refuse counts as used.
     init(width: Int, from bytes: inout ByteReader) throws(ByteReader.Fault) {
         guard let widthBefore = Int(exactly: try bytes.word()),
             (1...Self.widthMax).contains(widthBefore)

@@ -106,7 +106,7 @@ struct ClientDataWriter {
         }
     }
 
-    /// The digest of the written lines, with these lines in front.
+    /// The digest of the written lines and the lines `behind` them.
     private func digested(_ proof: Proof, behind: [UInt8] = []) -> SHA256Digest {
         let bytes = lines.bytes
         switch proof.evidence {

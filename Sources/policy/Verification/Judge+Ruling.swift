@@ -136,7 +136,8 @@ extension Judge {
         }
     }
 
-    /// The checks before counter and challenge. Returns `nil` and sets a verdict when one fails.
+    /// The checks before counter and challenge. If one fails, `checked` is `nil` and the ruling has
+    /// the verdict.
     private mutating func verify(
         _ proof: Proof,
         _ signed: SHA256Digest,

@@ -4,15 +4,15 @@ import HTTPWire
 import JSONText
 package import Verification
 
-/// Writes a line for each request, into memory; the owner takes what has gathered.
+/// Writes a line for each request into memory; the owner takes the gathered lines.
 ///
-/// Nothing secret is written: of a key only its short hash, of a target no query.
+/// It writes no secrets: only the short hash of a key, and no query of a target.
 struct AccessLog {
-    /// Bytes that gather before lines are dropped: a log that can't keep up must not stop the
-    /// gateway.
+    /// The most gathered bytes; further lines are dropped. A log that can't keep up must not stop
+    /// the gateway.
     static let pendingMax = 1 << 20
 
-    /// Lines that were dropped since ``take()``.
+    /// The number of lines dropped since ``take()``.
     private(set) var dropped: UInt64 = 0
     private var json = JSONWriter()
     private var lineStart = 0
@@ -21,13 +21,13 @@ struct AccessLog {
     /// The second of the last line, `2026-11-22T19:30:12`.
     private var stamp: (second: Int64, text: String) = (.min, "")
 
-    /// Whether nothing has gathered.
+    /// Whether there are no gathered lines.
     var isEmpty: Bool { json.bytes.isEmpty && combined.isEmpty }
 
     /// Begins a line. The other members follow, then ``end()``.
     mutating func begin() { json.beginObject() }
 
-    /// Ends a line; forgets it when too much is pending already.
+    /// Ends a line; drops it when too much is pending already.
     mutating func end() {
         json.endObject()
         json.endLine()
@@ -38,7 +38,7 @@ struct AccessLog {
         lineStart = json.bytes.count
     }
 
-    /// Writes a line of the combined format; forgets it when too much is pending already.
+    /// Writes a line of the combined format; drops it when too much is pending already.
     mutating func write(_ line: CombinedLine) {
         guard combined.count < Self.pendingMax else {
             dropped &+= 1
@@ -61,7 +61,7 @@ struct AccessLog {
         }
     }
 
-    /// Hands over what has gathered, and how many lines were dropped.
+    /// Hands over the gathered lines, and the number of dropped ones.
     mutating func take() -> (lines: [UInt8], dropped: UInt64) {
         defer {
             dropped = 0
@@ -76,7 +76,7 @@ struct AccessLog {
         json.value(value)
     }
 
-    /// Bytes that a client sent, which may be no UTF-8.
+    /// Bytes that a client sent. They may be no UTF-8.
     mutating func member(_ name: StaticString, bytes: [UInt8]) {
         json.name(name)
         json.value(latin1: bytes.span)
@@ -98,7 +98,7 @@ struct AccessLog {
     }
 }
 
-/// How the access log is written, and of which requests.
+/// The format of the access log, and which requests have a line.
 package struct AccessLogRule: Sendable {
     package enum Form: String, CaseIterable, Sendable {
         /// One JSON object a line.
@@ -115,10 +115,10 @@ package struct AccessLogRule: Sendable {
 
     package let form: Form
     package let time: Time
-    /// Of a million requests that were admitted, so many have a line. All others always have one.
+    /// The number of admitted requests per million that have a line. All others always have one.
     package let admittedShare: Int
 
-    /// How many refused requests of one address have a line; `nil`: all.
+    /// The rate of refused requests of one address that have a line; `nil`: all have one.
     let refusals: TokenRate?
 
     /// - admittedShare: 0…1,000,000.
@@ -138,7 +138,7 @@ package struct AccessLogRule: Sendable {
     var isWhole: Bool { admittedShare == LogSampler.whole }
 }
 
-/// Picks a share of requests: evenly, and the same share of any number of them.
+/// Picks a share of requests, evenly spread.
 package struct LogSampler: Sendable {
     package static let whole = 1_000_000
     private var credit = 0
@@ -186,10 +186,10 @@ struct CombinedLine {
             Self.append(path.isEmpty ? [UInt8(ascii: "/")] : path, to: &out)
             out += Array(" \(version)".utf8)
         }
-        // Three digits also where nothing was answered: readers of this format take no fewer.
+        // Three digits also without an answer: readers of this format require them.
         let code = status == 0 ? "000" : String(status)
         out += Array("\" \(code) \(bytes == 0 ? "-" : String(bytes)) \"".utf8)
-        // A query may hold what is not for logs.
+        // A query may hold secrets that don't belong in logs.
         let shown = referer.prefix { $0 != UInt8(ascii: "?") && $0 != UInt8(ascii: "#") }
         Self.append(shown.isEmpty ? [UInt8(ascii: "-")] : Array(shown), to: &out)
         out += Array("\" \"".utf8)
@@ -197,7 +197,7 @@ struct CombinedLine {
         out += Array("\"\n".utf8)
     }
 
-    /// As nginx writes it.
+    /// In nginx's form.
     private var version: String {
         switch spoken {
         case .http10: "HTTP/1.0"
@@ -206,7 +206,7 @@ struct CombinedLine {
         }
     }
 
-    /// Escapes as Apache does, so that nothing that a client sends ends a text or a line.
+    /// Escapes as Apache does, so that a client's bytes can't end a text or a line.
     private static func append(_ bytes: [UInt8], to out: inout [UInt8]) {
         for byte in bytes {
             switch byte {
@@ -220,33 +220,33 @@ struct CombinedLine {
     }
 }
 
-/// How many lines about refused requests each address has left, on one event loop.
+/// The number of lines about refused requests that each address has left, on one event loop.
 ///
-/// Addresses share 4,096 places by hash, 16 bytes each: two that share one share its rate. The hash
-/// has a key of its own, so that nobody can aim at another address's place.
+/// Addresses share 4,096 places by hash, 16 bytes each. Two addresses with one place share its
+/// rate. The hash has a secret key, so that an attacker can't aim at another address's place.
 struct RefusalLines {
     private struct Place {
         /// The bucket of ``TokenRate``.
         var bucket: UInt64 = 0
-        /// Lines that were left out since the last one.
+        /// Lines that were omitted since the last one.
         var leftOut: UInt64 = 0
     }
 
     private static let count = 4_096
     private var places: [Place] = []
 
-    /// Lines that were left out since ``take()``.
+    /// Lines that were omitted since ``take()``.
     private(set) var leftOut: UInt64 = 0
 
     /// A request of an address was refused.
     ///
     /// - Parameters:
-    ///   - hash: of the address.
-    ///   - rate: how many lines an address may have, and its burst.
+    ///   - hash: the hash of the address.
+    ///   - rate: the rate of lines of an address, and its burst.
     ///   - now: monotonic nanoseconds.
-    /// - Returns: how many lines were left out before this one; `nil` when it is left out, too.
+    /// - Returns: the number of lines omitted before this one; `nil` when this one is omitted, too.
     mutating func next(_ hash: UInt64, _ rate: TokenRate, now: UInt64) -> UInt64? {
-        // Made on first use: the operators' event loop refuses no one.
+        // Made on first use: the operators' event loop refuses no requests.
         if places.isEmpty { places = Array(repeating: Place(), count: Self.count) }
         let index = Int(truncatingIfNeeded: hash >> 32) & (Self.count - 1)
         guard rate.take(from: &places[index].bucket, now: now) == nil else {
@@ -258,25 +258,25 @@ struct RefusalLines {
         return places[index].leftOut
     }
 
-    /// Hands over how many lines were left out.
+    /// Hands over the number of omitted lines.
     mutating func take() -> UInt64 {
         defer { leftOut = 0 }
         return leftOut
     }
 }
 
-/// The access log of one event loop: its lines, which requests have one, and where they go.
+/// The access log of one event loop: its lines, which requests have one, and where the lines go.
 struct LogLines {
     var log = AccessLog()
     var sampler = LogSampler()
     var refusals = RefusalLines()
     var write: ProxyLoop.LogSink
-    /// Called with how many refusals have left no line.
+    /// Called with the number of refusals that have left no line.
     var refusalsLeftOut: ((UInt64) -> Void)?
 
     init(write: @escaping ProxyLoop.LogSink) { self.write = write }
 
-    /// Hands over the lines that were gathered.
+    /// Hands over the gathered lines.
     mutating func pass() {
         if refusals.leftOut > 0 { refusalsLeftOut?(refusals.take()) }
         guard !log.isEmpty || log.dropped > 0 else { return }

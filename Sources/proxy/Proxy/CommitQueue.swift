@@ -3,11 +3,11 @@ import EventLoops
 import KeyStore
 import Telemetry
 
-/// Requests of one event loop that wait for a commit, for ``Timeouts/commit`` at most: those that
-/// wait for a ticket, and those of services that store something.
+/// Requests of one event loop that wait for a commit, for ``Timeouts/commit`` at most. Some wait
+/// for a ticket, others for a service that stores something.
 ///
-/// Tickets are taken in order on an event loop, so the first queue is sorted by ticket and by time,
-/// the second one by time.
+/// An event loop takes tickets in order. So the queue of tickets is sorted by ticket and by time,
+/// the other queue by time.
 final class CommitQueue {
     private struct Waiting {
         let exchange: Exchange
@@ -23,12 +23,12 @@ final class CommitQueue {
         let since: UInt64
     }
 
-    /// The alarm that ends waits. It is made when a request first waits.
+    /// The alarm that ends waits. It is created when a request first waits.
     private enum Watch {
         case none
-        /// No request waits. It may ring all the same.
+        /// No request waits. The alarm may fire nevertheless.
         case off(Alarm)
-        /// It rings when the first request may have waited too long, or earlier.
+        /// It fires when the first request may have waited too long, or earlier.
         case on(Alarm)
     }
 
@@ -42,7 +42,7 @@ final class CommitQueue {
 
     // MARK: Requests
 
-    /// Lets a request wait for the commit with this ticket.
+    /// Makes a request wait for the commit with this ticket.
     func wait(for ticket: CommitTicket, _ exchange: Exchange) {
         let now = MonotonicClock.nanoseconds
         proxy.tally.add(.commitWaits)
@@ -50,7 +50,7 @@ final class CommitQueue {
         rings(now)
     }
 
-    /// Lets a request wait as long for a service that stores something.
+    /// Makes a request wait as long for a service that stores something.
     func waitToStore(_ exchange: Exchange) {
         let now = MonotonicClock.nanoseconds
         storing.append(Storing(exchange: exchange, since: now))
@@ -59,7 +59,7 @@ final class CommitQueue {
 
     /// A batch has ended, with an outcome for each request that waits for one of its tickets.
     func ended(_ report: CommitReport) {
-        // One reading for the batch: its first request has waited as long as its last.
+        // One clock reading for the batch: its first request has waited as long as its last.
         let now = MonotonicClock.nanoseconds
         let last = report.tickets.upperBound
         while let first = waiting.first, first.ticket <= last {
@@ -69,13 +69,13 @@ final class CommitQueue {
         }
     }
 
-    /// Lets go of the requests at the front that have ended; called when one has its answer. One
-    /// that has ended after another waits for that.
+    /// Releases the requests at the front that have ended; called when one has its answer. A
+    /// request that has ended stays while an earlier one waits.
     func letGoOfStored() {
         while let first = storing.first, first.exchange.flow.isOver { storing.removeFirst() }
     }
 
-    /// Lets go of all, and of the alarm.
+    /// Releases all requests and the alarm.
     func end() {
         switch watch {
         case .none: break
@@ -90,13 +90,13 @@ final class CommitQueue {
 
     // MARK: The alarm
 
-    /// Lets the alarm ring when a request that waits from now on has waited too long, or earlier.
+    /// Sets the alarm for a request that waits from now on, unless it fires earlier anyway.
     private func rings(_ now: UInt64) {
         switch watch {
         case .on: break
         case .off(let alarm): set(alarm, since: now)
         case .none:
-            // Where there is no descriptor for it, the next request that waits tries again.
+            // If there is no descriptor for it, the next waiting request tries again.
             guard let alarm = try? Alarm(on: proxy.loop) else { return }
             alarm.rang = { [self] in rang(alarm) }
             set(alarm, since: now)
@@ -106,7 +106,7 @@ final class CommitQueue {
     private func rang(_ alarm: Alarm) {
         watch = .off(alarm)
         let now = MonotonicClock.nanoseconds
-        // The time may be longer than the machine is up, after a reload.
+        // After a reload the wait may be longer than the machine's uptime.
         let latest = now > nanoseconds ? now - nanoseconds : 0
         while let first = waiting.first, first.since <= latest {
             waiting.removeFirst()
@@ -115,13 +115,13 @@ final class CommitQueue {
         }
         while let first = storing.first, first.since <= latest {
             storing.removeFirst()
-            // A key whose commit ends later is enrolled.
+            // A key whose commit ends later is still enrolled.
             first.exchange.perform(first.exchange.flow.storingTimedOut())
         }
         setAgain(alarm)
     }
 
-    /// The time to wait may have changed.
+    /// The maximum wait may have changed.
     func timeChanged() {
         guard case .on(let alarm) = watch else { return }
         watch = .off(alarm)
@@ -135,7 +135,8 @@ final class CommitQueue {
         }
     }
 
-    /// It is not moved when the commit ends: a request that is answered in time costs nothing here.
+    /// The alarm is not moved when the commit ends: a request that is answered in time costs
+    /// nothing here.
     private func set(_ alarm: Alarm, since moment: UInt64) {
         watch = .on(alarm)
         alarm.set(nanoseconds: moment &+ nanoseconds)

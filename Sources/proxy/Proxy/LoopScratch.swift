@@ -1,20 +1,20 @@
 import HTTP2Wire
 import HTTPWire
 
-/// Memory that one event at a time uses, so that no request allocates it.
+/// Memory that only one event uses at a time, so that no request allocates it.
 struct LoopScratch {
     let heads = HeadScratch()
     let headMemory = HeadMemory()
-    /// Where heads are read that others ask about.
+    /// The memory for heads that other proxies ask about.
     let askedHeads = HeadScratch()
     var address = ClientAddress()
     var view = TargetView()
     private var dateSecond: Int64 = -1
     private var dateBytes: [UInt8] = []
-    /// Empty arrays for the heads that go to origins: their memory is used again.
+    /// Empty arrays for the heads that go to origins: their memory is reused.
     private var spareHeads: [[UInt8]] = []
 
-    /// The most heads that are kept, and the most memory of one.
+    /// The most arrays that are kept, and the most memory of one.
     private static let spareHeadsMax = 256
     private static let spareHeadBytesMax = 32 << 10
 
@@ -22,7 +22,7 @@ struct LoopScratch {
 
     mutating func takeHead() -> [UInt8] { spareHeads.popLast() ?? [] }
 
-    /// Taken out of the caller's variable, as by ``EventLoop/giveBack(_:)``.
+    /// Takes the array out of the caller's variable, like ``EventLoop/giveBack(_:)``.
     mutating func giveBack(head: inout [UInt8]) {
         var taken: [UInt8] = []
         swap(&taken, &head)

@@ -1,12 +1,12 @@
 package import EventLoops
 package import HTTPWire
 
-/// A connection that was closed since it did not begin with a PROXY header that counts.
+/// A connection that was closed because it did not begin with a valid PROXY header.
 package struct ProxiedFault: Sendable {
-    /// What the log says of it.
+    /// The text for the log.
     package let what: String
     package let peer: SocketAddress
-    /// How many there were on the event loop since the last one that was told.
+    /// The number of such connections on the event loop since the last report.
     package let count: Int
 
     init(_ reason: Reason, _ peer: SocketAddress, count: Int) {
@@ -31,16 +31,16 @@ package struct ProxiedFault: Sendable {
 }
 
 extension ProxiedFault {
-    /// How often an event loop tells of failures that strangers can cause.
+    /// Limits how often an event loop reports failures that any client can cause.
     struct Pace {
-        /// How long nothing more is said: ten seconds.
+        /// The pause after a report: ten seconds.
         private static let quietNanoseconds: UInt64 = 10_000_000_000
 
         private var toldAt: UInt64?
         private var untold = 0
 
-        /// Counts a failure: how many came since the last one that was told, this one included;
-        /// `nil` when it is not to be told now.
+        /// Counts a failure. Returns the number of failures since the last report, this one
+        /// included; `nil` when there is no report now.
         mutating func count(now: UInt64) -> Int? {
             untold += 1
             if let toldAt, now &- toldAt < Self.quietNanoseconds { return nil }
@@ -59,7 +59,7 @@ extension SocketAddress {
         }
     }
 
-    /// The IP address; of a Unix socket's peer the loopback address, since it is on this host.
+    /// The IP address. For a Unix socket the loopback address, since its peer is on this host.
     package var ipAddress: IPAddress {
         if let v4 { return .v4(v4) }
         if let v6 { return IPAddress(high: v6.high, low: v6.low) }

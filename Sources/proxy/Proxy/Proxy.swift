@@ -1,6 +1,6 @@
 // Requests on their way through an event loop.
 //
-//   ProxyLoop           what the proxy owns on one event loop: pools, judge, counters, scratch memory
+//   ProxyLoop           state of the proxy on one event loop: pools, judge, counters, scratch memory
 //   Exchange            one request: performs what its machine, Flow, says
 //   OriginSide          its connection to a server, and OriginHead what the server gets first
 //   ServiceCall         what it asks of a service of the gateway's own
@@ -40,13 +40,13 @@
 // loops is immutable (`ProxySettings`) or made for it (the key table, the challenge issuer,
 // `ServerState`).
 //
-// Memory. A connection owns bytes only while it holds a partial head or what a peer was too slow
-// to take. Reading stops on one side while bytes wait on the other, so what waits is at most one
-// read. Content that a rule holds comes on top, within the limits of held memory and disk.
+// Memory. A connection owns bytes only while it holds a partial head or output that a peer has not
+// taken yet. Reading stops on one side while bytes wait on the other, so at most one read waits.
+// Content that a rule holds comes on top, within the limits of held memory and disk.
 //
 // Invariants:
 //   * The rule is chosen once, from the view of the path that is forwarded.
-//   * The origin sees the last byte of a request only after everything the rule asks of it held.
-//   * A verdict is made once for a request; a retry repeats the origin's leg alone.
+//   * The origin gets the last byte of a request only after all demands of the rule held.
+//   * A request has one verdict; a retry repeats only the origin's leg.
 //   * A request that is answered locally is read to its end, or its connection closes.
-//   * What follows an event is decided by Flow, never here.
+//   * Flow decides what follows an event; the code here never does.

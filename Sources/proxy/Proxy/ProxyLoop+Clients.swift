@@ -6,7 +6,7 @@ import TLSSession
 import Telemetry
 package import Verification
 
-// What client connections ask of the event loop.
+// The event loop's services for client connections.
 extension ProxyLoop: ClientHost {
 
     func owner(
@@ -30,7 +30,7 @@ extension ProxyLoop: ClientHost {
             entry.release(now: MonotonicClock.nanoseconds)
             peer.entry = nil
         case (let address?, nil):
-            // The connection is there already, so the limit of connections does not count.
+            // The connection exists already, so the limit of connections does not apply.
             if case .held(let entry) = hold(address, max: nil) { peer.entry = entry }
         case (nil, nil), (_?, _?): break
         }
@@ -114,7 +114,7 @@ extension ProxyLoop: ClientHost {
     }
 }
 
-// What origins' pools ask of the event loop.
+// The event loop's services for origins' pools.
 extension ProxyLoop: OriginHost {
     package func note(_ event: OriginEvent) {
         switch event {

@@ -8,10 +8,10 @@ package import Services
 import Sessions
 import Verification
 
-// The operators' listener: metrics, status and probes, on an event loop that serves no clients, so
-// that operators see how those event loops stand when they are stuck. The address that is listened
-// on decides who may connect, without TLS; OperatorGate decides who may call. GET and HEAD only,
-// and no request content, but for calls: about devices, servers and rollouts.
+// The operators' listener: metrics, status and probes. It runs on an event loop that serves no
+// clients, so that operators can see the other event loops when these are stuck. The listening
+// address decides who may connect, without TLS. OperatorGate decides who may call. Only GET and
+// HEAD, and no request content, except for calls about devices, servers and rollouts.
 extension ProxyLoop {
     /// An event loop for operators. It has no origins and no rules, and writes no access log.
     package static func operators(

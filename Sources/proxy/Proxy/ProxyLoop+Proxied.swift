@@ -4,10 +4,11 @@ import Telemetry
 
 // Listeners whose connections begin with a PROXY header.
 //
-// There is one authority for who a client is: `trusted_proxies`. A peer outside it may not send a
-// header, or any stranger could take any address. Behind the header the connection is that of the
-// address it names, as if the client had connected itself: limits count it, and its Forwarded and
-// X-Forwarded-For are believed only where that address, too, is one of `trusted_proxies`.
+// Only `trusted_proxies` decides who may name a client. A peer outside of it may not send a header;
+// otherwise an attacker could claim any address. After the header the connection belongs to the
+// address that it names, as if the client had connected itself. Limits count that address. Its
+// Forwarded and X-Forwarded-For are trusted only where that address, too, is one of
+// `trusted_proxies`.
 extension ProxyLoop {
     /// A connection was accepted that must begin with a PROXY header.
     package func acceptProxied(_ descriptor: Int32, _ peer: SocketAddress, _ entrance: Entrance) {
@@ -53,7 +54,7 @@ extension ProxyLoop {
         }
     }
 
-    /// The gateway ends: a header that is on its way is awaited a little longer.
+    /// The gateway drains: it waits a little longer for a header that is on its way.
     func drainProxied() {
         for connection in connections.proxied.values {
             connection.setDeadline(milliseconds: settings.timeouts.drainIdle)

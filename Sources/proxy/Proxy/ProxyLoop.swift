@@ -10,11 +10,11 @@ package import TLSSession
 package import Telemetry
 package import Verification
 
-/// What the proxy owns on one event loop.
+/// The state of the proxy on one event loop.
 ///
-/// Lives on the event loop's queue. Made once; `settings` is replaced by a reload.
+/// Lives on the event loop's queue. Created once; a reload replaces `settings`.
 package final class ProxyLoop {
-    /// Takes finished lines of the access log, and how many were dropped beside them.
+    /// Takes finished lines of the access log, and the number of dropped ones.
     package typealias LogSink = @Sendable (_ lines: [UInt8], _ dropped: UInt64) -> Void
 
     package let loop: EventLoop
@@ -22,10 +22,10 @@ package final class ProxyLoop {
     package var settingsNumber: UInt32 { reloadCount }
     private var reloadCount: UInt32 = 0
     @exclusivity(unchecked) var tally: Tally
-    /// What reports, guards of rules and `portcullis why` learn of requests.
+    /// The data about requests for reports, guards of rules and `portcullis why`.
     @exclusivity(unchecked) var seen: Seen
     var judge: Judge
-    /// What is answered without an origin.
+    /// The services, which answer without an origin.
     private(set) var services: ServiceTable
     private let issuer: ChallengeIssuer
     let keys: KeyTable
@@ -34,7 +34,7 @@ package final class ProxyLoop {
     /// Makes the calls on files of held content.
     let files = FileThread()
     @exclusivity(unchecked) private(set) var pools: [OriginPool]
-    /// Looks after the origins' servers for all event loops; `nil` on the event loops that don't.
+    /// Watches the origins' servers for all event loops; `nil` on the other event loops.
     private var watch: OriginWatch?
     /// Requests that wait for a commit, in the order of their tickets.
     private(set) lazy var commits = CommitQueue(self)
@@ -44,10 +44,10 @@ package final class ProxyLoop {
     /// Makes the names of requests.
     @exclusivity(unchecked) var ids: RequestIDSource
 
-    /// Memory that one event at a time uses.
+    /// Memory that only one event uses at a time.
     @exclusivity(unchecked) var scratch = LoopScratch()
     var connections = OpenConnections()
-    /// The gateway ends: connections close after their request.
+    /// The gateway drains: connections close after their request.
     private var ending = Ending.no
 
     /// `writeLog` is called on the event loop's queue.
@@ -77,19 +77,19 @@ package final class ProxyLoop {
         tally = Tally(ruleCount: settings.rules.rules.count, verdictSlots: VerdictSlot.count)
         pools = []
         pools = settings.origins.map { OriginPool($0, on: loop, host: self) }
-        // Event loop and proxy hold each other until the end. A weak reference would make Swift
-        // count all references to the object in a slower way.
+        // Event loop and proxy reference each other until the end. A weak reference would make
+        // Swift count all references to the object in a slower way.
         loop.iterationEnded = { [self] in iterationEnded() }
     }
 
-    /// Takes a new configuration: requests under way keep theirs, pooled connections are dropped.
+    /// Takes a new configuration. Requests under way keep theirs; pooled connections are dropped.
     package func reload(
         _ settings: ProxySettings,
         judge: Judge,
         services: ServiceTable,
         writeLog: @escaping LogSink
     ) {
-        // Lines that were gathered before the reload go where they were meant to go.
+        // Lines that were gathered before the reload go to the old destination.
         lines.pass()
         lines.write = writeLog
         let before = Dictionary(
@@ -108,7 +108,7 @@ package final class ProxyLoop {
         watch?.take(settings.origins)
     }
 
-    /// Takes other modes and rollouts of the same rules. Requests under way keep theirs.
+    /// Takes new modes and rollouts of the same rules. Requests under way keep theirs.
     package func replaceRules(
         _ settings: ProxySettings,
         judge: Judge,
@@ -121,10 +121,10 @@ package final class ProxyLoop {
         self.services = services
     }
 
-    /// Hands over what was seen at rules with a guard, and begins anew.
+    /// Hands over the counts of rules with a guard, and resets them.
     package func takeGuardCounts() -> [GuardCounts.Entry] { seen.guards.take() }
 
-    /// Looks after the origins' servers for all event loops, once the event loop was started.
+    /// Starts to watch the origins' servers for all event loops, after the event loop has started.
     package func watchOrigins(_ tell: @escaping @Sendable (OriginWatch.Notice) -> Void) {
         let watch = OriginWatch(
             on: loop,
@@ -135,8 +135,8 @@ package final class ProxyLoop {
         watch.take(settings.origins)
     }
 
-    /// Takes other addresses of the servers of some origins. Requests under way keep theirs, and
-    /// addresses that stay, and the other origins, keep their pooled connections.
+    /// Takes new addresses of the servers of some origins. Requests under way keep theirs.
+    /// Addresses that stay, and the other origins, keep their pooled connections.
     package func replaceServers(_ settings: ProxySettings, of origins: Set<Int>) {
         self.settings = settings
         reloadCount &+= 1
@@ -148,9 +148,9 @@ package final class ProxyLoop {
         watch?.take(settings.origins)
     }
 
-    /// What a listener's connections speak.
+    /// The protocol of a listener's connections.
     package struct Entrance {
-        /// `nil` in the clear.
+        /// `nil` without TLS.
         let tls: TLSContext?
         let takesHTTP2: Bool
         /// How their requests ask for decisions; `nil` where they go to origins.
@@ -217,7 +217,7 @@ package final class ProxyLoop {
         client.begin()
     }
 
-    /// Whether one more connection may be there, or one more request beside another one.
+    /// Whether there is room for one more connection, or for one more concurrent request.
     var hasPlace: Bool {
         connections.count + connections.placeCount < settings.limits.connectionsMax
     }
@@ -225,8 +225,8 @@ package final class ProxyLoop {
     /// The listener has stopped accepting for a while.
     package func acceptPaused() { tally.add(.acceptPauses) }
 
-    /// A copy of what was counted, how many client connections are open, and how many connections
-    /// to origins wait for a request.
+    /// A copy of the counters, the number of open client connections, and the number of idle
+    /// connections to origins.
     package var counted: (clients: Int, pooled: Int, tally: Tally) {
         (connections.count, pools.reduce(0) { $1.servers.reduce($0) { $0 + $1.idleCount } }, tally)
     }
@@ -234,17 +234,17 @@ package final class ProxyLoop {
     /// A batch has ended, with an outcome for each request that waits for one of its tickets.
     package func commitEnded(_ report: CommitReport) { commits.ended(report) }
 
-    /// Hands over what was counted for reports, and begins anew.
+    /// Hands over the counts for reports, and resets them.
     package func takeReport() -> [ReportCounts.Entry] { seen.reports.take() }
 
-    /// The peer's address, where it is the client's. Behind a trusted proxy the address that counts
-    /// is told with each request; the peer of a Unix socket has none.
+    /// The peer's address, where it is the client's. A trusted proxy names the client's address
+    /// with each request. The peer of a Unix socket has no address.
     func ownAddress(_ address: IPAddress, isUnix: Bool) -> IPAddress? {
         isUnix || settings.isTrusted(address) ? nil : address
     }
 
-    /// Whose turns the clients at an address use. Where a client has no address of its own, its
-    /// connection has turns of its own.
+    /// The flow in which the clients at an address are scheduled. If a client has no address of its
+    /// own, its connection has its own flow.
     func flow(of address: IPAddress) -> Int { Self.flow(addresses.hash(of: address)) }
 
     static func flow(_ hash: UInt64) -> Int { 1 + Int(hash % UInt64(EventLoop.flowCount - 1)) }
@@ -270,8 +270,8 @@ package final class ProxyLoop {
         tally.add(.connectionsClosed)
     }
 
-    /// Begins to end: every response tells its client that the connection ends, and idle clients
-    /// have ``Timeouts/drainIdle`` to send a request that is on its way.
+    /// Begins to drain: every response announces the end of its connection, and idle clients have
+    /// ``Timeouts/drainIdle`` to send a request that is on its way.
     package func drain() {
         if case .no = ending { ending = .begun(nil) }
         for pool in pools { pool.closeIdle() }
@@ -279,10 +279,11 @@ package final class ProxyLoop {
         drainProxied()
     }
 
-    /// Calls once, at the end of an iteration after which no client is left. No more are accepted.
+    /// Calls the closure once, at the end of an iteration after which no client is left. No further
+    /// clients are accepted.
     package func whenEmptied(_ emptied: @escaping () -> Void) { ending = .begun(emptied) }
 
-    /// Ends what has not ended by itself.
+    /// Ends the requests and connections that have not ended by themselves.
     package func abort() {
         for client in Array(connections.clients.values) { client.abort() }
         abortProxied()
@@ -323,12 +324,12 @@ package final class ProxyLoop {
         if case .begun(let emptied?) = ending, connections.count == 0 { end(emptied) }
     }
 
-    /// No client is left, and the last lines of the log are out.
+    /// No client is left, and the last lines of the log are written.
     private func end(_ emptied: () -> Void) {
         ending = .begun(nil)
-        // Both hold this one.
+        // Both reference this object.
         loop.iterationEnded = nil
-        // Requests that have ended hold this one too.
+        // Requests that have ended reference it too.
         commits.end()
         watch?.end()
         for pool in pools { pool.retire(to: nil) }
@@ -336,19 +337,20 @@ package final class ProxyLoop {
     }
 }
 
-/// Whether the event loop ends.
+/// Whether the event loop drains.
 private enum Ending {
     case no
-    /// Connections close after their request. Called once no client is left, where somebody waits.
+    /// Connections close after their request. The closure, if there is one, is called when no
+    /// client is left.
     case begun((() -> Void)?)
 }
 
 extension ProxyLoop {
-    /// What is learnt of requests that have ended.
+    /// The data from requests that have ended.
     struct Seen {
         var reports: ReportCounts
         var guards: GuardCounts
-        /// The refusals that were last. A reload keeps them.
+        /// The last refusals. A reload keeps them.
         var refusals = RefusalMemory()
 
         init(_ rules: RuleSet) {
@@ -357,12 +359,12 @@ extension ProxyLoop {
         }
     }
 
-    /// Says who is called, not too often, for what is refused.
+    /// Sets the functions that are called at a limited rate about refused connections and requests.
     ///
-    /// - proxiedFailed: a connection without a PROXY header that counts.
-    /// - certificateRefused: a client's certificate was refused or missing; how many were since the
-    ///   last call.
-    /// - refusalsLeftOut: how many refusals have left no line.
+    /// - proxiedFailed: a connection without a valid PROXY header.
+    /// - certificateRefused: a client's certificate was refused or missing; with the number of
+    ///   cases since the last call.
+    /// - refusalsLeftOut: the number of refusals that have left no line.
     package func report(
         proxiedFailed: @escaping (ProxiedFault) -> Void,
         certificateRefused: @escaping (TLSFailure.Reason, IPAddress, Int) -> Void,
@@ -373,6 +375,6 @@ extension ProxyLoop {
         lines.refusalsLeftOut = refusalsLeftOut
     }
 
-    /// The refusals that were last.
+    /// The last refusals.
     package var refusals: RefusalMemory { seen.refusals }
 }

@@ -3,14 +3,14 @@ package import HTTPWire
 package import Rules
 import Verification
 
-/// Everything that an event loop is told and never changes: a reload makes a new value, and
-/// requests under way keep theirs.
+/// The settings of an event loop. They never change: a reload makes a new value, and requests under
+/// way keep theirs.
 package final class ProxySettings: Sendable {
     package let rules: RuleSet
     package let origins: [OriginSettings]
     package let timeouts: Timeouts
     package let limits: ProxyLimits
-    /// Whose Forwarded and X-Forwarded fields are believed.
+    /// The peers whose Forwarded and X-Forwarded fields are trusted.
     package let trustedProxies: [IPNetwork]
     package let addressSource: ClientAddress.Source
     /// Whether origins get RFC 7239's Forwarded beside X-Forwarded-For, -Proto and -Host.
@@ -29,11 +29,11 @@ package final class ProxySettings: Sendable {
     let addressFailures: TokenRate?
     /// Whether requests leave lines in the access log.
     package let logsAccess: Bool
-    /// How, and which requests.
+    /// The format of the lines, and which requests have one.
     let logRule: AccessLogRule
-    /// Who asks Apple about devices; `nil` where no rule does.
+    /// Asks Apple about devices; `nil` where no rule needs it.
     let devices: (any DeviceChecking)?
-    /// Where held content goes that is too large for memory.
+    /// The folder for held content that is too large for memory.
     package let spillFolder: String
 
     package init(
@@ -86,7 +86,7 @@ package struct ProxyLimits: Hashable, Sendable {
     package var requestHead = HeadLimits()
     /// `http2`: the bounds of HTTP/2 connections.
     package var http2 = HTTP2Limits()
-    /// Bounds of what origins send as heads.
+    /// Limits of the heads of origins' responses.
     package var responseHead = HeadLimits()
     /// `connections`: client connections; one more is closed at once. Default 100000, 1…10000000.
     /// Of the requests that are under way at once on an HTTP/2 connection, each but the first
@@ -207,7 +207,7 @@ package struct Timeouts: Hashable, Sendable {
 
 // The operators' listener.
 extension ProxySettings {
-    /// Those of the operators' listener: no rules, no origins, no log.
+    /// The settings of the operators' listener: no rules, no origins, no log.
     static func operators(_ timeouts: Timeouts, _ limits: ProxyLimits) -> ProxySettings {
         let nothing = Rule(id: "operators", index: 0, match: .all, origin: nil, mode: .deny)
         guard let rules = RuleSet([], default: nothing) else {
@@ -229,8 +229,8 @@ extension ProxySettings {
 }
 
 extension Timeouts {
-    /// Those of the operators' listener: 30 s for the next request, 5 s for a head, and 10 s for a
-    /// reader to take a byte, however slowly.
+    /// The timeouts of the operators' listener: 30 s for the next request, 5 s for a head, and 10 s
+    /// for a reader to take a byte. It has no minimum rate.
     package static var operators: Timeouts {
         var timeouts = Timeouts()
         timeouts.handshake = 30_000

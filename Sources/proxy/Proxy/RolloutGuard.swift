@@ -3,7 +3,7 @@ package import Rules
 package import Telemetry
 package import Verification
 
-/// Watches the installs that a rule refuses, and says when it has to fall back to `observe`.
+/// Watches the installs that a rule refuses, and says when the rule has to fall back to `observe`.
 ///
 /// A pure machine: `now` is passed in, in seconds of a clock that never goes back. The window is a
 /// ring of slots. A slot that is older than the window no longer counts, so between eleven and
@@ -11,12 +11,12 @@ package import Verification
 package struct RolloutGuard: Sendable {
     static let slotCount = 12
 
-    /// What the window holds.
+    /// The counts in the window.
     package struct Finding: Equatable, Sendable {
         /// Different installs to which the rule was enforced.
         package let installs: Int
-        /// Those that are refused: something of them was refused that no other try heals, or, if
-        /// these are more, nothing of them passed.
+        /// The refused ones. An install counts as refused after a refusal that no retry heals. If
+        /// the installs of which no request passed are more, that number counts.
         package let refused: Int
 
         /// `70 of 1200 installs refused`
@@ -24,7 +24,7 @@ package struct RolloutGuard: Sendable {
     }
 
     private struct Slot {
-        /// The number of its time since the clock began.
+        /// The number of its time slot since the clock began.
         var number: Int64 = -1
         var counts = GuardCounts.Entry(rule: "")
     }
@@ -39,7 +39,7 @@ package struct RolloutGuard: Sendable {
         return overflow ? .max : ticks / max(rule.window.components.seconds, 1)
     }
 
-    /// Takes what an event loop has counted.
+    /// Adds the counts of an event loop.
     package mutating func add(_ counts: GuardCounts.Entry, now: Int64) {
         let number = number(now)
         let place = Int(number % Int64(Self.slotCount))
@@ -50,7 +50,7 @@ package struct RolloutGuard: Sendable {
         slots[place].counts.merge(counts)
     }
 
-    /// What the window holds.
+    /// The counts in the window.
     package func finding(now: Int64) -> Finding {
         let number = number(now)
         var sum = GuardCounts.Entry(rule: "")
@@ -59,14 +59,14 @@ package struct RolloutGuard: Sendable {
         }
         var all = sum.passed
         all.merge(sum.refused)
-        // Every install that passed is among all, so the error of this difference is much smaller
+        // All installs include those that passed, so the error of this difference is much smaller
         // than that of its parts.
         let installs = all.count
         let stuck = max(installs - sum.passed.count, 0)
         return Finding(installs: installs, refused: min(max(stuck, sum.broken.count), installs))
     }
 
-    /// What makes the rule fall; `nil` where nothing does.
+    /// The counts that make the rule fall; `nil` where it does not.
     package func fall(now: Int64) -> Finding? {
         let finding = finding(now: now)
         guard finding.installs >= rule.minimum, finding.refused >= GuardRule.refusedMin else {
@@ -77,7 +77,7 @@ package struct RolloutGuard: Sendable {
         return Double(finding.refused) > limit ? finding : nil
     }
 
-    /// Forgets what was counted: the rule goes by something else from now on.
+    /// Forgets the counts, after the rule has changed.
     package mutating func forget() { slots = [Slot](repeating: Slot(), count: Self.slotCount) }
 }
 
@@ -89,16 +89,16 @@ extension GuardCounts.Entry {
     }
 }
 
-/// What one event loop has seen of installs at rules with a guard since it was asked last.
+/// The installs that one event loop has counted at rules with a guard since the last query.
 package struct GuardCounts: Sendable {
     /// The installs of one rule.
     package struct Entry: Sendable {
         /// The rule's id.
         package let rule: String
         package internal(set) var passed = InstallSketch.empty
-        /// Something of them was refused that says something of the app.
+        /// Installs of which a request was refused for a reason in the app.
         package internal(set) var refused = InstallSketch.empty
-        /// Something of them was refused that no other try heals.
+        /// Installs of which a request was refused for a reason that no retry heals.
         package internal(set) var broken = InstallSketch.empty
 
         package init(rule: String) { self.rule = rule }
@@ -107,7 +107,7 @@ package struct GuardCounts: Sendable {
     }
 
     private var entries: [Entry] = []
-    /// By the rule's number: the place of its entry, or -1.
+    /// The place of the rule's entry by the rule's number; -1 for none.
     private var places: [Int32]
 
     /// Whether no rule has a guard.
@@ -126,12 +126,12 @@ package struct GuardCounts: Sendable {
         }
     }
 
-    /// Counts a request whose install is within the rule's share. One outside says nothing: its
-    /// client was not refused, and does not try again.
+    /// Counts a request whose install is within the rule's share. An install outside the share is
+    /// not counted: its client was not refused, and does not try again.
     ///
-    /// - isInstall: whether the key that the ruling names is enrolled; asked for refusals alone.
+    /// - isInstall: whether the key that the ruling names is enrolled; called only for refusals.
     package mutating func count(_ rule: Rule, _ ruling: Ruling, isInstall: () -> Bool) {
-        // A request that began before a reload may have a number of the rules before.
+        // A request that began before a reload may have a number of the old rules.
         guard places.indices.contains(rule.index) else { return }
         let place = Int(places[rule.index])
         guard entries.indices.contains(place), entries[place].rule == rule.id,
@@ -149,7 +149,7 @@ package struct GuardCounts: Sendable {
         }
     }
 
-    /// Hands over what was counted, and begins anew.
+    /// Hands over the counts, and resets them.
     package mutating func take() -> [Entry] {
         var taken: [Entry] = []
         for place in entries.indices where !entries[place].isEmpty {
@@ -161,6 +161,6 @@ package struct GuardCounts: Sendable {
 }
 
 extension InstallSketch {
-    /// Shared until something is added to it.
+    /// Shared until an install is added to it.
     package static let empty = InstallSketch()
 }

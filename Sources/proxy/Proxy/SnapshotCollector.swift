@@ -3,18 +3,18 @@ import EventLoops
 package import Services
 import Synchronization
 
-/// Gives snapshots to all who ask, by one gathering at a time, and within a bounded time.
+/// Gives snapshots to all callers, by one gathering at a time, and within a bounded time.
 ///
-/// Operators must see that event loops are busy. So no page waits for them without end, and
-/// requests that come meanwhile give the event loops no more to do.
+/// Operators must see that event loops are busy. So no page waits for them without a limit, and
+/// requests that come meanwhile add no work to the event loops.
 package final class SnapshotCollector: SnapshotSource {
     /// Calls the closure when a request has waited long enough.
     package typealias Timer = @Sendable (@escaping @Sendable () -> Void) -> Void
 
     private struct State {
         var gathering = Gathering<UInt64>()
-        /// Those who wait, by their number. Each one leaves in time, so there are never more than
-        /// requests of operators under way.
+        /// The waiting callers, by their number. Each leaves in time, so there are never more than
+        /// operators' requests under way.
         var waiting: [UInt64: @Sendable (AdminSnapshot?) -> Void] = [:]
         var lastNumber: UInt64 = 0
     }
@@ -30,7 +30,7 @@ package final class SnapshotCollector: SnapshotSource {
 
     private static let queue = DispatchQueue(label: "portcullis.snapshots")
 
-    /// Below the 10 s after which Prometheus gives up by default.
+    /// Less than the 10 s after which Prometheus gives up by default.
     package static let twoSeconds: Timer = { queue.asyncAfter(deadline: .now() + 2, execute: $0) }
 
     package func ask(_ completion: @escaping @Sendable (AdminSnapshot?) -> Void) {
@@ -68,17 +68,17 @@ package final class SnapshotCollector: SnapshotSource {
     }
 }
 
-/// Tells probes on the public listeners whether the gateway is ready, at the price of one gathering
-/// a second at most, however many strangers ask.
+/// Tells probes on the public listeners whether the gateway is ready. It costs at most one
+/// gathering per second, however many clients ask.
 ///
-/// So an answer may be a second old. One that is too late is told and not kept.
+/// So an answer may be a second old. A late answer is given and not kept.
 package final class ProbeResponder: ReadinessSource {
-    /// How long an answer is told again, in nanoseconds: 1 s.
+    /// How long an answer is reused, in nanoseconds: 1 s.
     package static let age: UInt64 = 1_000_000_000
 
     private struct State {
         var source: (any SnapshotSource)?
-        /// What was found last, and until when it is told; `nil` before the first answer.
+        /// The last result, and until when it is reused; `nil` before the first answer.
         var last: (readiness: Readiness, until: UInt64)?
     }
 
@@ -90,7 +90,7 @@ package final class ProbeResponder: ReadinessSource {
         self.clock = clock
     }
 
-    /// Whom to ask. Before that, the gateway is not ready.
+    /// Sets the source. Before that, the gateway is not ready.
     package func ask(_ source: any SnapshotSource) { state.withLock { $0.source = source } }
 
     package func askReadiness(_ completion: @escaping @Sendable (Readiness) -> Void) {

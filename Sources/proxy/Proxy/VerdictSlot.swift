@@ -1,14 +1,14 @@
 import KeyStore
 import Verification
 
-/// The columns of a rule in the tally of verdicts: each verdict, observed or enforced, and who has
-/// attested the key.
+/// The columns of a rule in the tally of verdicts: each verdict, observed or enforced, and the
+/// key's attestor.
 package enum VerdictSlot {
-    /// Who has attested the key of a request. The raw value is the label: add, do not rename.
+    /// The attestor of a request's key. The raw value is the label: add, do not rename.
     private enum Attestor: String, CaseIterable {
         case genuine
         case test
-        /// The request has shown no key that is known here.
+        /// The request has no key that is known here.
         case none
 
         init(_ environment: KeyEnvironment?) {
@@ -55,7 +55,7 @@ package enum VerdictSlot {
         return place * width + (isEnforced ? attestors.count : 0) + Attestor(environment).place
     }
 
-    /// What a slot stands for; the labels of the metric.
+    /// The meaning of a slot; the labels of the metric.
     package static func labels(_ slot: Int) -> [(String, String)] {
         let reason = reasons[slot / width]
         let verdict =

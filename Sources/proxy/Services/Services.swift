@@ -1,4 +1,4 @@
-// What the gateway answers itself, without an origin.
+// The requests that the gateway answers itself, without an origin.
 //
 //   LocalOutcome    why the gateway answers itself: refused, notEnrolled, malformed, failed, fault,
 //                   done
@@ -12,13 +12,13 @@
 //                   event loops, and Report is what an operator reads of them
 //   RefusalMemory   the refusals that were last, in bounded memory, for `portcullis why`
 //
-// The services of the public listeners are ChallengeService and KeyService, under the path that the
-// configuration names, and ProbeService at the paths of its probes. Those of the operators'
-// listener are OperatorService: metrics, status and probes. Every page of an operator is made from
-// one AdminSnapshot, so that pages can't disagree.
+// The public listeners have ChallengeService and KeyService, under the path that the configuration
+// names, and ProbeService at the paths of its probes. The operators' listener has OperatorService:
+// metrics, status and probes. Every page for operators is made from one AdminSnapshot, so that
+// pages can't disagree.
 //
-// No call site chooses a status: it names an outcome, and the table says the rest. Nothing decides
-// by reading a status back.
+// No call site chooses a status: it names an outcome, and the table has the rest. No code decides
+// by a status in an answer.
 //
 // Pure: no socket, no clock, no lock. A service that has to wait says so (``ServiceAnswer``), and
 // its caller waits.

@@ -53,7 +53,7 @@ final class ClientPeer {
         provenance.write(head, bytes, address, keepsHost: keepsHost, into: &out)
     }
 
-    /// Takes what the client has shown in its TLS handshake.
+    /// Takes the certificate that the client sent in its TLS handshake.
     func note(_ shown: TLSPeerCertificate) {
         provenance.certificate = ClientCertificate(
             fingerprint: shown.fingerprint,

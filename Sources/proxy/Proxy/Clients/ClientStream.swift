@@ -7,24 +7,23 @@ import Services
 ///
 /// The owner of the request asks for content with ``readContent(_:)`` and answers with
 /// ``beginResponse(_:_:adding:)``, ``append(_:)``, ``endContent(_:)`` and ``flush()``, or with
-/// ``respond(_:)``; then it calls ``finish()``. How the bytes look, whether the
-/// connection goes on, and how it ends are the stream's business.
+/// ``respond(_:)``; then it calls ``finish()``. The stream decides the form of the bytes, whether
+/// the connection continues, and how it ends.
 ///
 /// A call that finds the client gone closes the stream and tells the owner with
 /// ``ClientStreamOwner/clientClosed(_:)`` before it returns.
 protocol ClientStream: AnyObject {
     // MARK: The client
 
-    /// Who is at the connection's other end.
+    /// The peer of the connection.
     var peer: ClientPeer { get }
     /// The user at the other end of a Unix socket; `nil` elsewhere.
     var peerUser: UInt32? { get }
-    /// The port of the other end, and where the connection came in; of a Unix socket without ports
-    /// and addresses.
+    /// The peer's port, and the local address of the connection. A Unix socket has neither.
     var socketEnds: (peerPort: UInt16, own: SocketAddress) { get }
-    /// What the client speaks.
+    /// The client's protocol.
     var spoken: ClientProtocol { get }
-    /// The turns of the event loop that the client uses.
+    /// The flow of the client in the event loop's scheduling.
     var flow: Int { get }
 
     // MARK: The request's content
@@ -33,10 +32,10 @@ protocol ClientStream: AnyObject {
     var contentFraming: BodyFraming { get }
     /// Bytes of content that were read.
     var contentCount: UInt64 { get }
-    /// Whether all content was read. Already true while the last piece of content with a length is
-    /// handed over.
+    /// Whether all content was read. It is already true while the last piece of content with a
+    /// known length is handed over.
     var isContentComplete: Bool { get }
-    /// Whether content is here that was not read.
+    /// Whether unread content is here.
     var hasContent: Bool { get }
     /// Whether all content is here and its length is known.
     var hasWholeContent: Bool { get }
@@ -44,27 +43,28 @@ protocol ClientStream: AnyObject {
     func takeWholeContent(max: UInt64) -> [UInt8]?
     /// Drops content that is here; `true` when that was all of it.
     func dropContent() -> Bool
-    /// Reads what is here, or once from the client. Each piece is handed over, valid for the call;
-    /// a `false` ends the reading: the owner has taken another turn.
+    /// Reads the content that is here, or reads once from the client. Each piece is handed over,
+    /// valid for the call. A `false` ends the reading: the owner has another turn later.
     func readContent(_ take: (Span<UInt8>) -> Bool) -> ContentRead
     /// Asks for ``ClientStreamOwner/contentReady()`` when there may be content.
     func resumeReading()
-    /// Gives the client time for content, from now on.
+    /// Starts the client's time for content.
     func awaitContent()
-    /// Nothing is awaited of the client.
+    /// Ends waiting for the client.
     func expectNothing()
-    /// The client has all the time: the gateway is at work.
+    /// Stops the client's deadline: the gateway works.
     func stopDeadline()
-    /// Says `100 Continue` if the client waits for that.
+    /// Sends `100 Continue` if the client waits for it.
     func sendContinue()
 
     // MARK: The response
 
-    /// Bytes that wait in memory to be sent. While there are any, the owner stops the origin.
+    /// Bytes that wait in memory to be sent. While there are any, the owner does not read from the
+    /// origin.
     var unsentBytes: Int { get }
-    /// How much of its response the owner reads from the origin at once.
+    /// The most bytes of the response that the owner reads from the origin at once.
     var readMax: Int { get }
-    /// Passes an interim response on, if the client can take it.
+    /// Forwards an interim response, if the client can take it.
     ///
     /// - bytes: those that `head` was read from.
     func sendInterim(_ head: borrowing ResponseHead, _ bytes: Span<UInt8>)
@@ -79,18 +79,18 @@ protocol ClientStream: AnyObject {
     )
     /// Adds content. A large piece is sent at once, small ones are gathered.
     func append(_ content: Span<UInt8>)
-    /// The content is complete. Trailers are passed on where the client's protocol has them.
+    /// The content is complete. Trailers are forwarded where the client's protocol has them.
     func endContent(_ trailers: TrailerSection?)
-    /// Sends what was gathered. What the client does not take at once waits in memory, and
+    /// Sends the gathered bytes. Bytes that the client does not take at once wait in memory, and
     /// ``ClientStreamOwner/clientDrained()`` follows.
     ///
-    /// Answers for all that was sent since the last call.
+    /// The result covers all bytes since the last call.
     @discardableResult
     func flush() -> ClientOutput
-    /// Sends a response of the gateway's own: complete, and instead of any other.
+    /// Sends a whole response of the gateway's own, instead of any other.
     @discardableResult
     func respond(_ response: LocalResponse) -> ClientOutput
-    /// The response will be the connection's last: how the request ends is not known.
+    /// Makes the response the connection's last: how the request ends is not known.
     func endAfterResponse()
 
     // MARK: The end
@@ -98,13 +98,13 @@ protocol ClientStream: AnyObject {
     /// The response is complete. The connection takes its next request, or ends so that the client
     /// gets all of the response.
     func finish()
-    /// Does not read the next request for a while.
+    /// Delays the next request.
     func pause()
-    /// Drops the client in a way that can't be mistaken for the end of a response.
+    /// Drops the client in a way that it can't mistake for the end of a response.
     func reset()
-    /// Closes the stream. The owner is told.
+    /// Closes the stream and notifies the owner.
     func close()
-    /// Sends an origin's 101 and the bytes behind it, and hands the connection over: from now on
+    /// Sends an origin's 101 and the bytes after it, and hands over the connection: from now on
     /// `owner` gets its events.
     ///
     /// - Returns: the client's bytes, and those of them that came early; `nil` when it was closed.
@@ -122,7 +122,7 @@ enum ClientOutput {
     case sent
     /// Some wait in memory; ``ClientStreamOwner/clientDrained()`` follows.
     case queued
-    /// The client is gone. The stream is closed, and the owner was told.
+    /// The client is gone. The stream is closed, and the owner was notified.
     case closed
 }
 
@@ -136,9 +136,9 @@ enum ContentRead {
     case none
     /// The owner has ended the reading.
     case stopped
-    /// The framing is broken. The pieces before were handed over.
+    /// The framing is broken. The pieces before the fault were handed over.
     case malformed(Malformed.Reason)
-    /// The client is gone. The stream is closed, and the owner was told.
+    /// The client is gone. The stream is closed, and the owner was notified.
     case closed
 }
 
@@ -148,7 +148,7 @@ enum ClientEnd: Equatable {
     case aborted
     /// The client took its response too slowly.
     case tooSlow
-    /// The gateway ends.
+    /// The gateway drains.
     case drained
 }
 
@@ -163,13 +163,14 @@ protocol ClientStreamOwner: AnyObject {
     func contentReady()
     /// Content was awaited and did not come, or too slowly.
     func contentTimedOut()
-    /// What waited for the client has been sent.
+    /// All bytes that waited for the client were sent.
     func clientDrained()
-    /// The client has gone in both directions while nobody read. `true` closes the stream.
+    /// The client has closed both directions, and the stream was not read at that time. `true`
+    /// closes the stream.
     func clientBroke() -> Bool
     /// The stream was closed before ``ClientStream/finish()``.
     func clientClosed(_ why: ClientEnd)
-    /// Whether the request is complete: the client does nothing but wait.
+    /// Whether the request is complete: the client only waits.
     var isUploaded: Bool { get }
 }
 
@@ -182,13 +183,13 @@ extension ClientStream {
 protocol ClientConnection: AnyObject {
     /// Who is at the other end.
     var client: ClientPeer { get }
-    /// Bytes of responses that wait for windows to open.
+    /// Bytes of responses that wait for flow-control windows to open.
     var waitingBytes: Int { get }
     /// Ends the requests whose responses wait for windows, in its next turn.
     func dropWaiting()
-    /// The gateway ends: the connection takes no more requests than are on their way.
+    /// The gateway drains: the connection accepts only the requests that are already on their way.
     func drain()
-    /// The time to end by itself is over.
+    /// The drain time is over.
     func abort()
 }
 
@@ -209,9 +210,9 @@ enum ClientProtocol: String, CaseIterable, Sendable {
 enum HTTP2Event {
     /// A client speaks HTTP/2.
     case began
-    /// Streams that ended by an error of the client's, or were refused.
+    /// Streams that ended by a client error, or were refused.
     case streamsFailed(Int)
-    /// A stream's client let a response wait too long, or too much of it.
+    /// A client let the response of a stream wait too long, or too much of it.
     case stalled
     /// A limit was exceeded; the connection ends.
     case exceeded(HTTP2Excess, IPAddress)

@@ -13,7 +13,7 @@ final class HTTP1Connection: Connection, ClientConnection {
         case head
         /// A request is under way. Leaves to `head`, `lingering`, `tunnel`, closed.
         case request(HTTP1Stream)
-        /// The last response is out; what still comes is read away. Leaves to closed.
+        /// The last response was sent; further input is read and discarded. Leaves to closed.
         case lingering(drained: Int)
         /// Upgraded. Leaves to closed.
         case tunnel(any ByteStreamOwner)
@@ -25,17 +25,17 @@ final class HTTP1Connection: Connection, ClientConnection {
     private var phase: Phase
     /// Whether the scanner has seen all of the inbox.
     private var isInboxScanned = false
-    /// The address is over a limit: the next request is not read yet, so that a flood takes its
-    /// sender's time and not the gateway's.
+    /// The address is over a limit. The next request is not read yet, so that a flood costs its
+    /// sender time, not the gateway.
     private var isPaused = false
     let client: ClientPeer
     /// What the client had still to take when the deadline was set. The kernel's part counts: it
     /// makes room in large steps only, and between them a slow reader looks like one that stands.
     private var untakenAtDeadline: UInt32 = 0
-    /// Bytes that were read and not used: a partial head, or what followed a message.
+    /// Bytes that were read and not used: a partial head, or input after a message.
     @exclusivity(unchecked) var inbox: [UInt8] = []
     @exclusivity(unchecked) private var scanner: HeadScanner
-    /// How long a connection over its limit is not read: the least that `Retry-After` says.
+    /// How long a connection over its limit is not read: the smallest value of `Retry-After`.
     private static let pauseMilliseconds: UInt64 = 1_000
 
     init(
@@ -59,20 +59,22 @@ final class HTTP1Connection: Connection, ClientConnection {
         setDeadline(milliseconds: whileServing(host.settings.timeouts.handshake))
     }
 
-    /// A time to wait for a request: a shorter one while the gateway drains.
+    /// The time to wait for a request: shorter while the gateway drains.
     private func whileServing(_ milliseconds: UInt64) -> UInt64 {
         host.isDraining ? min(milliseconds, host.settings.timeouts.drainIdle) : milliseconds
     }
 
-    /// Closes the connection. A request under way is told.
+    /// Closes the connection and notifies the request under way.
     override public func close() {
         guard !isClosed else { return }
         super.close()
-        // What a request holds is counted with the address, which is let go behind it.
+        // The request's resources are counted with the address, so the address is released after
+        // it.
         defer { host.connectionClosed(self) }
         switch phase {
         case .request(let stream): stream.closed()
-        // Also when what waits for the client can't be sent: nobody else ends the other side.
+        // The tunnel's owner is notified also when the remaining bytes can't be sent: only it ends
+        // the other side.
         case .tunnel(let owner): owner.closed(self)
         case .first, .head, .lingering: break
         }
@@ -97,7 +99,7 @@ final class HTTP1Connection: Connection, ClientConnection {
         }
     }
 
-    /// What waited has been sent.
+    /// All bytes that waited were sent.
     override public func outputDrained() {
         switch phase {
         case .first, .head: awaitHead()
@@ -107,10 +109,10 @@ final class HTTP1Connection: Connection, ClientConnection {
         }
     }
 
-    /// What waited can't be sent.
+    /// The bytes that waited can't be sent.
     override public func outputFailed() { close() }
 
-    /// The client is gone in both directions, and nobody has read that.
+    /// The client has closed both directions, and this was not read yet.
     override public func brokeWhileUnread() {
         switch phase {
         case .first, .head, .lingering: close()
@@ -119,7 +121,7 @@ final class HTTP1Connection: Connection, ClientConnection {
         }
     }
 
-    /// What was awaited did not come in time.
+    /// The awaited input did not come in time.
     override public func deadlinePassed() {
         if unsentBytes > 0 { return outputTimedOut() }
         switch phase {
@@ -128,13 +130,14 @@ final class HTTP1Connection: Connection, ClientConnection {
                 isPaused = false
                 return awaitHead()
             }
-            // An idle connection is closed without a word: an answer would be taken for one to the
-            // request that may be on its way (RFC 9112 §9.5).
+            // An idle connection is closed without an answer: the client would take it for the
+            // answer to a request that may be on its way (RFC 9112 §9.5).
             guard scanner.hasBegun else { return closeIdle() }
             answer(.timeout)
         case .request(let stream):
             guard stream.owner?.isUploaded == true else { return stream.contentTimedOut() }
-            // An orderly end would make a whole response of one that ends with its connection.
+            // An orderly end would make an incomplete response look whole, if the response ends
+            // with its connection.
             if host.isDraining, isEnding { reset() }
         case .lingering: close()
         case .tunnel(let owner): owner.failed(self)
@@ -146,12 +149,13 @@ final class HTTP1Connection: Connection, ClientConnection {
         guard host.settings.timeouts.isTooLittle(taken: taken) else { return watchOutput() }
         host.clientWasTooSlow()
         if case .request(let stream) = phase { stream.end = .tooSlow }
-        // An orderly end would make a whole response of one that ends with its connection.
+        // An orderly end would make an incomplete response look whole, if the response ends with
+        // its connection.
         reset()
     }
 
-    /// Closes an idle connection. While the gateway drains, a request that came in the last moment
-    /// is served first.
+    /// Closes an idle connection. While the gateway drains, it first serves a request that came in
+    /// the last moment.
     private func closeIdle() {
         guard host.isDraining, !isEnding, !isSilent() else { return close() }
         setDeadline(milliseconds: host.settings.timeouts.drainIdle)
@@ -161,15 +165,15 @@ final class HTTP1Connection: Connection, ClientConnection {
 
     /// The request is complete, and nothing waits for the client.
     ///
-    /// A client that has ended its own direction is served all the same, as HAProxy does by default
-    /// and nginx does not: it may wait for its response. Whether it does, or is gone, shows only
-    /// when something is sent. So while the gateway drains, its wait is bounded.
+    /// The gateway also serves a client that has ended its own direction, as HAProxy does by
+    /// default and nginx does not: the client may wait for its response. The gateway learns only by
+    /// sending whether the client still waits. So while the gateway drains, this wait is bounded.
     func expectNothing() {
         let waits = host.isDraining && isEnding
         setDeadline(milliseconds: waits ? host.settings.timeouts.drainIdle : nil)
     }
 
-    /// Gives the client time to take what waits for it.
+    /// Starts the client's time to take the waiting bytes.
     func watchOutput() {
         untakenAtDeadline = UInt32(clamping: untakenBytes)
         setDeadline(milliseconds: host.settings.timeouts.responseIdle)
@@ -198,8 +202,8 @@ extension HTTP1Connection {
         }
     }
 
-    /// Finds out whether the client speaks HTTP/2: TLS has agreed on it, or else its first bytes
-    /// say so (RFC 9113 §3.3, §3.4).
+    /// Determines whether the client speaks HTTP/2: TLS has negotiated it, or the first bytes show
+    /// it (RFC 9113 §3.3, §3.4).
     private func takeFirst(_ bytes: Span<UInt8>, isInbox: Bool) {
         guard case .first = phase else { return takeHead(bytes, isInbox: isInbox) }
         if hasAgreedHTTP2 { return becomeHTTP2(bytes) }
@@ -299,7 +303,7 @@ extension HTTP1Connection {
 
 // Between requests.
 extension HTTP1Connection {
-    /// The request is over and the connection goes on with the next head.
+    /// The request is over, and the connection continues with the next head.
     func takeNext() {
         guard !isClosed else { return }
         phase = .head
@@ -313,7 +317,7 @@ extension HTTP1Connection {
         if !inbox.isEmpty { loop.resume(self) } else { resumeReading() }
     }
 
-    /// Lets the next request wait.
+    /// Delays the next request.
     func pause() { isPaused = true }
 
     /// The connection is a tunnel from now on.
@@ -346,7 +350,7 @@ extension HTTP1Connection {
 
 // Endings.
 extension HTTP1Connection {
-    /// Answers what was no request, then ends the connection.
+    /// Answers input that was no request, then ends the connection.
     private func answer(_ fault: HeadFault) {
         var out = loop.takeOutput()
         host.answer(fault, into: &out)
@@ -356,8 +360,8 @@ extension HTTP1Connection {
         linger()
     }
 
-    /// Says that nothing more will be sent, and reads away what still comes for a bounded time and
-    /// amount, so that the client sees the answer and no reset (RFC 9112 §9.6).
+    /// Shuts down the output, then reads and discards further input for a bounded time and amount,
+    /// so that the client gets the answer and not a reset (RFC 9112 §9.6).
     func linger() {
         guard !isClosed else { return }
         inbox = []
@@ -367,7 +371,7 @@ extension HTTP1Connection {
     }
 
     private func finishLingering() {
-        // The kernel has all of the response.
+        // The kernel has the whole response.
         resetsOnClose = false
         shutDownOutput()
         setDeadline(milliseconds: host.settings.timeouts.linger)

@@ -20,7 +20,7 @@ extension HTTP1Stream {
         flush()
     }
 
-    /// RFC 9110 §15.2: never to an HTTP/1.0 client. The 100 that the gateway has sent itself is not
+    /// RFC 9110 §15.2: never to an HTTP/1.0 client. A 100 that the gateway has already sent is not
     /// sent twice.
     func sendInterim(_ head: borrowing ResponseHead, _ bytes: Span<UInt8>) {
         guard version == .http11, owner != nil, head.status != 100 || awaitsContinue else { return }
@@ -42,7 +42,7 @@ extension HTTP1Stream {
         case .chunked, .untilClose: out.framing = version == .http11 ? .chunked : .untilClose
         }
         // If the process dies before the end of the response, an orderly end of the connection
-        // would make what was sent look whole.
+        // would make the sent part look whole.
         if out.framing == .untilClose { connection.resetsOnClose = true }
         settlePersistence()
         var options = HeadWriter.ResponseOptions()
@@ -55,8 +55,8 @@ extension HTTP1Stream {
         HeadWriter.endHead(into: &out.bytes)
     }
 
-    /// Decides whether the connection goes on, before the head says so. The rest of a request that
-    /// is answered before its end is not waited for.
+    /// Decides whether the connection continues, before the head says so. A response that comes
+    /// before the end of its request does not wait for the rest of that.
     private func settlePersistence() {
         if out.framing == .untilClose || !body.isFinished || connection.host.isDraining {
             endAfterResponse()
@@ -107,7 +107,8 @@ extension HTTP1Stream {
         return flush()
     }
 
-    /// What the head says of the connection. An HTTP/1.0 client that is kept must be told.
+    /// The connection field of the head. The head must tell an HTTP/1.0 client that its connection
+    /// is kept.
     private var connectionField: HeadWriter.ConnectionField {
         guard isPersistent else { return .close }
         return version == .http10 ? .keepAlive : .keep
@@ -132,14 +133,14 @@ extension HTTP1Stream {
         return (connection, early)
     }
 
-    /// Takes the event loop's memory to gather in.
+    /// Takes the event loop's memory for gathering.
     private func begin() {
         guard !isGathering else { return }
         isGathering = true
         out.bytes = connection.loop.takeOutput()
     }
 
-    /// Sends what is gathered, and a piece behind it.
+    /// Sends the gathered bytes, then a piece.
     private func send(_ piece: Span<UInt8>) {
         if case .closed = output { return }
         let sequel = isAnswered && !isPersistent ? Connection.Sequel.end : .more

@@ -7,16 +7,16 @@ final class HTTP1Stream {
     let connection: HTTP1Connection
     /// The request; `nil` when it is over.
     var owner: (any ClientStreamOwner)?
-    /// What the owner is told when the connection is closed.
+    /// The reason that the owner gets when the connection is closed.
     var end = ClientEnd.aborted
 
     /// What follows the response on the connection.
     private enum Sequel {
         /// The next request. Leaves to `linger`.
         case request
-        /// The end at once: the client has said that this request without content is its last.
+        /// The end at once: this request without content is the client's last, as it has said.
         case end
-        /// The end when what still comes was read away.
+        /// The end, after further input was read and discarded.
         case linger
     }
 
@@ -26,16 +26,17 @@ final class HTTP1Stream {
     private var sequel: Sequel
     var awaitsContinue: Bool
     @exclusivity(unchecked) var body: BodyReader
-    /// What had come when the time for content began, over which the client's rate is measured.
+    /// The count of content bytes when the time for content began. The client's rate is measured
+    /// from it.
     private var countAtDeadline: UInt64 = 0
 
     // The response.
     @exclusivity(unchecked) var out = OutgoingContent()
     /// Whether `out` has the event loop's memory.
     var isGathering = false
-    /// The response is complete: nothing is added to it.
+    /// The response is complete: nothing can be added.
     var isAnswered = false
-    /// What became of what was sent since the last ``flush()``; `closed` when that failed.
+    /// The result of sending since the last ``flush()``; `closed` when it failed.
     var output = ClientOutput.sent
 
     init(
@@ -70,7 +71,7 @@ final class HTTP1Stream {
         owner?.contentTimedOut()
     }
 
-    /// Lets go of the owner.
+    /// Releases the owner.
     @discardableResult
     func leave() -> (any ClientStreamOwner)? {
         defer { owner = nil }
@@ -101,7 +102,7 @@ extension HTTP1Stream: ClientStream {
         guard hasWholeContent, !body.isFinished, body.contentCount == 0,
             case .length(let length) = body.framing, length <= max
         else { return nil }
-        // It is no more than the inbox has.
+        // The length is at most that of the inbox.
         let count = Int(length)
         body.finishLength()
         if connection.inbox.count == count {
@@ -198,17 +199,18 @@ extension HTTP1Stream: ClientStream {
         }
     }
 
-    /// Ends behind the response to a client that sends nothing more (RFC 9112 §9.6: behind `close`
-    /// it must not). A reset only answers what comes later, or was not read, so that waiting for
-    /// the client's end would be two system calls for nothing.
+    /// Ends the connection after the response to a client that sends nothing more (RFC 9112 §9.6:
+    /// after `close` it must not). A reset would only answer later or unread bytes. So waiting for
+    /// the client's end would be two system calls without a benefit.
     ///
-    /// The output is shut down before the close, though a close would end it too: with bytes from
-    /// the client unread, a close drops the response that the kernel has kept for the end
+    /// The output is shut down before the close, though a close would end it too. If bytes of the
+    /// client are unread, a close drops the response that the kernel has kept for the end
     /// (``Connection/Sequel/end``).
     ///
-    /// Under TLS a client may have said that it ends before it has read the response, and that is
-    /// data to the kernel: unread, it would make a reset of the close. So the kernel is asked. What
-    /// a client says behind the response tells that it has read that.
+    /// Under TLS a client may announce its end before it has read the response. The kernel takes
+    /// that for data: if it is unread, the close becomes a reset. So the gateway checks the
+    /// kernel's input. Bytes that a client sends after the response show that it has read the
+    /// response.
     private func endBehindLast() {
         guard connection.unsentBytes == 0, connection.inbox.isEmpty, !connection.isReadable,
             !peer.isSecure || connection.isSilent()

@@ -10,7 +10,7 @@ extension HTTP2Connection {
         arm(at)
     }
 
-    /// Lets ``deadlinePassed()`` come at this time, or before.
+    /// Makes ``deadlinePassed()`` run at this time at the latest.
     func arm(_ at: UInt64) {
         if let armedAt, armedAt <= at { return }
         armedAt = at
@@ -48,7 +48,7 @@ extension HTTP2Connection {
         reset()
     }
 
-    /// The address is over a limit: nothing is read for a while.
+    /// The address is over a limit: the connection is not read for a while.
     func pause() {
         guard input != .over else { return }
         input = .paused

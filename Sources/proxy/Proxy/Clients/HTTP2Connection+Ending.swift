@@ -3,7 +3,7 @@ import HTTP2Wire
 
 // Endings.
 extension HTTP2Connection {
-    /// The client has sent its end. Complete requests are answered all the same.
+    /// The client has sent its end. Complete requests are still answered.
     func inputEnded() {
         input = .over
         for channel in session.openChannels where !channel.isInputEnded {
@@ -12,7 +12,7 @@ extension HTTP2Connection {
         if !hasRequests { close() }
     }
 
-    /// The connection is broken. What was verified whole arrives whole.
+    /// The connection is broken. Content that was verified as a whole is delivered as a whole.
     func inputFailed() {
         input = .over
         for channel in session.openChannels {
@@ -35,7 +35,7 @@ extension HTTP2Connection {
         isDrainAnnounced = true
         session.announceEnd()
         switch awaited {
-        // The wait for late requests begins behind them.
+        // The wait for late requests begins after them.
         case .output, .pause: break
         case .nothing, .firstRequest, .restOfHead, .request, .lateRequests, .end:
             allow(.lateRequests, milliseconds: host.settings.timeouts.drainIdle)
@@ -51,8 +51,8 @@ extension HTTP2Connection {
         if isUnderWay { reset() } else { close() }
     }
 
-    /// Sends what is left, says that nothing more will be sent, and reads away what still comes for
-    /// a bounded time and amount, so that the client sees the last frame and no reset.
+    /// Sends the remaining bytes, shuts down the output, then reads and discards further input for
+    /// a bounded time and amount, so that the client gets the last frame and not a reset.
     func end() {
         guard case .serving = phase, !isClosed else { return }
         closeStreams()

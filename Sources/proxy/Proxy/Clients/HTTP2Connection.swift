@@ -14,33 +14,33 @@ final class HTTP2Connection: Connection, ClientConnection {
     enum Phase {
         /// Leaves to `lingering`, closed.
         case serving
-        /// The last frame is out; what still comes is read away. Leaves to closed.
+        /// The last frame was sent; further input is read and discarded. Leaves to closed.
         case lingering(drained: Int)
     }
 
-    /// What the connection's own deadline is for; streams have theirs.
+    /// What the connection's own deadline waits for; streams have their own deadlines.
     enum Awaited {
         case nothing
-        /// The first request, since the connection was accepted.
+        /// The first request after the accept.
         case firstRequest
         case restOfHead
         case request
-        /// The client, which has to take what waits for the socket.
+        /// The client, which has to take the bytes that wait for the socket.
         case output
-        /// The time for which an address over its limit is not read.
+        /// The end of the pause of an address over its limit.
         case pause
         /// Requests that were sent before the client knew that the gateway ends.
         case lateRequests
         case end
     }
 
-    /// Whether the client is read.
+    /// Whether the connection is read.
     enum Input {
         /// Leaves to `paused`, `over`.
         case reading
         /// Its address is over a limit. Leaves to `reading`, `over`.
         case paused
-        /// It sends no more.
+        /// The client sends no more.
         case over
     }
 
@@ -50,20 +50,20 @@ final class HTTP2Connection: Connection, ClientConnection {
     var phase = Phase.serving
     var awaited = Awaited.firstRequest
     var deadline: UInt64?
-    /// When the endpoint's deadline passes: the earliest of all, or before it.
+    /// The time of the endpoint's deadline: that of the earliest deadline, or before it.
     var armedAt: UInt64?
     var untakenAtDeadline: UInt32 = 0
     var input = Input.reading
     var isDrainAnnounced = false
-    /// Streams that had something to send since the last write.
+    /// Streams that had output since the last write.
     @exclusivity(unchecked) private var unsettled: [HTTP2Stream] = []
     /// Requests under way. Each but the first counts as a connection of the client's address.
     var countedStreams = 0
-    /// What the host was told of bytes that wait.
+    /// The count of waiting bytes that the host knows.
     var countedUnsent = 0
-    /// Too much waits on all connections, and the most on this one.
+    /// Too much waits on all connections together, and the most on this one.
     var mustDrop = false
-    /// Bytes that one write takes at most.
+    /// The most bytes of one write.
     private static let writeMax = 64 << 10
     static let pauseMilliseconds: UInt64 = 1_000
 
@@ -91,11 +91,12 @@ final class HTTP2Connection: Connection, ClientConnection {
         goOn()
     }
 
-    /// Closes the connection. Requests under way are told.
+    /// Closes the connection and notifies the requests under way.
     override public func close() {
         guard !isClosed else { return }
         super.close()
-        // What requests hold is counted with the address, which is let go behind them.
+        // The requests' resources are counted with the address, so the address is released after
+        // them.
         defer { host.connectionClosed(self) }
         closeStreams()
         host.countUnsent(-countedUnsent)
@@ -119,7 +120,7 @@ final class HTTP2Connection: Connection, ClientConnection {
 
     // MARK: Events
 
-    /// There may be something to read, or something that was read is still to be served.
+    /// There may be input to read, or input that was read is still to be served.
     override public func inputReady() {
         switch phase {
         case .lingering: drainInput()
@@ -129,7 +130,7 @@ final class HTTP2Connection: Connection, ClientConnection {
         }
     }
 
-    /// What waited has been sent.
+    /// All bytes that waited were sent.
     override public func outputDrained() {
         switch phase {
         case .lingering: finishLingering()
@@ -139,10 +140,10 @@ final class HTTP2Connection: Connection, ClientConnection {
         }
     }
 
-    /// What waited can't be sent.
+    /// The bytes that waited can't be sent.
     override public func outputFailed() { close() }
 
-    /// The client is gone in both directions, and nobody has read that.
+    /// The client has closed both directions, and this was not read yet.
     override public func brokeWhileUnread() {
         switch phase {
         case .lingering: close()
@@ -150,7 +151,7 @@ final class HTTP2Connection: Connection, ClientConnection {
         }
     }
 
-    /// What was awaited, by the connection or a stream, may not have come in time.
+    /// What the connection or a stream awaits may not have come in time.
     override public func deadlinePassed() {
         armedAt = nil
         let now = loop.now
@@ -204,7 +205,7 @@ final class HTTP2Connection: Connection, ClientConnection {
         }
     }
 
-    /// Serves what was noted, up to and with the first request.
+    /// Serves the noted events up to and including the first request.
     private func serveNews() {
         var hasBegun = false
         while !hasBegun, !isClosed, let channel = session.nextNews() {
@@ -245,7 +246,7 @@ final class HTTP2Connection: Connection, ClientConnection {
                 fault = error.reason
             }
         }
-        // In HTTP/1.1 such a head ends its connection; here only too many do.
+        // In HTTP/1.1 such a head ends its connection; here only too many of them do.
         if fault != nil { session.clientErred() }
         let stream = HTTP2Stream(self, channel, heads.request, isMalformed: fault != nil)
         stream.isCounted = true
@@ -257,7 +258,7 @@ final class HTTP2Connection: Connection, ClientConnection {
 
     // MARK: Going on
 
-    /// Asks for a turn behind the sockets that are ready: then what is to be sent goes out.
+    /// Asks for a turn after the ready sockets: then the output is sent.
     func schedule() { loop.resume(self) }
 
     /// A stream has something to send.
@@ -266,10 +267,11 @@ final class HTTP2Connection: Connection, ClientConnection {
         schedule()
     }
 
-    /// Sends, and sees to what comes next.
+    /// Sends, and decides how to continue.
     private func goOn() {
         guard case .serving = phase, !isClosed else { return }
-        // What waits is bounded in each turn, also while many heads that came at once are served.
+        // Waiting output is bounded in each turn, also while many heads that came at once are
+        // served.
         if session.hasNews { bound() } else { send() }
         guard case .serving = phase, !isClosed else { return }
         let errors = session.takeErrorsCount()
@@ -331,17 +333,17 @@ final class HTTP2Connection: Connection, ClientConnection {
         }
     }
 
-    /// The streams that had something to send since the last call.
+    /// The streams that had output since the last call.
     func takeUnsettled() -> [HTTP2Stream] {
         defer { unsettled.removeAll(keepingCapacity: true) }
         return unsettled
     }
 }
 
-// Requests that are under way at once count as connections do: each costs what a connection of
-// HTTP/1.1 costs, one to the origin included. nginx counts them so, too (limit_conn).
+// Concurrent requests count like connections: each costs as much as a connection of HTTP/1.1,
+// including one to the origin. nginx counts them so, too (limit_conn).
 extension HTTP2Connection {
-    /// Counts one more request; `false` where the connection has one and may not have more.
+    /// Counts one more request; `false` where the connection has a request and may not have more.
     func takePlace() -> Bool {
         guard countedStreams == 0 || host.takePlace(of: client.entry) else { return false }
         countedStreams += 1
@@ -356,8 +358,8 @@ extension HTTP2Connection {
         if countedStreams > 0 { host.giveBackPlace(of: client.entry) }
     }
 
-    /// Sees the client as the current settings do. What is under way is counted with the entry that
-    /// its address has now.
+    /// Applies the current settings to the client. Requests under way are counted with the new
+    /// entry of the address.
     func settleClient() {
         guard client.settingsNumber != host.settingsNumber else { return }
         let places = max(countedStreams - 1, 0)
@@ -368,7 +370,7 @@ extension HTTP2Connection {
     }
 }
 
-// What waits for the client's windows.
+// Output that waits for the client's windows.
 extension HTTP2Connection {
     /// What may still be dropped.
     var waitingBytes: Int { mustDrop ? 0 : session.unsentBytes }
@@ -378,7 +380,7 @@ extension HTTP2Connection {
         schedule()
     }
 
-    /// Tells the host how much waits.
+    /// Tells the host how many bytes wait.
     func countUnsent() {
         let change = session.unsentBytes - countedUnsent
         guard change != 0, !isClosed else { return }
@@ -386,13 +388,13 @@ extension HTTP2Connection {
         host.countUnsent(change)
     }
 
-    /// Notes which responses wait for the client behind a write, and bounds them.
+    /// Notes which responses wait for the client after a write, and bounds them.
     func settle() {
         for stream in takeUnsettled() { stream.sent() }
         bound()
     }
 
-    /// Bounds what waits for the client.
+    /// Bounds the output that waits for the client.
     func bound() {
         guard !isClosed else { return }
         if mustDrop || session.unsentBytesExceed {

@@ -4,18 +4,19 @@ import HTTPWire
 import Services
 
 extension HTTP2Stream {
-    /// What a stream reads of its origin in one turn when its windows are closed. A stream waits
-    /// with so much at most, and the default of `limits.http2.streams` with a half of `unsent`.
+    /// The most bytes that a stream reads from its origin in one turn when its windows are closed.
+    /// So a waiting stream holds at most this, and the default of `limits.http2.streams` holds half
+    /// of `unsent`.
     private static let closedReadMax = 16 << 10
-    /// Content that may wait for the connection's turn, however far the windows are open.
+    /// The most content that may wait for the connection's turn, however far the windows are open.
     private static let waitingMax = 128 << 10
 
     var unsentBytes: Int { channel.isStalled ? channel.outgoingCount : 0 }
 
     var readMax: Int { max(session.room(for: channel), Self.closedReadMax) }
 
-    /// Content was added. What can't go out in the connection's next turn stops its source now, and
-    /// not after that turn: others may come before it.
+    /// Content was added. If it can't be sent in the connection's next turn, its source stops now,
+    /// and not after that turn: other turns may come first.
     func queued() -> Bool {
         let count = channel.outgoingCount
         if !channel.isStalled, count > 0,
@@ -44,7 +45,7 @@ extension HTTP2Stream {
         }
     }
 
-    /// The 100 that the gateway has sent itself is not sent twice.
+    /// A 100 that the gateway has already sent is not sent twice.
     func sendInterim(_ head: borrowing ResponseHead, _ bytes: Span<UInt8>) {
         guard owner != nil, head.status != 100 || awaitsContinue else { return }
         awaitsContinue = false
@@ -117,7 +118,7 @@ extension HTTP2Stream {
         return flush()
     }
 
-    /// Lends the event loop's memory to write a head in.
+    /// Lends the event loop's memory for a head.
     private func withHead(_ body: (inout [UInt8]) -> Void) {
         var out = connection.loop.takeOutput()
         defer { connection.loop.giveBack(&out) }

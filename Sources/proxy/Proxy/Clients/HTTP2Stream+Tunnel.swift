@@ -11,7 +11,7 @@ extension HTTP2Stream {
         to owner: any ByteStreamOwner
     ) -> (stream: any ByteStream, early: [UInt8])? {
         guard channel.asksTunnel else {
-            // A stream has no 101 (RFC 9113 §8.6), and its client has asked for none.
+            // A stream has no 101 (RFC 9113 §8.6), and its client has not asked for one.
             close()
             return nil
         }
@@ -35,7 +35,7 @@ extension HTTP2Stream {
         if channel.inboxCount > 0 || channel.isInputEnded { tunnel.readable(self) }
     }
 
-    /// The tunnel has ended. What was said to the end goes out; anything else is broken off.
+    /// The tunnel has ended. If its output is complete, it is sent; otherwise the stream is reset.
     func endTunnel() {
         tunnelling = .over
         stopDeadline()
@@ -71,7 +71,7 @@ extension HTTP2Stream: ByteStream {
     }
 
     func setDeadline(milliseconds: UInt64?) {
-        // The client has to take what waits for it first.
+        // The client first has to take the bytes that wait for it.
         guard !channel.isStalled else { return }
         guard let milliseconds else { return stopDeadline() }
         allow(milliseconds: milliseconds, from: contentCount)

@@ -9,7 +9,7 @@ final class HTTP2Stream {
     let channel: HTTP2Channel
     /// The request; `nil` when it is over.
     var owner: (any ClientStreamOwner)?
-    /// What the owner is told when the stream is closed.
+    /// The reason that the owner gets when the stream is closed.
     var end = ClientEnd.aborted
 
     /// Whether the stream carries WebSocket.
@@ -28,13 +28,13 @@ final class HTTP2Stream {
     let isHead: Bool
     private(set) var contentCount: UInt64 = 0
     var awaitsContinue: Bool
-    /// The response's head could not be handed over, for want of memory.
+    /// The response's head could not be handed over, for lack of memory.
     var isUnsendable = false
-    /// It counts among the requests that the connection has under way.
+    /// The stream counts among the connection's requests under way.
     var isCounted = false
-    /// When what is awaited of the client must be there, in milliseconds of the event loop's clock.
+    /// The deadline for the client, in milliseconds of the event loop's clock.
     private(set) var deadline: UInt64?
-    /// What had come or was taken when the deadline was set.
+    /// The count of bytes that had come or were taken when the deadline was set.
     private var countAtDeadline: UInt64 = 0
 
     init(
@@ -52,7 +52,7 @@ final class HTTP2Stream {
 
     var session: HTTP2Session { connection.session }
 
-    /// Lets go of the owner.
+    /// Releases the owner.
     @discardableResult
     func leave() -> (any ClientStreamOwner)? {
         defer { owner = nil }
@@ -79,7 +79,7 @@ final class HTTP2Stream {
         connection.arm(at)
     }
 
-    /// What was awaited did not come in time.
+    /// The awaited input or output did not come in time.
     func deadlinePassed() {
         deadline = nil
         let settings = connection.host.settings
@@ -103,7 +103,7 @@ final class HTTP2Stream {
         )
     }
 
-    /// What is left waits for the client.
+    /// The remaining bytes wait for the client.
     func sent() {
         guard !channel.isClosed, !channel.isStalled, channel.outgoingCount > 0 else { return }
         channel.isStalled = true
@@ -146,8 +146,8 @@ extension HTTP2Stream: ClientStream {
 
     // MARK: The request's content
 
-    /// Content of a stated length is complete with its last byte, as in HTTP/1.1, whatever follows:
-    /// the origin takes it for complete then.
+    /// Content with a known length is complete with its last byte, as in HTTP/1.1, whatever
+    /// follows: the origin regards it as complete then.
     var isContentComplete: Bool {
         switch contentFraming {
         case .none: true
@@ -188,7 +188,7 @@ extension HTTP2Stream: ClientStream {
         connection.schedule()
         contentCount &+= UInt64(bytes.count)
         if case .length(let length) = contentFraming, contentCount > length {
-            // nghttp2 lets none of it through.
+            // nghttp2 does not pass it on.
             close()
             return .closed
         }
@@ -213,7 +213,7 @@ extension HTTP2Stream: ClientStream {
 
     // MARK: The end
 
-    /// The stream is the request's alone, and ends with it.
+    /// The stream belongs to this request alone, and ends with it.
     func endAfterResponse() {}
 
     func finish() {

@@ -20,7 +20,8 @@ final class ProxiedConnection: Connection {
         case late
         /// The peer has ended its direction before that.
         case gone
-        /// The same without a byte, as probes of balancers do; or the gateway has closed it.
+        /// The peer has ended its direction without a byte, as probes of balancers do; or the
+        /// gateway has closed the connection.
         case unused
     }
 
@@ -49,7 +50,7 @@ final class ProxiedConnection: Connection {
     private func read(_ bytes: Span<UInt8>) {
         do throws(MalformedProxyHeader) {
             switch try ProxyHeader.read(bytes) {
-            // No further byte is announced behind the peer's end.
+            // The kernel announces no further byte after the peer's end.
             case .needMore: if isEnding { end(.gone) }
             case .complete(let byteCount, let source):
                 skip(byteCount)
@@ -61,7 +62,7 @@ final class ProxiedConnection: Connection {
         }
     }
 
-    /// The peer is gone in both directions, and nobody has read that.
+    /// The peer has closed both directions, and this was not read yet.
     override public func brokeWhileUnread() { end(.unused) }
 
     /// The header did not come in time.

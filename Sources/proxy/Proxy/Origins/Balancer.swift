@@ -2,20 +2,20 @@ import Glibc
 
 /// Chooses one of several servers, by their places. It allocates nothing once it is made.
 struct Balancer {
-    /// What is known of the server at a place.
+    /// The state of the server at a place.
     struct Candidate {
         /// Its share, 1 or more.
         let weight: Int
         /// Requests that it has under way.
         let load: Int
-        /// Tells servers apart, the same on all event loops and gateways.
+        /// Distinguishes servers. It is the same on all event loops and gateways.
         let seed: UInt64
     }
 
     private let balance: Balance
-    /// What each server is owed of its share.
+    /// The credit of each server.
     private var credits: [Int]
-    /// Where a search begins, so that servers that are equal are used in turn.
+    /// Where a search begins, so that equal servers are used in turn.
     private var next = 0
 
     init(_ balance: Balance, count: Int) {
@@ -25,7 +25,7 @@ struct Balancer {
 
     /// The place of a server; `nil` when there is no candidate.
     ///
-    /// - affinity: what is the same for requests that go to the same server.
+    /// - affinity: the value that requests for the same server have in common.
     /// - candidate: `nil` for a server that gets no request.
     mutating func choose(affinity: UInt64, _ candidate: (Int) -> Candidate?) -> Int? {
         switch balance {
@@ -35,8 +35,9 @@ struct Balancer {
         }
     }
 
-    /// Each server earns its weight, and the richest pays for all: shares are exact, and the
-    /// requests for one server are spread. (nginx calls it smooth weighted balancing.)
+    /// Each server earns its weight, and the server with the most credit pays for all: shares are
+    /// exact, and the requests for one server are spread. (nginx calls it smooth weighted
+    /// balancing.)
     private mutating func chooseByTurn(_ candidate: (Int) -> Candidate?) -> Int? {
         var best: Int?
         var total = 0

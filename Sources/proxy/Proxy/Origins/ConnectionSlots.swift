@@ -1,9 +1,9 @@
-/// Which connections the servers of an origin have, where their number is limited, and who waits
-/// for one. Pure: ``OriginState`` shares it between event loops.
+/// The connections of an origin's servers, where their number is limited, and the requests that
+/// wait for one. Pure: ``OriginState`` shares it between event loops.
 ///
 /// Every connection holds a place, from before its connect until it is closed: while it carries a
 /// request or a tunnel, while it is idle in a pool, and while a request is retried. A place that
-/// becomes free goes to the first who waits, so none comes in between.
+/// becomes free goes to the first waiter, so no new request takes it first.
 struct ConnectionSlots: Sendable {
     /// One server.
     private struct Row {
@@ -15,12 +15,12 @@ struct ConnectionSlots: Sendable {
         var isListed = true
     }
 
-    /// What became of the wish to wait.
+    /// The result of asking to wait.
     enum Entry: Equatable {
         /// Waits under this number.
         ///
         /// - yielding: which event loops should close an idle connection, to which server.
-        /// - displaced: who had to leave for it.
+        /// - displaced: the waiter that had to leave for it.
         case waits(UInt64, yielding: [Idle], displaced: WaitingLine.Waiter?)
         /// A place has become free meanwhile.
         case room
@@ -32,13 +32,13 @@ struct ConnectionSlots: Sendable {
         let loop: Int
     }
 
-    /// What becomes of a connection whose request is over.
+    /// What happens to a connection whose request is over.
     enum Rest: Equatable {
-        /// It may wait in its pool.
+        /// It may be idle in its pool.
         case kept
         /// It is for this waiter of the same event loop.
         case given(UInt64)
-        /// It is to be closed: its place is for a waiter of another event loop.
+        /// It is to be closed: a waiter of another event loop gets its place.
         case closes
     }
 
@@ -47,8 +47,8 @@ struct ConnectionSlots: Sendable {
     private var waitersMax = 0
     private var lastID: UInt64 = 0
 
-    /// Takes the servers that have a limit now, and the limit of the line. Places that are taken
-    /// stay so.
+    /// Takes the current limits of servers, and the limit of the line. Places that are taken stay
+    /// taken.
     mutating func limit(_ limits: [Int: Int], waitersMax: Int) {
         self.waitersMax = waitersMax
         for (server, var row) in rows {
@@ -81,7 +81,7 @@ struct ConnectionSlots: Sendable {
 
     /// A place is free again.
     ///
-    /// - isOffered: whether the server is good for a request now.
+    /// - isOffered: whether a request may go to the server now.
     /// - Returns: the waiter that has the place now.
     mutating func freed(_ server: Int, isOffered: Bool) -> WaitingLine.Waiter? {
         guard var row = rows[server], row.taken > 0 else { return nil }
@@ -90,7 +90,7 @@ struct ConnectionSlots: Sendable {
         return isOffered ? offer(server) : nil
     }
 
-    /// Gives a place that is free to the first waiter that can use it.
+    /// Gives a free place to the first waiter that can use it.
     mutating func offer(_ server: Int) -> WaitingLine.Waiter? {
         guard let row = rows[server], row.isListed, row.taken < row.max,
             let waiter = line.first(for: server)
@@ -117,10 +117,10 @@ struct ConnectionSlots: Sendable {
         return .kept
     }
 
-    /// Whether a newcomer may use an idle connection: while others wait, it is theirs.
+    /// Whether a new request may use an idle connection. While others wait, these get it.
     var lendsIdle: Bool { line.isEmpty }
 
-    /// A connection is idle no more.
+    /// A connection is no longer idle.
     mutating func leftIdle(_ server: Int, on loop: Int) {
         guard let count = rows[server]?.idle[loop] else { return }
         rows[server]?.idle[loop] = count > 1 ? count - 1 : nil
@@ -128,7 +128,7 @@ struct ConnectionSlots: Sendable {
 
     // MARK: Waiting
 
-    /// Waits for a place at one of the servers that were wanted and found full.
+    /// Waits for a place at one of these full servers.
     mutating func wait(
         wanted: [Int],
         refused: [Int],
@@ -150,25 +150,25 @@ struct ConnectionSlots: Sendable {
         return .waits(lastID, yielding: idle, displaced: displaced)
     }
 
-    /// Waits no more; whether it did until now.
+    /// Ends a wait. Returns whether there was one.
     @discardableResult
     mutating func leave(_ id: UInt64, flow: Int) -> Bool { line.remove(id, of: flow) }
 
-    /// Lets all who wait choose again.
+    /// Makes all waiters choose again.
     mutating func wakeAll() -> [WaitingLine.Waiter] { line.removeAll() }
 }
 
-/// What an event loop learns of places. Servers are named by ``ServerState/number``, waiters by
-/// their number in the ``ConnectionSlots``.
+/// A message to an event loop about places. ``ServerState/number`` names a server, and a waiter has
+/// its number in the ``ConnectionSlots``.
 enum PlaceCall: Sendable {
     /// The waiter has a place at the server.
     case granted(UInt64, server: Int)
     /// The waiter has the connection that was put aside for it.
     case given(UInt64, server: Int)
-    /// The waiter is to choose a server again.
+    /// The waiter must choose a server again.
     case again(UInt64)
     /// The waiter had to leave for another one.
     case displaced(UInt64)
-    /// An idle connection to the server is to be closed if anybody waits.
+    /// An idle connection to the server is to be closed if a request waits.
     case yield(server: Int)
 }

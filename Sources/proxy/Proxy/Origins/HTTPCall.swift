@@ -3,7 +3,7 @@ package import HTTPWire
 package import Services
 package import TLSSession
 
-/// A request of the gateway's own under way.
+/// A request of the gateway's own that is under way.
 package final class HTTPCall: OriginStreamOwner {
     private enum State {
         /// Leaves to `connecting`, `awaiting`, `over`.
@@ -80,7 +80,7 @@ package final class HTTPCall: OriginStreamOwner {
     package func originWriteFailed(_ stream: OriginStream) {
         stream.expectInput()
         originReadable(stream)
-        // Another attempt may be under way by now, on another connection.
+        // Another attempt may be under way now, on another connection.
         if case .awaiting(let current) = state, current === stream { broke(stream) }
     }
 
@@ -93,8 +93,8 @@ package final class HTTPCall: OriginStreamOwner {
     package func originReadable(_ stream: OriginStream) {
         switch stream.receive(for: self) {
         case .some:
-            // A deadline that is set after the end is one tick ahead. Bytes that keep coming would
-            // move it on each time.
+            // A deadline that is set after the end lies one tick ahead. Bytes that keep coming
+            // would move it each time.
             guard !isLate else { return finish(.failure(.timedOut)) }
             if case .reading = state { setDeadline(stream, client.settings.idleTimeout) }
             stream.resumeReading()
@@ -157,8 +157,8 @@ package final class HTTPCall: OriginStreamOwner {
         ended(.success(response))
     }
 
-    /// An idle connection may be closed by the server in the moment it is taken: the request is
-    /// sent once more where that does no harm (RFC 9112 §9.3.1, RFC 9110 §9.2.2).
+    /// The server may close an idle connection at the moment it is taken. The request is sent once
+    /// more where that does no harm (RFC 9112 §9.3.1, RFC 9110 §9.2.2).
     private func broke(_ stream: OriginStream) {
         let repeats = mayRepeat && stream.isReused && stream.hasReceivedNothing
         guard repeats else { return finish(.failure(.closed)) }
@@ -196,19 +196,19 @@ package final class HTTPCall: OriginStreamOwner {
 package enum CallFault: Error, Equatable {
     /// The target is not in origin-form.
     case targetMalformed
-    /// No server takes a connection; why the TLS handshake failed, where it did.
+    /// No server takes a connection. With the reason of a failed TLS handshake.
     case unreachable(OriginFailure, TLSFailure? = nil)
     /// The connection ended or broke before the response was complete.
     case closed
     /// The response did not begin in time.
     case firstByteTimedOut
-    /// The response began and did not go on in time.
+    /// The response began and did not continue in time.
     case stalled
     /// The time for the call is over.
     case timedOut
     case responseMalformed(Malformed.Reason)
     case tooManyInterimResponses
-    /// The content has more bytes than may be.
+    /// The content exceeds the limit.
     case contentTooLarge
 }
 
@@ -235,7 +235,7 @@ package struct HTTPRequest: Sendable {
     package var target: String
     /// The value of Host.
     package var authority: String
-    /// Names and values. Host, Connection and what frames the content are the client's.
+    /// Names and values. The client writes Host, Connection and the fields that frame the content.
     package var fields: [(name: String, value: String)] = []
     package var content: [UInt8] = []
 
@@ -245,7 +245,7 @@ package struct HTTPRequest: Sendable {
         self.authority = authority
     }
 
-    /// Head and content; `nil` when the target is none.
+    /// Head and content; `nil` when the target is invalid.
     func bytes(closes: Bool) -> [UInt8]? {
         let isTarget =
             target.utf8.first == UInt8(ascii: "/")
@@ -278,11 +278,11 @@ package struct HTTPResponse: Sendable, Equatable {
     }
 
     package let status: Int
-    /// As they came, in their order.
+    /// In the order in which they came.
     package let fields: [Field]
     package var content: [UInt8] = []
 
-    /// The value of the first field of a name, case aside.
+    /// The value of the first field with this name, without regard to case.
     package func field(_ name: String) -> String? {
         fields.first { $0.name.lowercased() == name.lowercased() }?.value
     }

@@ -1,26 +1,27 @@
 package import EventLoops
 package import HTTPWire
 
-/// Sends requests of the gateway's own: to see whether a server is well, to ask a service.
+/// Sends requests of the gateway's own: checks of servers, and calls of services.
 ///
-/// Lives on its event loop's queue. Its servers are taken in turn as those of an origin are; one
-/// that answers no one is passed over while another does. A response is read whole, up to a limit.
+/// Lives on its event loop's queue. It uses its servers in turn, like those of an origin. It skips
+/// a server that does not answer while another one does. It reads a response as a whole, up to a
+/// limit.
 package final class HTTPClient {
-    /// What is asked of all calls.
+    /// The settings of all calls.
     package struct Settings: Sendable {
         /// Milliseconds from the call to the end of the response.
         package var totalTimeout: UInt64 = 10_000
-        /// Milliseconds without a byte of the response's content.
+        /// The most milliseconds without a byte of the response's content.
         package var idleTimeout: UInt64 = 10_000
-        /// Bytes of a response's content.
+        /// The most bytes of a response's content.
         package var contentMax = 64 << 10
-        /// Bounds of a response's head.
+        /// Limits of a response's head.
         package var head = HeadLimits()
-        /// Interim (1xx) responses to one request.
+        /// The most interim (1xx) responses to one request.
         package var interimMax = 16
-        /// Idle connections that are kept for the next calls; 0 for a new one each.
+        /// Idle connections that are kept for later calls; 0 for a new connection each time.
         package var idleMax = 0
-        /// Milliseconds that they are kept.
+        /// Milliseconds for which they are kept.
         package var poolTime: UInt64 = 30_000
 
         package init() {}
@@ -32,8 +33,8 @@ package final class HTTPClient {
     private(set) var pool: OriginPool
     private let events: Events
 
-    /// A client of servers. The origin's settings say how long a connect and the head of a response
-    /// may take.
+    /// A client of servers. The origin's settings limit the time for a connect and for the head of
+    /// a response.
     package init(_ origin: OriginSettings, _ settings: Settings, on loop: EventLoop) {
         self.loop = loop
         self.settings = settings
@@ -42,7 +43,7 @@ package final class HTTPClient {
         pool = OriginPool(origin, on: loop, host: events)
     }
 
-    /// Its calls are no requests of clients, and not counted with them.
+    /// Its calls are no requests of clients, so they are not counted with them.
     private final class Events: OriginHost {
         let heads = HeadScratch()
         func note(_ event: OriginEvent) {}
@@ -50,7 +51,7 @@ package final class HTTPClient {
 
     /// Sends a request.
     ///
-    /// - ended: called once, on the event loop, maybe before this returns; never after
+    /// - ended: called once, on the event loop, possibly before this returns; never after
     ///   ``HTTPCall/cancel()``.
     @discardableResult
     package func send(

@@ -2,18 +2,18 @@ import EventLoops
 package import Services
 package import TLSSession
 
-/// Connects to one server of an origin after another until one takes the connection.
+/// Connects to the servers of an origin, one after another, until one takes the connection.
 ///
-/// A server that does not answer soon is not waited for alone: after ``headStartMilliseconds`` the
-/// next one is tried beside it, and the first that answers gets the request. Nothing was sent by
-/// then, so this suits every request. HAProxy and nginx wait for their connect timeout first.
+/// The dial does not wait for one slow server alone: after ``headStartMilliseconds`` it also tries
+/// the next one, and the first that answers gets the request. Nothing has been sent by then, so
+/// this suits every request. HAProxy and nginx wait for their connect timeout first.
 package final class OriginDial {
-    /// How long a server is waited for alone, as RFC 8305 §8 recommends.
+    /// The time for which the dial waits for one server alone, as RFC 8305 §8 recommends.
     private static let headStartMilliseconds: UInt64 = 250
-    /// Connects that run at a time.
+    /// Connects that run at the same time.
     private static let parallelMax = 3
 
-    /// Another one after a reload, where the dial waits for a place.
+    /// A reload replaces it, where the dial waits for a place.
     private var pool: OriginPool
     /// `nil` when the dial has ended.
     private var owner: (any OriginStreamOwner)?
@@ -26,13 +26,13 @@ package final class OriginDial {
     private var failure = OriginFailure.originUnreachable
     /// Why the handshake with the last server failed, where it did.
     private var tlsFailure: TLSFailure?
-    /// Its number among those that wait for a place; `nil` while it does not.
+    /// Its number among the dials that wait for a place; `nil` while it does not wait.
     private var waitNumber: UInt64?
     /// When it began to wait, monotonic nanoseconds.
     private var waitBeganAt: UInt64 = 0
     /// Nanoseconds for which it has waited.
     package private(set) var waited: UInt64 = 0
-    /// When it stops waiting: milliseconds of ``EventLoop/now``.
+    /// The end of its wait: milliseconds of ``EventLoop/now``.
     private(set) var waitsUntil = UInt64.max
 
     init(
@@ -62,7 +62,7 @@ package final class OriginDial {
         )
     }
 
-    /// Connects, beginning with a server, or waits for one.
+    /// Connects to this server first, or waits for a full one.
     func begin(_ first: OriginPool.Choice) -> OriginPool.Connecting {
         switch tryServers(first) {
         case .connected(let stream):
@@ -76,7 +76,7 @@ package final class OriginDial {
         }
     }
 
-    /// Ends the dial. Its owner has no use for a connection any more.
+    /// Ends the dial. Its owner no longer needs a connection.
     package func cancel() {
         owner = nil
         if let waitNumber { pool.leave(waitNumber, flow: flow) }
@@ -86,7 +86,7 @@ package final class OriginDial {
 
     // MARK: Events of streams
 
-    /// A connect ended well.
+    /// A connect succeeded.
     func connected(_ stream: OriginStream) {
         stream.server.health.connected(now: pool.loop.now)
         running.removeAll { $0 === stream }
@@ -108,7 +108,7 @@ package final class OriginDial {
         goOn()
     }
 
-    /// A connect has not ended by its deadline: that of its head start, or that of the connect.
+    /// A connect has not ended by its deadline: the end of its head start, or of its time.
     func deadlinePassed(_ stream: OriginStream) {
         let now = pool.loop.now
         let last = min(end, stream.begunAt &+ pool.settings.rules.connectTimeout)
@@ -128,8 +128,8 @@ package final class OriginDial {
         case failed
     }
 
-    /// Tries servers, beginning with this one, until a connect runs or has ended well, or there is
-    /// one to wait for.
+    /// Tries servers, beginning with this one, until a connect runs or has succeeded, or the dial
+    /// can wait for one.
     private func tryServers(_ first: OriginPool.Choice) -> Step {
         var next = first
         trying: while pool.loop.now < end {
@@ -138,7 +138,7 @@ package final class OriginDial {
                 if tried.isEmpty { failure = .originDown }
                 break trying
             case .full(let servers):
-                // A connect that runs may yet end well.
+                // A connect that runs may still succeed.
                 guard running.isEmpty else { break trying }
                 switch pool.wait(self, for: servers) {
                 case .waits: return .waiting
@@ -183,7 +183,7 @@ package final class OriginDial {
         pool.choose(after: tried, affinity: affinity, reusesIdle: false, onlyFit: onlyFit)
     }
 
-    /// One connect less runs: tries what is left.
+    /// One connect has ended: tries the remaining servers.
     private func goOn() {
         guard owner != nil else { return }
         tell(tryServers(choose(onlyFit: !running.isEmpty)))
@@ -213,14 +213,14 @@ package final class OriginDial {
         return owner
     }
 
-    /// A connect that has taken suspiciously long goes on as a trial: its end says whether the
-    /// server is to be passed over.
+    /// A connect that takes suspiciously long continues as a trial: its end decides whether the
+    /// server is skipped.
     private func abandonRunning() {
         let now = pool.loop.now
         for stream in running {
             let last = min(end, stream.begunAt &+ pool.settings.rules.connectTimeout)
             if now >= stream.begunAt &+ Self.headStartMilliseconds, now < last {
-                // The head start of the next server is no time to judge this one by.
+                // The server gets its own connect time, not the head start of the next server.
                 stream.setDeadline(milliseconds: last - now)
                 stream.becomeTrial()
             } else {
@@ -233,7 +233,7 @@ package final class OriginDial {
 
 // Waiting for a place.
 extension OriginDial {
-    /// It waits under this number, in this pool.
+    /// The dial waits under this number, in this pool.
     func waits(as number: UInt64, in pool: OriginPool) {
         self.pool = pool
         waitNumber = number
@@ -254,7 +254,7 @@ extension OriginDial {
         pool.host.note(.dequeued(time))
     }
 
-    /// It has a place at a server.
+    /// The dial has a place at a server.
     func granted(_ server: OriginServer) {
         endWait()
         guard owner != nil, pool.loop.now < end else {
@@ -265,14 +265,14 @@ extension OriginDial {
         if case .failed = step, failure != .outOfDescriptors { goOn() } else { tell(step) }
     }
 
-    /// It has a connection that another request has used.
+    /// The dial has a connection that another request has used.
     func given(_ stream: OriginStream) {
         endWait()
         pool.host.note(.connectionReused)
         connected(stream)
     }
 
-    /// It is to choose again, in this pool.
+    /// The dial must choose again, in this pool.
     func wake(in pool: OriginPool) {
         self.pool = pool
         endWait()

@@ -5,17 +5,18 @@ extension OriginPool {
     /// The requests of this event loop that wait.
     struct Waits {
         var dials: [UInt64: OriginDial] = [:]
-        /// Rings when the first of them has waited too long.
+        /// Fires when the first of them has waited too long.
         var alarm: Alarm?
         /// Milliseconds of ``EventLoop/now``; `.max` for none.
         var rings = UInt64.max
-        /// No request comes any more.
+        /// No further request comes.
         var isRetired = false
-        /// Where those that waited go on. Calls that were on their way are for it.
+        /// The pool in which the waiting requests continue. Calls that were on their way are
+        /// forwarded to it.
         var successor: OriginPool?
     }
 
-    /// Lets other event loops call this one, where a server has a limit.
+    /// Makes other event loops able to call this one, where a server has a limit.
     func listen() {
         guard servers.contains(where: \.isLimited) else { return }
         let bound = LoopBound(self, on: loop)
@@ -24,8 +25,8 @@ extension OriginPool {
         }
     }
 
-    /// The pool serves no new requests. Those that wait go on in the pool that follows. Connections
-    /// in use are closed when their request ends: none would take them from here.
+    /// The pool serves no new requests. Waiting requests continue in the next pool. Connections in
+    /// use are closed when their request ends: no request would take them from here.
     package func retire(to next: OriginPool?) {
         for server in servers {
             if next?.servers.contains(where: { $0 === server }) != true { server.leave() }
@@ -36,7 +37,7 @@ extension OriginPool {
         waits.alarm?.rang = nil
         waits.alarm?.close()
         waits.alarm = nil
-        // The pool that follows listens already, where one of its servers has a limit.
+        // The next pool already listens, if one of its servers has a limit.
         let goesOn = next?.servers.contains(where: \.isLimited) == true
         if !goesOn, servers.contains(where: \.isLimited) {
             settings.state.call(loop.number, at: nil)
@@ -54,7 +55,7 @@ extension OriginPool {
 
     // MARK: Waiting
 
-    /// Lets a dial wait for a place at one of these servers.
+    /// Makes a dial wait for a place at one of these servers.
     func wait(_ dial: OriginDial, for full: [OriginServer]) -> ConnectionSlots.Entry {
         guard !waits.isRetired else { return .full }
         let entry = settings.state.wait(
@@ -73,7 +74,7 @@ extension OriginPool {
         ring(at: dial.waitsUntil)
     }
 
-    /// A dial waits no more.
+    /// A dial no longer waits.
     func leave(_ id: UInt64, flow: Int) {
         guard waits.dials.removeValue(forKey: id) != nil else { return }
         settings.state.leave(id, flow: flow)
@@ -82,7 +83,7 @@ extension OriginPool {
     private func ring(at end: UInt64) {
         guard end < waits.rings else { return }
         if waits.alarm == nil {
-            // Without a descriptor for it, the waits end when a place is free.
+            // If there is no descriptor for it, the waits end when a place is free.
             waits.alarm = try? Alarm(on: loop)
             waits.alarm?.rang = { [unowned self] in timePassed() }
         }
@@ -112,7 +113,7 @@ extension OriginPool {
         case .granted(let id, let number):
             let server = server(number)
             guard let dial = waits.dials.removeValue(forKey: id) else {
-                // The request has gone. The place is for the next one.
+                // The request has gone. The next waiter gets the place.
                 if let server { return server.freed(on: loop) }
                 return settings.state.giveBack(number)
             }

@@ -7,16 +7,16 @@ package final class OriginPool {
     package let settings: OriginSettings
     package let servers: [OriginServer]
     let loop: EventLoop
-    /// The host has the pool for as long as it lives.
+    /// The host lives longer than the pool, since it owns it.
     unowned let host: any OriginHost
     private var balancer: Balancer
-    /// Which servers are asked first.
+    /// The roles in the order in which servers are chosen.
     private let roles: [OriginServerSettings.Role]
     /// Requests that wait for a place.
     var waits = Waits()
 
-    /// - before: the same origin's pool before its servers changed; the idle connections of those
-    ///   that stay are kept, and those of the others are closed.
+    /// - before: the old pool of the same origin. The idle connections of servers that stay are
+    ///   kept, the others are closed.
     package init(
         _ settings: OriginSettings,
         on loop: EventLoop,
@@ -36,24 +36,24 @@ package final class OriginPool {
         listen()
     }
 
-    /// What became of the wish for a connection.
+    /// The result of asking for a connection.
     package enum Connecting {
         /// The connection takes a request at once.
         case connected(OriginStream)
-        /// Connects run; the owner learns how they ended.
+        /// Connects run; the owner learns the result.
         case dialing(OriginDial)
         case failed(Unreached)
     }
 
     /// Gets a connection for a request.
     ///
-    /// - flow: whose turns of the event loop the connection uses.
-    /// - affinity: what is the same for requests that go to the same server, where the origin's
+    /// - flow: the flow in which the event loop schedules the connection.
+    /// - affinity: the value that requests for the same server have in common, where the origin's
     ///   balance uses a hash.
-    /// - reusesIdle: an idle connection will do.
+    /// - reusesIdle: whether an idle connection may be used.
     /// - ends: of the client's connection, where the origin gets them (``OriginSettings/preface``).
-    /// - avoided: a server that is asked only when no other is left.
-    /// - end: when connects are given up in any case, milliseconds of ``EventLoop/now``.
+    /// - avoided: a server that is chosen only when no other is left.
+    /// - end: when connects end at the latest, milliseconds of ``EventLoop/now``.
     package func connect(
         for owner: any OriginStreamOwner,
         flow: Int,
@@ -92,24 +92,24 @@ package final class OriginPool {
     /// Where a request may go.
     enum Choice {
         case server(OriginServer)
-        /// These servers would do, and have as many connections as they may.
+        /// These servers are suitable, and each has the most connections allowed.
         case full([OriginServer])
         case nobody
     }
 
-    /// The server that a request goes to, of those that were not tried: a primary one that is up,
-    /// or else a backup that is; one that is passed over only when no other is left. A request
-    /// waits for a server that is full rather than go to one that is passed over, or to a backup.
+    /// The server for a request, of those that were not tried: a primary server that is up, or else
+    /// a backup that is up. A skipped server is chosen only when no other is left. A request waits
+    /// for a full server rather than go to a skipped one or to a backup.
     ///
-    /// - reusesIdle: an idle connection will do.
-    /// - onlyFit: none that is passed over.
+    /// - reusesIdle: whether an idle connection may be used.
+    /// - onlyFit: whether skipped servers are excluded.
     func choose(
         after tried: [OriginServer],
         affinity: UInt64,
         reusesIdle: Bool,
         onlyFit: Bool
     ) -> Choice {
-        // Most origins have one server, and then there is nothing to choose.
+        // Most origins have one server, so there is nothing to choose.
         if servers.count == 1, !onlyFit {
             guard tried.isEmpty, !servers[0].state.isClosed else { return .nobody }
             return servers[0].hasRoom(orIdle: reusesIdle) ? .server(servers[0]) : .full(servers)
@@ -141,7 +141,7 @@ package final class OriginPool {
         return onlyFit ? .nobody : lastResort(tried, reusesIdle: reusesIdle)
     }
 
-    /// A server that is passed over, where no other is left. None whose connects time out: the
+    /// A skipped server, where no other is left. A server whose connects time out is excluded: the
     /// request would wait in vain.
     private func lastResort(_ tried: [OriginServer], reusesIdle: Bool) -> Choice {
         var full: [OriginServer] = []
@@ -157,10 +157,10 @@ package final class OriginPool {
         return full.isEmpty ? .nobody : .full(full)
     }
 
-    /// Begins the trials that are due. A connect is tried without a request, and none waits for it;
-    /// a response needs a request.
+    /// Begins the trials that are due. A trial of connects needs no request, and no request waits
+    /// for it. A trial of responses needs a request.
     ///
-    /// - Returns: the server that gets this one.
+    /// - Returns: the server that gets this request.
     private func serverOnTrial(
         _ role: OriginServerSettings.Role,
         _ tried: [OriginServer],
@@ -179,14 +179,15 @@ package final class OriginPool {
         return nil
     }
 
-    /// Tries the servers that don't answer connects, without a request, at most once a second each.
+    /// Tries the servers that don't answer connects, without a request, at most once per second
+    /// each.
     package func tryServers() {
         for server in servers where !server.state.isClosed {
             if server.health.beginEarlyTrial(now: loop.now) { probe(server) }
         }
     }
 
-    /// Connects to a server without a request: whether it answers again.
+    /// Connects to a server without a request, to see whether it answers again.
     private func probe(_ server: OriginServer) {
         do throws(SocketError) {
             let stream = try open(server, for: .trial, settings.preface.bytes(nil))
@@ -201,8 +202,8 @@ package final class OriginPool {
         }
     }
 
-    /// Begins to connect to a server, which gets the preface before TLS begins. For a request, a
-    /// place was reserved, which is free again if this fails.
+    /// Begins to connect to a server, which gets the preface before TLS begins. A request has
+    /// reserved a place, which becomes free again if this fails.
     func open(
         _ server: OriginServer,
         for use: OriginStream.Use,
@@ -234,7 +235,7 @@ package final class OriginPool {
             throw error
         }
         host.note(.connectBegan)
-        // A Unix socket is connected at once, and nothing tells of it.
+        // A Unix socket is connected at once, and no event follows.
         if !opened.isConnecting, stream.isSecure, case .failed = stream.beginHandshake() {
             stream.close()
             throw .handshakeFailed
@@ -250,7 +251,7 @@ package final class OriginPool {
         }
     }
 
-    /// Closes what waits; connections in use are closed when their request ends.
+    /// Closes idle connections; connections in use are closed when their request ends.
     package func closeIdle() {
         for server in servers { server.closeIdle() }
     }

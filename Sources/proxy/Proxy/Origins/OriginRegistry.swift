@@ -1,12 +1,12 @@
 package import EventLoops
 import Synchronization
 
-/// The states of origins and servers, which outlive reloads: the same address keeps its state.
+/// The states of origins and servers. They outlive reloads: the same address keeps its state.
 package final class OriginRegistry: Sendable {
     private struct States {
         var origins: [String: OriginState] = [:]
         var servers: [Key: ServerState] = [:]
-        /// Names of the servers that operators drain, at whatever address.
+        /// Names of the servers that operators drain, at any address.
         var drained: Set<String> = []
     }
 
@@ -47,7 +47,7 @@ package final class OriginRegistry: Sendable {
     /// The servers that operators drain, sorted.
     package var drained: [String] { states.withLock { $0.drained.sorted() } }
 
-    /// Has a server drained at addresses that it gets from now on.
+    /// Drains a server, also at addresses that it gets later.
     package func drain(_ server: String) {
         _ = states.withLock { $0.drained.insert(server) }
     }
@@ -56,7 +56,7 @@ package final class OriginRegistry: Sendable {
         _ = states.withLock { $0.drained.remove(server) }
     }
 
-    /// Takes what is served now, and forgets the rest.
+    /// Keeps the states of the served origins, and forgets the rest.
     package func keep(_ origins: [OriginSettings]) {
         states.withLock { states in
             let names = Set(origins.map(\.name))

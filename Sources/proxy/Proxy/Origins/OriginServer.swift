@@ -3,16 +3,16 @@ import EventLoops
 /// One server of an origin on one event loop.
 package final class OriginServer {
     package let settings: OriginServerSettings
-    /// Idle connections; the one used last is used next, so that the others can grow old.
+    /// Idle connections. The last used one is used next, so that the others can time out.
     @exclusivity(unchecked) private var idle: [OriginStream] = []
-    /// Those that have become idle since the event loop last asked for events.
+    /// Connections that have become idle since the event loop last polled for events.
     @exclusivity(unchecked) private var fresh: [OriginStream] = []
-    /// The event loop's round in which `fresh` became idle.
+    /// The event loop's iteration in which `fresh` became idle.
     private var freshRound: UInt64 = 0
-    /// Connections that are for a request that waited, by its number.
+    /// Connections that are reserved for a request that waited, by its number.
     private var promised: [UInt64: OriginStream] = [:]
 
-    /// Whether the server is still the origin's.
+    /// Whether the server no longer belongs to the origin.
     private var isGone = false
     private let ejection: Ejection
     private let origin: OriginState
@@ -47,19 +47,20 @@ package final class OriginServer {
         state.note(failure, wall: loop.wallMilliseconds)
     }
 
-    /// A request failed. A connect that fails has the server passed over by itself.
+    /// A request failed. A failed connect makes the server skipped anyway.
     func failed(_ failure: ServerFailure, on loop: EventLoop) {
         state.note(failure, wall: loop.wallMilliseconds)
         guard ejection.failures > 0, state.requestFailed() >= ejection.failures else { return }
         origin.eject(state, ejection, now: loop.now)
     }
 
-    /// Takes a connection that was begun with this preface and has shown no sign of its end.
+    /// Takes a connection with this preface that has not shown an end.
     ///
-    /// What the origin has sent since its last response would be taken for the response to the next
-    /// request (RFC 9112 §9.2). Of a connection that became idle before the event loop's round that
-    /// is known. Where all became idle in it the event loop looks once for all of them; of one that
-    /// it could not tell about, the kernel is asked.
+    /// Bytes that the origin sent after its last response would be taken for the response to the
+    /// next request (RFC 9112 §9.2). The event loop knows of such bytes if the connection became
+    /// idle before its current iteration. If all became idle in this iteration, the event loop
+    /// polls once for all of them. For a connection that it has no result for, the gateway asks the
+    /// kernel.
     func takeIdle(_ preface: [UInt8], on loop: EventLoop) -> OriginStream? {
         if isLimited, !origin.lendsIdle { return nil }
         settle(loop.round)
@@ -84,7 +85,7 @@ package final class OriginServer {
         _ preface: [UInt8],
         of streams: inout [OriginStream]
     ) -> OriginStream? {
-        // As a rule there is none, and all connections are alike.
+        // Usually there is no preface, and all connections are alike.
         guard !preface.isEmpty else { return streams.popLast() }
         return streams.lastIndex { $0.preface == preface }.map { streams.remove(at: $0) }
     }
@@ -103,7 +104,7 @@ package final class OriginServer {
             }
         }
         if idleCount >= max {
-            // One that is good for a single client alone makes room for that of another.
+            // A connection for one client makes room for another client's connection.
             guard !stream.preface.isEmpty, let oldest = idle.first ?? fresh.first else {
                 countOut(stream)
                 return stream.close()
@@ -114,7 +115,7 @@ package final class OriginServer {
         fresh.append(stream)
     }
 
-    /// Counts those among the idle that became so in an earlier round.
+    /// Counts the idle connections of earlier iterations.
     private func settle(_ round: UInt64) {
         guard round != freshRound else { return }
         freshRound = round
@@ -133,7 +134,8 @@ package final class OriginServer {
         fresh = []
     }
 
-    /// The server is the origin's no more. Connections in use are closed when their request ends.
+    /// The server no longer belongs to the origin. Connections in use are closed when their request
+    /// ends.
     func leave() {
         isGone = true
         closeIdle()
@@ -153,22 +155,22 @@ package final class OriginServer {
 
     /// Whether a request may have a connection now.
     ///
-    /// - orIdle: an idle one will do.
+    /// - orIdle: whether an idle one is enough.
     func hasRoom(orIdle: Bool) -> Bool {
         guard isLimited else { return true }
         return origin.hasRoom(state) || orIdle && idleCount > 0 && origin.lendsIdle
     }
 
-    /// Takes a place for a connection, where that needs one.
+    /// Takes a place for a connection, where the server has a limit.
     func reserve() -> Bool { !isLimited || origin.reserve(state) }
 
-    /// A connection that held a place is closed, or was not made.
+    /// A connection with a place is closed, or was not made.
     func freed(on loop: EventLoop) {
         guard isLimited else { return }
         origin.freed(state, now: loop.now)
     }
 
-    /// The connection that is for this waiter.
+    /// The connection that is reserved for this waiter.
     func takePromised(_ waiter: UInt64) -> OriginStream? {
         promised.removeValue(forKey: waiter)
     }

@@ -9,11 +9,11 @@ package struct OriginSettings: Sendable {
     package var rules: OriginRules
     /// Shared by the event loops.
     package let state: OriginState
-    /// What the origin gets as Host instead of what the client sent.
+    /// The Host that the origin gets instead of the client's.
     package var host: [UInt8]?
-    /// What it gets of the fields that are deleted by default.
+    /// The fields that it gets although they are deleted by default.
     package var keptFields = KeptFields()
-    /// What its servers get before the first request on a connection.
+    /// The bytes that its servers get before the first request on a connection.
     package var preface = OriginPreface.none
 
     package init(
@@ -29,7 +29,7 @@ package struct OriginSettings: Sendable {
         take()
     }
 
-    /// Tells the state which servers it has.
+    /// Gives the state its current servers.
     func take() {
         let limits = servers.compactMap { server in
             server.connectionsMax.map { (server.state.number, $0) }
@@ -42,9 +42,9 @@ package struct OriginSettings: Sendable {
     }
 }
 
-/// How a server is spoken to under TLS. Shared by the event loops.
+/// The TLS settings for a server. Shared by the event loops.
 package struct OriginTLS: Sendable {
-    /// The authorities that are trusted, and what is shown to the server.
+    /// The trusted authorities, and the gateway's certificate for the server.
     package let context: TLSContext
     /// The name or address that the server's certificate must have; a name is sent as SNI.
     package let name: String
@@ -104,8 +104,8 @@ package struct RetryRule: Hashable, Sendable {
 
     package init() {}
 
-    /// Whether one more may begin. A budget keeps retries from doubling the load of servers that
-    /// fail because of their load.
+    /// Whether one more may begin. The budget prevents retries from doubling the load of servers
+    /// that fail because of their load.
     func allows(retrying: Int, active: Int) -> Bool {
         retrying < Swift.max(minimum, active * budget / 100)
     }
@@ -123,14 +123,14 @@ package struct QueueRule: Hashable, Sendable {
     package init() {}
 }
 
-/// The bounds of what a server may send.
+/// The limits on what a server may send.
 package final class ResponseLimits: Sendable {
-    /// Bounds of the head, and of the framing of content.
+    /// Limits of the head, and of the framing of content.
     package let head: HeadLimits
-    /// Interim (1xx) responses to one request.
+    /// The most interim (1xx) responses to one request.
     package let interimMax: Int
 
-    /// Those of a connection that carries no request.
+    /// The limits of a connection that carries no request.
     static let none = ResponseLimits(head: HeadLimits(), interimMax: 0)
 
     package init(head: HeadLimits, interimMax: Int) {
@@ -175,29 +175,29 @@ package struct Ejection: Hashable, Sendable {
     func allows(ejected: Int, of count: Int) -> Bool { (ejected + 1) * 100 <= share * count }
 }
 
-/// Whose requests go to origins on an event loop.
+/// The host of the requests that go to origins on an event loop.
 package protocol OriginHost: AnyObject {
-    /// Where responses' heads are read.
+    /// The memory in which responses' heads are read.
     var heads: HeadScratch { get }
-    /// Counts what happens on the way to a server.
+    /// Counts events on the way to a server.
     func note(_ event: OriginEvent)
 }
 
 /// One server of an origin.
 package struct OriginServerSettings: Sendable {
-    /// As the configuration writes it; for logs.
+    /// The name in the configuration's spelling; for logs.
     package let name: String
     package let address: SocketAddress
-    /// Its share of the requests, beside those of the other servers; 1 or more.
+    /// Its share of the requests, relative to the other servers; 1 or more.
     package var weight = 1
     package var role = Role.primary
-    /// The most connections of all event loops, with those that are idle; `nil` for no limit.
+    /// The most connections of all event loops, idle ones included; `nil` for no limit.
     package var connectionsMax: Int?
-    /// `nil` for a server that is spoken to in the clear.
+    /// `nil` for a server without TLS.
     package var tls: OriginTLS?
     /// Shared by the event loops.
     package let state: ServerState
-    /// Tells servers apart for hashing: the same on all event loops, in all gateways, after a
+    /// Distinguishes servers for hashing: the same on all event loops, in all gateways, after a
     /// restart.
     let seed: UInt64
 
@@ -212,7 +212,7 @@ package struct OriginServerSettings: Sendable {
         self.name = name
         self.address = address
         self.state = state
-        // FNV-1a. The port stands in the name.
+        // FNV-1a. The name includes the port.
         var hash: UInt64 = 0xCBF2_9CE4_8422_2325
         for byte in Array(name.utf8) + address.bytes {
             hash = (hash ^ UInt64(byte)) &* 0x0000_0100_0000_01B3
@@ -220,15 +220,15 @@ package struct OriginServerSettings: Sendable {
         seed = Balancer.mixed(hash)
     }
 
-    /// The same server with a state of its own, and without a limit of connections.
+    /// This server with a state of its own, and without a limit of connections.
     var alone: OriginServerSettings {
         var alone = OriginServerSettings(name: name, address: address)
         alone.tls = tls
         return alone
     }
 
-    /// Whether what is kept of one suits the other: the server is the same, and so is what it has
-    /// to show.
+    /// Whether connections of one suit the other: the server and the gateway's certificate are the
+    /// same.
     func suits(_ other: OriginServerSettings) -> Bool {
         state === other.state && tls?.context === other.tls?.context && tls?.name == other.tls?.name
             && (connectionsMax == nil) == (other.connectionsMax == nil)

@@ -1,12 +1,12 @@
 import Synchronization
 
-/// What all event loops know of an origin, also after a reload.
+/// The state of an origin that all event loops share, also after a reload.
 package final class OriginState: Sendable {
-    /// Takes a call to an event loop.
+    /// Delivers a call to an event loop.
     typealias Port = @Sendable (PlaceCall) -> Void
 
     private let servers = Mutex<[ServerState]>([])
-    /// Places at servers whose connections are limited. Not asked where none has a limit.
+    /// Places at servers whose connections are limited. Not used where no server has a limit.
     private let places = Mutex(Places())
 
     private struct Places {
@@ -31,15 +31,15 @@ package final class OriginState: Sendable {
 
     package func retryEnded() { retrying.wrappingSubtract(1, ordering: .relaxed) }
 
-    /// Takes the servers that it has now.
+    /// Takes its current servers.
     ///
-    /// - limits: how many connections a server may have, by the number of its state.
+    /// - limits: the most connections of a server, by the number of its state.
     func take(_ servers: [ServerState], limits: [Int: Int] = [:], queueMax: Int = 0) {
         self.servers.withLock { $0 = servers }
         places.withLock { $0.slots.limit(limits, waitersMax: queueMax) }
     }
 
-    /// Ejects a server, unless too many are: the others would get its requests.
+    /// Ejects a server, unless too many are ejected: the others would get its requests.
     func eject(_ server: ServerState, _ rule: Ejection, now: UInt64) {
         servers.withLock { servers in
             guard !server.isEjected(now: now) else { return }
@@ -52,7 +52,7 @@ package final class OriginState: Sendable {
 
 // Places.
 extension OriginState {
-    /// How many requests wait for a place.
+    /// The number of requests that wait for a place.
     package var waiting: Int { places.withLock { $0.slots.waiting } }
 
     /// Connections that a server has; `nil` where they are not limited.
@@ -70,7 +70,7 @@ extension OriginState {
 
     var lendsIdle: Bool { places.withLock { $0.slots.lendsIdle } }
 
-    /// A place is free again: it goes to the first who waits, where the server is good for that.
+    /// A place is free again. The first waiter gets it, if the server is suitable for it.
     func freed(_ server: ServerState, now: UInt64) {
         let isOffered = isOffered(server, now: now)
         places.withLock { places in
@@ -81,7 +81,7 @@ extension OriginState {
         }
     }
 
-    /// A place that a waiter could not use is free again. The next look offers it.
+    /// A place that a waiter could not use is free again. The next check offers it.
     func giveBack(_ server: Int) {
         places.withLock { _ = $0.slots.freed(server, isOffered: false) }
     }
@@ -121,11 +121,11 @@ extension OriginState {
 
     func leave(_ id: UInt64, flow: Int) { places.withLock { _ = $0.slots.leave(id, flow: flow) } }
 
-    /// Where an event loop is called; `nil` for no more.
+    /// The port for calls to an event loop; `nil` for none.
     func call(_ loop: Int, at port: Port?) { places.withLock { $0.ports[loop] = port } }
 
-    /// Offers what was not announced: places at servers that came back, and servers without a
-    /// limit. Where no server can be asked at all, the waiters are notified.
+    /// Offers places that were not announced: those at servers that came back, and at servers
+    /// without a limit. Where no server can be used at all, the waiters are notified.
     func look(now: UInt64) {
         guard waiting > 0 else { return }
         let servers = servers.withLock { $0 }

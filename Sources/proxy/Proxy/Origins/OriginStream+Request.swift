@@ -3,7 +3,7 @@ package import HTTPWire
 
 // A request on its way to the server.
 extension OriginStream {
-    /// Begins a request. The connection takes bytes.
+    /// Begins a request. The connection accepts bytes.
     ///
     /// - asksUpgrade: the request asks for another protocol.
     /// - framing: how the content goes to the server.
@@ -25,7 +25,7 @@ extension OriginStream {
         interimCount = 0
         outcome = .sent
         messageBegins()
-        // What bounded the connect, or the time in the pool, says nothing about the request.
+        // The deadline of the connect, or of the time in the pool, does not apply to the request.
         setDeadline(milliseconds: nil)
     }
 
@@ -42,7 +42,7 @@ extension OriginStream {
         out.end(nil)
     }
 
-    /// Sends what was gathered; answers for all that was sent since the last call.
+    /// Sends the gathered bytes. The result covers all bytes since the last call.
     package func flush() -> WriteOutcome {
         guard isGathering else { return .sent }
         out.finish()
@@ -53,14 +53,14 @@ extension OriginStream {
         return outcome
     }
 
-    /// Sends what is gathered, and a piece after it.
+    /// Sends the gathered bytes, then a piece.
     private func send(_ piece: Span<UInt8>) {
         if case .failed = outcome { return }
         outcome = write(out.bytes.span, piece)
         out.bytes.removeAll(keepingCapacity: true)
     }
 
-    /// Takes the event loop's memory to gather in.
+    /// Takes the event loop's memory for gathering.
     private func gather() {
         guard !isGathering else { return }
         isGathering = true

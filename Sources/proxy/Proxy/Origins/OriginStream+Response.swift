@@ -3,20 +3,20 @@ package import HTTPWire
 
 // A response on its way from the server.
 extension OriginStream {
-    /// Whether nothing of a response has come.
+    /// Whether no byte of a response has come.
     package var hasReceivedNothing: Bool {
         progress == .head && inbox.isEmpty && interimCount == 0
     }
 
-    /// The trailers of a response that is complete.
+    /// The trailers of a complete response.
     package var trailers: TrailerSection { body.trailers }
 
-    /// Reads once, and tells the owner what came.
+    /// Reads once, and reports the events to the owner.
     package func receive(for owner: any OriginStreamOwner) -> OriginRead {
         let found = take(for: owner)
         switch found {
         case .some, .none, .complete, .stopped: break
-        // An idle connection that ends in the moment it is taken is no failure of the server.
+        // It is no failure of the server if an idle connection ends at the moment it is taken.
         case .broke: if !isReused || !hasReceivedNothing { server.failed(.closed, on: loop) }
         case .malformed, .tooManyInterim: server.failed(.malformed, on: loop)
         }
@@ -53,7 +53,7 @@ extension OriginStream {
         do throws(Malformed) {
             try body.close()
         } catch {
-            // RFC 9112 §8: a short response must not look like a whole one.
+            // RFC 9112 §8: an incomplete response must not look like a whole one.
             progress = .broken
             return .broke
         }
@@ -61,7 +61,7 @@ extension OriginStream {
         return .complete
     }
 
-    /// Looks for a head; behind interim ones for the next.
+    /// Looks for a head; after an interim one, for the next.
     private func takeHead(_ bytes: Span<UInt8>, _ owner: any OriginStreamOwner) -> OriginRead {
         var start = 0
         let heads = host.heads
@@ -125,7 +125,7 @@ extension OriginStream {
             return .malformed(error.reason)
         }
         progress = .complete
-        // RFC 9112 §6.3 ¶2: more than was announced is no part of any response.
+        // RFC 9112 §6.3 ¶2: bytes beyond the announced length belong to no response.
         if position < bytes.count { isPersistent = false }
         return .complete
     }

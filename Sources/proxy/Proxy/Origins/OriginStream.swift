@@ -2,13 +2,14 @@ package import EventLoops
 import HTTPWire
 package import TLSSession
 
-/// A connection to a server of an origin: sends one request after the other, reads the responses.
+/// A connection to a server of an origin. It sends one request after the other and reads the
+/// responses.
 package final class OriginStream: Connection {
-    /// What the connection is made or kept for.
+    /// The purpose of the connection.
     enum Use {
-        /// Being made for a request. Leaves to `busy`, `trial`, closed.
+        /// It connects for a request. Leaves to `busy`, `trial`, closed.
         case dial(OriginDial)
-        /// Being made to see whether the server answers. Leaves to closed.
+        /// It connects to see whether the server answers. Leaves to closed.
         case trial
         /// Carries a request. Leaves to `idle`, `tunnel`, closed.
         case busy(any OriginStreamOwner)
@@ -18,16 +19,17 @@ package final class OriginStream: Connection {
         case tunnel(any ByteStreamOwner)
     }
 
-    /// How far the connection is made.
+    /// The progress of connecting.
     private enum Making {
         /// The connect has not ended. Leaves to `shaking`, `ended`.
         case connecting
-        /// The handshake has begun: why it failed, or has not ended. Leaves to `ended`.
+        /// The handshake has begun. The value is its failure, or that it has not ended. Leaves to
+        /// `ended`.
         case shaking(TLSFailure)
         case ended
     }
 
-    /// As what the server counts it.
+    /// How the server counts it.
     private enum Load {
         case none
         /// A request that is still to begin. Leaves to `request`, `none`.
@@ -36,14 +38,14 @@ package final class OriginStream: Connection {
     }
 
     package let server: OriginServer
-    /// What the server gets before the first request.
+    /// The bytes that the server gets before the first request.
     let preface: [UInt8]
     let host: any OriginHost
     private var use: Use
     /// When the connect, or the request, began: milliseconds of ``EventLoop/now``.
     private(set) var begunAt: UInt64
     private var making: Making
-    /// Why TLS has failed after the handshake; `nil` while it has not.
+    /// The failure of TLS after the handshake; `nil` while there is none.
     package internal(set) var tlsFault: TLSFailure?
     /// Whether a request before this one used it.
     private(set) var isReused = false
@@ -61,7 +63,7 @@ package final class OriginStream: Connection {
     @exclusivity(unchecked) var out = OutgoingContent()
     /// Whether `out` has the event loop's memory.
     var isGathering = false
-    /// What became of what was sent since the last ``flush()``.
+    /// The result of sending since the last ``flush()``.
     var outcome = WriteOutcome.sent
 
     // Its response.
@@ -74,7 +76,7 @@ package final class OriginStream: Connection {
     /// Whether the server keeps the connection.
     var isPersistent = false
 
-    /// How far a response was read.
+    /// The progress of reading a response.
     enum Progress {
         /// Its head is not complete.
         case head
@@ -82,7 +84,7 @@ package final class OriginStream: Connection {
         case content
         /// All of it was read.
         case complete
-        /// It can't be read on.
+        /// Reading can't continue.
         case broken
     }
 
@@ -102,7 +104,7 @@ package final class OriginStream: Connection {
         self.host = host
         begunAt = loop.now
         making = !isConnecting && tls == nil ? .ended : .connecting
-        // Trials are no connections for requests, as checks are none.
+        // Trials, like checks, don't count as connections for requests.
         holdsPlace = if case .dial = use { server.isLimited } else { false }
         super.init(
             descriptor: descriptor,
@@ -115,18 +117,19 @@ package final class OriginStream: Connection {
         begin(with: preface)
     }
 
-    /// Whether the connect has ended well, and the handshake under TLS.
+    /// Whether the connect has succeeded, and the handshake under TLS.
     var isConnected: Bool { if case .ended = making { true } else { false } }
 
-    /// Why the handshake failed, or has not ended; `nil` while it has not begun.
+    /// Why the handshake failed or has not ended; `nil` while it has not begun.
     var handshakeFault: TLSFailure? {
         if case .shaking(let failure) = making { failure } else { nil }
     }
 
-    /// Whether it may carry another request: nothing to read, no end announced, as far as is known.
+    /// Whether it may carry another request: as far as is known, there is nothing to read and no
+    /// end.
     var isFit: Bool { !isClosed && isQuiet() }
 
-    /// The same, asked of the kernel.
+    /// Whether it may carry another request; asks the kernel.
     func isFitNow() -> Bool {
         guard isSecure else { return isFit && isSilent() }
         expectInput()
@@ -135,7 +138,8 @@ package final class OriginStream: Connection {
 
     // MARK: Uses
 
-    /// Gives the connection to a request. It uses the request's turns until it is released.
+    /// Gives the connection to a request. The event loop schedules it in the request's flow until
+    /// it is released.
     func take(for owner: any OriginStreamOwner, flow: Int) {
         use = .busy(owner)
         self.flow = flow
@@ -143,16 +147,16 @@ package final class OriginStream: Connection {
         becameActive()
     }
 
-    /// The request it was made for has gone elsewhere.
+    /// The request that it was made for has gone elsewhere.
     func becomeTrial() {
         use = .trial
         flow = 0
         becameInactive()
     }
 
-    /// The request is over. The connection waits for the next one, where it may and can, or ends.
+    /// The request is over. The connection becomes idle where possible and allowed, or it ends.
     ///
-    /// - isReusable: the request was sent whole, and the response was read whole.
+    /// - isReusable: whether the whole request was sent and the whole response was read.
     package func release(isReusable: Bool, idleTime: UInt64, idleMax: Int) {
         guard isReusable, isPersistent, progress == .complete, isFit else {
             return closeInOrder()
@@ -178,7 +182,7 @@ package final class OriginStream: Connection {
         load = .request
     }
 
-    /// Closes it; a request that it carries has ended.
+    /// Closes the connection; a request that it carries has ended.
     override public func close() {
         becameInactive()
         super.close()
@@ -201,7 +205,7 @@ package final class OriginStream: Connection {
         waited = 0
     }
 
-    /// Whether the server answers a connect again.
+    /// The result of a trial: whether the server answers a connect again.
     func trialEnded(_ error: SocketError?) {
         if let error {
             if let handshakeFault { host.note(.handshakeFailed(handshakeFault)) }
@@ -215,13 +219,13 @@ package final class OriginStream: Connection {
 
     // MARK: Events
 
-    /// The connect ended; `nil` for well.
+    /// The connect ended; `nil` for success.
     override public func connectEnded(_ error: SocketError?) {
         if error == nil, isSecure { return goOn() }
         ended(error)
     }
 
-    /// Goes on with the handshake.
+    /// Continues the handshake.
     private func goOn() {
         switch beginHandshake() {
         case .ended: ended(nil)
@@ -230,7 +234,7 @@ package final class OriginStream: Connection {
         }
     }
 
-    /// Begins the handshake, or goes on with it.
+    /// Begins or continues the handshake.
     func beginHandshake() -> Handshake {
         making = .shaking(.late)
         let handshake = shakeHands()
@@ -262,7 +266,7 @@ package final class OriginStream: Connection {
         }
     }
 
-    /// What waited has been sent.
+    /// All bytes that waited were sent.
     override public func outputDrained() {
         switch use {
         case .dial, .trial, .idle: break
@@ -271,7 +275,7 @@ package final class OriginStream: Connection {
         }
     }
 
-    /// What waited can't be sent.
+    /// The bytes that waited can't be sent.
     override public func outputFailed() {
         switch use {
         case .dial, .trial:
@@ -283,7 +287,7 @@ package final class OriginStream: Connection {
         }
     }
 
-    /// What was awaited did not come in time.
+    /// The awaited input or output did not come in time.
     override public func deadlinePassed() {
         switch use {
         case .dial(let dial): dial.deadlinePassed(self)
@@ -299,7 +303,7 @@ package final class OriginStream: Connection {
         }
     }
 
-    /// RFC 9112 §9.2: data without a request is no response; an end is an end.
+    /// RFC 9112 §9.2: bytes without a request are no response. An end of the connection is an end.
     private func leavePool() {
         server.forget(self)
         closeInOrder()

@@ -1,23 +1,23 @@
 package import HTTPWire
 package import TLSSession
 
-/// Who sends a request on an ``OriginStream`` and gets its response: an exchange of the proxy, or a
-/// call of the gateway's own.
+/// The owner of a request on an ``OriginStream``, which gets its response: an exchange of the
+/// proxy, or a call of the gateway's own.
 package protocol OriginStreamOwner: AnyObject {
-    /// A server took the connection that was dialled. The stream takes a request.
+    /// A server took the connection. The stream accepts a request.
     func originConnected(_ stream: OriginStream)
     /// No server took a connection. Nothing was sent.
     func originUnreachable(_ why: Unreached)
     /// There may be something to read; see ``OriginStream/receive(for:)``.
     func originReadable(_ stream: OriginStream)
-    /// What waited to be sent has been sent.
+    /// All bytes that waited were sent.
     func originDrained(_ stream: OriginStream)
     /// Bytes could not be sent. The server may have answered before it closed.
     func originWriteFailed(_ stream: OriginStream)
     /// The deadline that was set has passed.
     func originTimedOut(_ stream: OriginStream)
 
-    // What ``OriginStream/receive(for:)`` found.
+    // The events of ``OriginStream/receive(for:)``.
 
     /// An interim response (1xx, not 101). `false` ends the reading.
     ///
@@ -36,16 +36,16 @@ package protocol OriginStreamOwner: AnyObject {
     func originContent(_ piece: Span<UInt8>)
 }
 
-/// What happens on the way to a server.
+/// An event on the way to a server.
 package enum OriginEvent {
     case connectBegan
     case connectFailed
-    /// The handshake failed; a connect that failed follows.
+    /// The handshake failed; the event of a failed connect follows.
     case handshakeFailed(TLSFailure)
     case connectionReused
     /// A request waits for a place at a server.
     case queued
-    /// It waits no more, after this number of nanoseconds.
+    /// The request no longer waits, after this number of nanoseconds.
     case dequeued(UInt64)
     /// A request found the queue full, or had to leave it for another one.
     case queueFull
@@ -53,9 +53,9 @@ package enum OriginEvent {
     case queueTimeout
 }
 
-/// What ``OriginStream/receive(for:)`` found.
+/// The result of ``OriginStream/receive(for:)``.
 package enum OriginRead {
-    /// Something was read; the response goes on.
+    /// Some bytes were read; the response continues.
     case some
     /// Nothing now; ``OriginStreamOwner/originReadable(_:)`` follows.
     case none
@@ -67,7 +67,7 @@ package enum OriginRead {
     case broke
     /// The response is malformed.
     case malformed(Malformed.Reason)
-    /// There were more interim responses than may be.
+    /// There were too many interim responses.
     case tooManyInterim
 }
 
@@ -85,7 +85,7 @@ package enum OriginPreface: String, CaseIterable, Sendable {
     /// Both ends of the client's connection.
     package typealias Ends = (source: ProxyHeader.End, destination: ProxyHeader.End)
 
-    /// The bytes for a client; for connections of the gateway's own where there is none.
+    /// The bytes for a client. Without `ends`, the bytes for connections of the gateway's own.
     func bytes(_ ends: Ends?) -> [UInt8] {
         switch self {
         case .none: return []

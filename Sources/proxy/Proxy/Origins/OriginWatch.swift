@@ -1,14 +1,14 @@
 package import EventLoops
 
-/// Looks after the servers of all origins on one event loop, for all event loops: it makes the
-/// checks that are due, tries servers that took no connection, and says when an origin has no
-/// server left.
+/// Watches the servers of all origins on one event loop, for all event loops. It makes the checks
+/// that are due, tries servers that took no connection, and reports when an origin has no server
+/// left.
 package final class OriginWatch {
-    /// What is worth a line of the log.
+    /// An event for the log.
     package enum Notice: Sendable, Equatable {
-        /// No server of the origin can serve; how each of them stands.
+        /// No server of the origin can serve; with the state of each server.
         case allOut(origin: String, servers: [String])
-        /// One can again.
+        /// A server can serve again.
         case back(origin: String)
     }
 
@@ -21,7 +21,7 @@ package final class OriginWatch {
         var call: HTTPCall?
     }
 
-    /// The longest pause between two looks.
+    /// The longest pause between two checks for due work.
     private static let pauseMilliseconds: UInt64 = 1_000
     /// The shortest time between two notices about one origin.
     private static let noticeMilliseconds: UInt64 = 10_000
@@ -33,10 +33,10 @@ package final class OriginWatch {
     private var origins: [OriginSettings] = []
     /// By the identity of a server's state.
     private var rows: [ObjectIdentifier: Row] = [:]
-    /// What was told last of origins, and when.
+    /// The last notice about each origin, and its time.
     private var told: [String: (isOut: Bool, at: UInt64)] = [:]
 
-    /// - tryServers: tries the servers on which a connect is due.
+    /// - tryServers: tries the servers for which a trial connect is due.
     package init(
         on loop: EventLoop,
         tryServers: @escaping () -> Void,
@@ -47,7 +47,7 @@ package final class OriginWatch {
         self.tell = tell
     }
 
-    /// Takes the origins that are served from now on. The checks of a server that stays go on.
+    /// Takes the origins that are served from now on. The checks of a server that stays continue.
     package func take(_ origins: [OriginSettings]) {
         self.origins = origins
         var next: [ObjectIdentifier: Row] = [:]
@@ -74,14 +74,14 @@ package final class OriginWatch {
     ) -> Row {
         before?.call?.cancel()
         var alone = origin
-        // A check says nothing about the connects of requests, and has a state of its own.
+        // A check says nothing about the connects of requests, so it has a state of its own.
         alone.servers = [server.alone]
         alone.rules.ejection.failures = 0
         alone.rules.connectTimeout = check.timeout
         alone.rules.firstByteTimeout = check.timeout
         var settings = HTTPClient.Settings()
         settings.totalTimeout = check.timeout
-        // The first one comes soon, and not from all gateways at once.
+        // The first check comes soon, and not from all gateways at once.
         let soon = loop.now &+ .random(in: 0...min(check.interval, 1_000) / 4)
         return Row(
             server: server,
@@ -92,7 +92,7 @@ package final class OriginWatch {
         )
     }
 
-    /// Ends it, with the checks under way.
+    /// Ends the watch, with the checks under way.
     package func end() {
         for row in rows.values { row.call?.cancel() }
         rows = [:]
@@ -122,7 +122,7 @@ package final class OriginWatch {
     }
 
     private func wake(after milliseconds: UInt64) {
-        // Where there is no descriptor for it, the next reload tries again.
+        // If there is no descriptor for it, the next reload tries again.
         if alarm == nil {
             alarm = try? Alarm(on: loop)
             alarm?.rang = { [unowned self] in look() }
@@ -131,7 +131,7 @@ package final class OriginWatch {
     }
 
     private func begin(_ id: ObjectIdentifier, _ row: Row, _ now: UInt64) {
-        // A tenth more or less: checks of many gateways don't stay together.
+        // A tenth more or less, so that the checks of many gateways don't stay synchronous.
         let tenth = row.check.interval / 10
         rows[id]?.dueAt = now &+ row.check.interval &- tenth &+ .random(in: 0...2 * tenth)
         let host = row.check.host ?? row.server.name
@@ -149,8 +149,8 @@ package final class OriginWatch {
         if !isOver { rows[id]?.call = call }
     }
 
-    /// Says that the origin's servers are out, or back. What changes to and fro is reported every
-    /// ten seconds at most.
+    /// Reports that the origin's servers are out, or back. A server that changes back and forth is
+    /// reported at most every ten seconds.
     private func tell(_ origin: OriginSettings, _ now: UInt64) {
         let conditions = origin.servers.map { $0.state.condition(now: now) }
         let isOut = !conditions.isEmpty && conditions.allSatisfy(\.isOut)
@@ -172,7 +172,7 @@ extension CheckResult {
             self = isPassed ? .passed : .status(response.status)
         case .failure(.timedOut), .failure(.firstByteTimedOut), .failure(.stalled):
             self = .timeout
-        // A health page may be long; its status is what counts, and that was not judged.
+        // A health page may be too long to read. Only its status counts, and that was not judged.
         case .failure: self = .failed
         }
     }

@@ -18,7 +18,7 @@ package struct ServerCheck: Hashable, Sendable {
     package init() {}
 }
 
-/// What a check has shown.
+/// The result of a check.
 package enum CheckResult: Sendable, Equatable {
     case passed
     /// The server answered with another status.
@@ -28,7 +28,7 @@ package enum CheckResult: Sendable, Equatable {
     /// It takes no connection, or gave no response.
     case failed
 
-    /// As operators read it.
+    /// The text for operators.
     package var text: String {
         switch self {
         case .passed: "passed"
@@ -39,12 +39,12 @@ package enum CheckResult: Sendable, Equatable {
     }
 }
 
-/// The results of a server's checks, as far as they count. A server that was never checked is used.
+/// The results of a server's checks, as far as they count. A server without a check so far is used.
 struct CheckStreak {
     enum Change: Equatable { case up, down }
 
     private(set) var isDown = false
-    /// Results one after another that speak for a change.
+    /// Consecutive results against the current state.
     private var contrary = 0
 
     mutating func took(_ result: CheckResult, _ check: ServerCheck) -> Change? {

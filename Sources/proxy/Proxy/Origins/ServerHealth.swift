@@ -1,13 +1,13 @@
 import Synchronization
 
-/// Whether a server is passed over because it failed lately; shared by all event loops.
+/// Whether a server is skipped because it failed lately; shared by all event loops.
 ///
-/// A server that refuses a connect, does not answer one in time, or does not begin a response in
-/// time while it answers no other request either, is paused: requests go to other servers while
-/// there are any. When the pause is over, one trial is made at a time: a connect without a request
-/// where the connect had failed, and one request where the response had not come.
+/// A server is paused in three cases: it refuses a connect, it does not answer a connect in time,
+/// or it does not begin a response in time and answers no other request either. Requests then go to
+/// other servers while there are any. After the pause there is one trial at a time: a connect
+/// without a request where the connect had failed, and one request where the response had not come.
 package final class ServerHealth: Sendable {
-    /// What a server did not do.
+    /// The failure of a server.
     package enum Fault: Sendable {
         /// It refused the connect, or can't be reached.
         case refused
@@ -17,7 +17,7 @@ package final class ServerHealth: Sendable {
         case silent
     }
 
-    /// What a server is good for now.
+    /// Whether a server may get requests now.
     enum Standing {
         case fit
         case paused
@@ -27,28 +27,28 @@ package final class ServerHealth: Sendable {
 
     private struct Episode {
         var fault = Fault.refused
-        /// Failures one after another.
+        /// Consecutive failures.
         var failures = 0
         /// When the last one was noted.
         var failedAt: UInt64 = 0
     }
 
-    /// How long a server is passed over after a failure.
+    /// The pause after a failure.
     private static let pauseMilliseconds: UInt64 = 5_000
-    /// It doubles with each timeout, up to this.
+    /// Each timeout doubles the pause, up to this.
     private static let pauseMillisecondsMax: UInt64 = 40_000
-    /// How often a server that takes no connection is tried where no other is left.
+    /// The interval of trials of a server that takes no connection, where no other is left.
     private static let trialMilliseconds: UInt64 = 1_000
-    /// The precision of the last response's time: if all event loops wrote it for each response,
+    /// The precision of the last response's time. If all event loops wrote it for each response,
     /// they would contend for its cache line.
     private static let responseMilliseconds: UInt64 = 100
 
-    /// When the pause is over; 0 for none. All times are milliseconds of ``EventLoop/now``.
+    /// The end of the pause; 0 for none. All times are milliseconds of ``EventLoop/now``.
     private let pausedUntil = Atomic<UInt64>(0)
     private let respondedAt = Atomic<UInt64>(0)
-    /// When a trial was last made before its time.
+    /// The time of the last early trial.
     private let triedAt = Atomic<UInt64>(0)
-    /// When the last pause ended before its time; 0 for never.
+    /// The time at which the last pause ended early; 0 for never.
     private let recoveredAt = Atomic<UInt64>(0)
     private let episode = Mutex(Episode())
 
@@ -60,7 +60,8 @@ package final class ServerHealth: Sendable {
         return until > now ? .paused : .trialDue
     }
 
-    /// Begins the trial that is due, unless another event loop has. The pause goes on meanwhile.
+    /// Begins the trial that is due, unless another event loop has begun it. The pause continues
+    /// meanwhile.
     ///
     /// - Returns: what is to be tried again.
     func beginTrial(now: UInt64) -> Fault? {
@@ -74,14 +75,14 @@ package final class ServerHealth: Sendable {
     /// Whether connects to the server time out: a request for it would wait in vain.
     var answersNoConnect: Bool { trouble == .connectTimedOut }
 
-    /// What the server did wrong, as long as nothing has shown that it is well again.
+    /// The fault of the server, until something shows that it is well again.
     var trouble: Fault? {
         guard pausedUntil.load(ordering: .relaxed) > 0 else { return nil }
         return episode.withLock { $0.failures > 0 ? $0.fault : nil }
     }
 
-    /// Begins a connect to a server that takes none, without a request, unless that was tried in
-    /// the last second.
+    /// Begins a connect without a request to a server that takes none, unless there was one in the
+    /// last second.
     func beginEarlyTrial(now: UInt64) -> Bool {
         switch trouble {
         case nil, .silent: return false
@@ -89,11 +90,11 @@ package final class ServerHealth: Sendable {
         }
         let last = triedAt.load(ordering: .relaxed)
         guard now >= last &+ Self.trialMilliseconds else { return false }
-        // One event loop of those that come here at the same time.
+        // Only one of the event loops that come here at the same time begins it.
         return triedAt.compareExchange(expected: last, desired: now, ordering: .relaxed).exchanged
     }
 
-    /// A connect takes suspiciously long, and its time ends then.
+    /// A connect takes suspiciously long; its time ends at `end`.
     func suspected(until end: UInt64) {
         episode.withLock { episode in
             guard pausedUntil.load(ordering: .relaxed) < end else { return }
@@ -102,7 +103,7 @@ package final class ServerHealth: Sendable {
         }
     }
 
-    /// A connect failed, or a response did not come. What began before the last failure was noted
+    /// A connect failed, or a response did not come. An attempt that began before the last failure
     /// belongs to that failure.
     func failed(_ fault: Fault, begunAt: UInt64, now: UInt64) {
         episode.withLock { episode in
@@ -115,13 +116,13 @@ package final class ServerHealth: Sendable {
     }
 
     /// A response to a request did not begin in time. A server that has answered others since is
-    /// only slow with this one: a client can't have it paused by asking for what takes long.
+    /// slow only with this one. So a client can't pause a server by asking for a slow answer.
     func wasSilent(since: UInt64, now: UInt64) {
         guard respondedAt.load(ordering: .relaxed) < since else { return }
         failed(.silent, begunAt: since, now: now)
     }
 
-    /// A connect ended well, which says nothing about responses.
+    /// A connect succeeded, which says nothing about responses.
     func connected(now: UInt64) {
         guard pausedUntil.load(ordering: .relaxed) > 0 else { return }
         episode.withLock { episode in
@@ -147,7 +148,8 @@ package final class ServerHealth: Sendable {
         pausedUntil.store(0, ordering: .relaxed)
     }
 
-    /// A refusal costs a request nothing, so it is tried again soon; a timeout costs time.
+    /// A refused connect costs a request no time, so the server is tried again soon. A timeout
+    /// costs time.
     private static func pause(_ episode: Episode) -> UInt64 {
         switch episode.fault {
         case .refused: return pauseMilliseconds

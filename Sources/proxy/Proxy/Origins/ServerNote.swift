@@ -1,11 +1,11 @@
-/// Something that is remembered of a server.
+/// A note about a server, with its time.
 package struct ServerNote<What: Sendable>: Sendable {
     package let what: What
     /// Milliseconds since 1970.
     package let at: Int64
 }
 
-/// What a server did wrong. The raw value is shown to operators: add, do not rename.
+/// The failure of a server. The raw value is shown to operators: add, do not rename.
 package enum ServerFailure: Sendable, Equatable {
     case refused
     case connectTimeout
@@ -32,22 +32,22 @@ package enum ServerFailure: Sendable, Equatable {
     }
 }
 
-/// How a server stands. The raw value is shown to operators: add, do not rename.
+/// The state of a server. The raw value is shown to operators: add, do not rename.
 package enum ServerCondition: String, Sendable {
-    /// Nothing speaks against it.
+    /// No fault is known.
     case up
-    /// It takes no connection, and is passed over while another one does.
+    /// It takes no connection, and is skipped while another one does.
     case unreachable
-    /// It takes requests and answers none in time, and is passed over while another one does.
+    /// It takes requests and answers none in time, and is skipped while another one does.
     case silent
-    /// Its requests failed one after another; it is passed over for a while.
+    /// Consecutive requests failed; it is skipped for a while.
     case ejected
     /// Its checks fail; it gets no request.
     case down
     /// An operator drains it; it gets no request.
     case drained
 
-    /// Whether it can't serve: what has failed is a connect or a check, which no client causes.
+    /// Whether it can't serve because of a failed connect or check. A client can't cause these.
     package var isOut: Bool {
         switch self {
         case .up, .silent, .ejected: false

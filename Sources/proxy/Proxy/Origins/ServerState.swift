@@ -1,33 +1,33 @@
 import Synchronization
 
-/// What all event loops know of a server, also after a reload. All times are milliseconds of
-/// ``EventLoop/now``, but for those in notes, which are of the wall clock.
+/// The state of a server that all event loops share, also after a reload. All times are
+/// milliseconds of ``EventLoop/now``, except those in notes, which are of the wall clock.
 package final class ServerState: Sendable {
-    /// Tells states apart in this process.
+    /// Distinguishes states in this process.
     let number = ServerState.numbers.wrappingAdd(1, ordering: .relaxed).newValue
     private static let numbers = Atomic<Int>(0)
 
     package let health = ServerHealth()
-    /// Requests under way in the lower bits, and above them those that have ended: both change
-    /// together when a request ends, for one write to memory that event loops share.
+    /// The lower bits count the requests under way, the bits above them those that have ended. Both
+    /// change together when a request ends, with one write to memory that event loops share.
     private let requests = Atomic<UInt64>(0)
-    /// Nanoseconds from the last head byte of a request to the first of its response, added up.
+    /// Nanoseconds from the last head byte of a request to the first of its response, summed up.
     private let nanoseconds = Atomic<UInt64>(0)
-    /// Requests that failed, one after another.
+    /// Consecutive failed requests.
     private let failuresInRow = Atomic<Int>(0)
     /// When the server's ejection ends; 0 for none.
     private let ejectedUntil = Atomic<UInt64>(0)
-    /// When the server came back otherwise; 0 for never.
+    /// When the server came back for another reason; 0 for never.
     private let returnedAt = Atomic<UInt64>(0)
-    /// Why it gets no request at all: ``Closure``.
+    /// Why it gets no request: ``Closure``.
     private let closures = Atomic<UInt8>(0)
     private let notes = Mutex<Notes>(Notes())
 
-    /// The bits for requests under way: more than there are descriptors.
+    /// The bits for requests under way: they can count more requests than there are descriptors.
     private static let activeBits: UInt64 = 24
     private static let activeMask: UInt64 = (1 << activeBits) - 1
 
-    /// Why a server gets no request, whatever becomes of the others.
+    /// Why a server gets no request, whatever the state of the others.
     enum Closure: UInt8 {
         /// Its checks fail.
         case unchecked = 1
@@ -35,11 +35,11 @@ package final class ServerState: Sendable {
         case drained = 2
     }
 
-    /// What changes seldom.
+    /// Values that change seldom.
     private struct Notes {
         var failures: UInt64 = 0
         var ejections: UInt64 = 0
-        /// Ejections one after another, each longer than the one before.
+        /// Consecutive ejections, each longer than the one before.
         var level = 0
         var lastFailure: ServerNote<ServerFailure>?
         var lastCheck: ServerNote<CheckResult>?
@@ -50,27 +50,27 @@ package final class ServerState: Sendable {
 
     // MARK: Requests
 
-    /// Requests that the server has, and connects for a request.
+    /// Requests under way at the server, and connects for a request.
     package var active: Int { Int(requests.load(ordering: .relaxed) & Self.activeMask) }
 
-    /// Requests that it has had.
+    /// Requests that have ended.
     package var served: UInt64 { requests.load(ordering: .relaxed) >> Self.activeBits }
 
     /// A connect for a request begins, or a request takes an idle connection.
     func began() { requests.wrappingAdd(1, ordering: .relaxed) }
 
-    /// How long requests waited for the first bytes of their responses, all together.
+    /// The sum of the times that requests waited for the first bytes of their responses.
     package var waited: Duration {
         .nanoseconds(Int64(clamping: nanoseconds.load(ordering: .relaxed)))
     }
 
-    /// What had begun has ended.
+    /// A connect or a request has ended.
     ///
-    /// - hadRequest: whether the server was sent a request meanwhile.
+    /// - hadRequest: whether a request was sent to the server meanwhile.
     /// - waited: nanoseconds from the request's last head byte to the response's first; 0 where
     ///   there was none.
     func ended(hadRequest: Bool, waited: UInt64 = 0) {
-        // One fewer under way, and one more above.
+        // One fewer under way, one more ended.
         let change: UInt64 = hadRequest ? (1 << Self.activeBits) &- 1 : 0 &- 1
         requests.wrappingAdd(change, ordering: .relaxed)
         // The event loop has this memory for itself at this moment.
@@ -79,14 +79,14 @@ package final class ServerState: Sendable {
 
     // MARK: Failures
 
-    /// A request went well.
+    /// A request succeeded.
     func succeeded() {
-        // Event loops contend for memory that is written, and not for what is only read.
+        // Event loops contend for memory that is written, not for memory that is only read.
         guard failuresInRow.load(ordering: .relaxed) > 0 else { return }
         failuresInRow.store(0, ordering: .relaxed)
     }
 
-    /// Remembers a failure.
+    /// Notes a failure.
     func note(_ failure: ServerFailure, wall: Int64) {
         notes.withLock { notes in
             notes.failures += 1
@@ -96,14 +96,14 @@ package final class ServerState: Sendable {
 
     /// A request failed.
     ///
-    /// - Returns: how many did, one after another.
+    /// - Returns: the number of consecutive failures.
     func requestFailed() -> Int { failuresInRow.wrappingAdd(1, ordering: .relaxed).newValue }
 
-    /// Passes the server over for a while, longer each time.
+    /// Ejects the server for a while, each time longer.
     func eject(_ rule: Ejection, now: UInt64) {
         notes.withLock { notes in
             let last = ejectedUntil.load(ordering: .relaxed)
-            // A server that went well for the longest time starts over.
+            // After the longest time without an ejection the first time applies again.
             if now > last &+ rule.timeMax { notes.level = 0 }
             let time = min(rule.time << UInt64(min(notes.level, 20)), rule.timeMax)
             notes.level += 1
@@ -117,7 +117,7 @@ package final class ServerState: Sendable {
 
     // MARK: Standing
 
-    /// What the server is good for now.
+    /// Whether the server may get requests now.
     func standing(now: UInt64) -> ServerHealth.Standing {
         isEjected(now: now) ? .paused : health.standing(now: now)
     }
@@ -130,7 +130,7 @@ package final class ServerState: Sendable {
         closures.load(ordering: .relaxed) & Closure.drained.rawValue != 0
     }
 
-    /// Drains it: it gets no new request, and those under way end by themselves.
+    /// Drains it: it gets no new request, and requests under way end by themselves.
     package func drain() {
         closures.bitwiseOr(Closure.drained.rawValue, ordering: .relaxed)
     }
@@ -145,19 +145,19 @@ package final class ServerState: Sendable {
     /// The server may get requests again.
     func returned(now: UInt64) { returnedAt.store(now, ordering: .relaxed) }
 
-    /// How much of its weight it has after it came back, in 256ths: all of it once `slowStart` is
-    /// over.
+    /// The part of its weight that it has after it came back, in 256ths. When `slowStart` is over,
+    /// it has all of it.
     func share(slowStart: UInt64, now: UInt64) -> Int {
         guard slowStart > 0 else { return 256 }
         let ejected = max(ejectedUntil.load(ordering: .relaxed), health.recovered)
         let since = max(returnedAt.load(ordering: .relaxed), ejected)
         guard since > 0, now < since &+ slowStart else { return 256 }
-        // A server that is asked as the last resort has not come back yet.
+        // A server that is used as the last resort has not come back yet.
         guard now > since else { return 1 }
         return max(Int((now - since) &* 256 / slowStart), 1)
     }
 
-    /// How it stands, in a word.
+    /// Its state in a word.
     package func condition(now: UInt64) -> ServerCondition {
         let bits = closures.load(ordering: .relaxed)
         if bits & Closure.drained.rawValue != 0 { return .drained }
@@ -174,7 +174,7 @@ package final class ServerState: Sendable {
 
     /// A check has ended.
     ///
-    /// - Returns: whether the server is to be used, where that has changed.
+    /// - Returns: whether the server may be used, where that has changed.
     func checked(
         _ result: CheckResult,
         _ check: ServerCheck,
@@ -193,7 +193,7 @@ package final class ServerState: Sendable {
         return change
     }
 
-    /// It is not checked any more.
+    /// It is no longer checked.
     func forgetChecks(now: UInt64) {
         let wasDown = notes.withLock { notes in
             defer { notes.checks = CheckStreak() }

@@ -1,22 +1,22 @@
-/// Who waits for a place, in order: a bounded queue that is fair between flows.
+/// The waiters for a place, in order: a bounded queue that is fair between flows.
 ///
-/// Flows take turns, and a flow's waiters are served in the order in which they came. Where the
-/// line is full, a newcomer takes the place of the last waiter of the flow that has most of them,
-/// unless the newcomer's own flow has as many: one client can't keep all others out.
+/// Flows take turns, and a flow's waiters are served in the order in which they came. If the line
+/// is full, a new waiter displaces the last waiter of the flow that has most of them, unless its
+/// own flow has as many. So one client can't keep all others out.
 struct WaitingLine {
     struct Waiter: Equatable, Sendable {
         let id: UInt64
         let loop: Int
-        /// Of the client's address; see `FairQueue`.
+        /// The flow of the client's address; see `FairQueue`.
         let flow: Int
         /// The numbers of servers that it can't use.
         var refused: [Int] = []
     }
 
-    /// What became of a newcomer.
+    /// The result of adding a waiter.
     enum Entry: Equatable {
         case entered
-        /// It has entered, and this one had to leave.
+        /// The new waiter has entered, and this one had to leave.
         case displaced(Waiter)
         case full
     }
@@ -46,7 +46,7 @@ struct WaitingLine {
 
     private func length(of flow: Int) -> Int { flows[flow]?.count ?? 0 }
 
-    /// The waiter whose turn it is, of those that can use a server.
+    /// The next waiter that can use this server.
     func first(for server: Int) -> Waiter? {
         for flow in turns {
             let waiter = flows[flow]?.first { !$0.refused.contains(server) }
@@ -62,7 +62,7 @@ struct WaitingLine {
         turns.append(turns.remove(at: place))
     }
 
-    /// A waiter has gone; whether it was there.
+    /// Removes a waiter. Returns whether it was there.
     @discardableResult
     mutating func remove(_ id: UInt64, of flow: Int) -> Bool {
         guard var waiters = flows.removeValue(forKey: flow) else { return false }

@@ -3,23 +3,23 @@ import HTTPWire
 import Telemetry
 import Verification
 
-/// The client's address, and whose limits the request counts against.
+/// The client's address, and the limits that the request counts against.
 struct AddressAccount {
-    /// What the address has used of its limits.
+    /// The use that the address has made of its limits.
     enum Entry {
         /// No limits apply.
         case none
-        /// That of the client's connection, which holds it.
+        /// The entry of the client's connection, which holds it.
         case ofConnection(AddressEntry)
-        /// Held for this request alone: a connection carries others too.
+        /// Held for this request alone: the connection also carries other clients' requests.
         case ofRequest(AddressEntry)
-        /// It was let go of at the end of the request, which counted against it.
+        /// The entry was released at the end of the request, which was counted against it.
         case released
     }
 
     var address: IPAddress
     var holding = Entry.none
-    /// Nanoseconds after which the address may go on, as was found last.
+    /// Nanoseconds after which the address may continue, by the last check.
     var wait: UInt64 = 0
 
     init(_ address: IPAddress) { self.address = address }
@@ -31,9 +31,9 @@ struct AddressAccount {
         }
     }
 
-    /// Lets go of the entry.
+    /// Gives up the entry.
     ///
-    /// - Returns: the one that was held for this request alone, which is to be released.
+    /// - Returns: the entry, if it was held for this request alone. The caller releases it.
     mutating func leave() -> AddressEntry? {
         let held = holding
         if case .none = held { return nil }
@@ -50,25 +50,25 @@ extension Exchange {
         return !client.peer.isUnix || client.peer.isTrusted
     }
 
-    /// The call costs so many tokens more: a challenge each.
+    /// Charges this number of further tokens for the call: one for each challenge.
     func oweCalls(_ count: Int) {
         guard count > 0, let rate = settings.addressCalls else { return }
         account.entry?.oweCalls(count, rate, now: record.startedAt)
     }
 
-    /// Whether a signature may be verified for the address.
+    /// Whether the gateway may verify a signature for the address.
     func mayVerify(now: UInt64) -> Bool {
         guard let wait = verificationWait(now: now) else { return true }
         account.wait = wait
         return false
     }
 
-    /// Nanoseconds until a signature may be verified for the address; `nil` when it may be now.
+    /// Nanoseconds until the gateway may verify a signature for the address; `nil` when it may now.
     func verificationWait(now: UInt64) -> UInt64? {
         settings.addressFailures.flatMap { account.entry?.failureWait($0, now: now) }
     }
 
-    /// A verification was in vain. That may turn out when the client has gone.
+    /// Counts a verification that failed. The client may have gone by then.
     func addFailure(now: UInt64) {
         guard let rate = settings.addressFailures else { return }
         switch account.holding {
@@ -81,8 +81,8 @@ extension Exchange {
         }
     }
 
-    /// The address is over a limit. A connection of its own is then not read for a while; that of a
-    /// trusted proxy carries others too.
+    /// The address is over a limit. A connection of its own is then not read for a while. The
+    /// connection of a trusted proxy is read on, since it also carries other clients' requests.
     func pauseAddress() {
         switch account.holding {
         case .none, .ofConnection: client?.pause()

@@ -5,8 +5,8 @@ import Services
 import Telemetry
 import Verification
 
-/// What comes before a request's first wait, while the bytes of its head are there: from top to
-/// bottom it is named, counted, located, and its rule is looked for.
+/// The steps before a request's first wait, while the bytes of its head are there. Each request
+/// goes through them in this order:
 ///
 ///     named      by a trusted proxy, or by the gateway
 ///     found      whose address it is
@@ -27,7 +27,7 @@ struct Admission {
 
     /// Admits the request whose head was read, or the one that it asks about.
     ///
-    /// - Returns: what follows: the verdict's action, a service, an origin, or an answer.
+    /// - Returns: the next action: that of the verdict, a service, an origin, or an answer.
     func action(_ bytes: Span<UInt8>, fault: Malformed.Reason?) -> Flow.Action {
         proxy.tally.add(.requests)
         if exchange.record.spoken == .http2 { proxy.tally.add(.http2Requests) }
@@ -40,7 +40,7 @@ struct Admission {
 
     /// The admission itself.
     ///
-    /// - unclear: why a proxy's question gets no decision; `nil` for a request like any other.
+    /// - unclear: why a proxy's query gets no decision; `nil` for an ordinary request.
     private func admit(
         _ head: borrowing RequestHead,
         _ bytes: Span<UInt8>,
@@ -76,7 +76,7 @@ struct Admission {
         }
     }
 
-    /// A path or method of the gateway's own to which no service answers.
+    /// A path or method of the gateway's own that no service answers.
     private func answered(by response: LocalResponse, named name: String) -> Flow.Action {
         exchange.call = ServiceCall(named: name, response)
         return exchange.flow.declined(.service)
@@ -84,8 +84,8 @@ struct Admission {
 
     // MARK: Names and address
 
-    /// Takes the names that a trusted proxy gives. What anybody else gives is deleted, so that no
-    /// client chooses a line of the log or joins the trace of another one.
+    /// Takes the names that a trusted proxy gives. Names from all other peers are deleted, so that
+    /// no client chooses a line of the log or joins the trace of another one.
     private func identify(_ head: borrowing RequestHead, _ bytes: Span<UInt8>) {
         if exchange.client?.peer.isTrusted == true {
             if let id = head.fields.requestID(bytes) {
@@ -94,8 +94,8 @@ struct Admission {
             }
             if let trace = head.fields.traceID(bytes) {
                 exchange.record.trace = trace
-                // The gateway records no spans: the origin's parent is the one that the proxy names
-                // (W3C Trace Context §2.3).
+                // The gateway records no spans. The origin's parent span is the one that the proxy
+                // names (W3C Trace Context §2.3).
                 exchange.record.carried.formUnion(.trace)
             }
         }
@@ -108,7 +108,7 @@ struct Admission {
         }
     }
 
-    /// Who the client is, where trusted proxies say so.
+    /// Finds the client's address, where trusted proxies name it.
     private func findClient(_ head: borrowing RequestHead, _ bytes: Span<UInt8>) {
         guard let client = exchange.client else { return }
         let settings = settings
@@ -122,8 +122,8 @@ struct Admission {
         exchange.account.address = proxy.scratch.address.client
     }
 
-    /// Finds whose limits the request counts against: those of the client's address. Behind a
-    /// trusted proxy that is the one that it names, or else its own, so that no spelling lifts a
+    /// Finds the address whose limits the request counts against. If a trusted proxy names a
+    /// client, it is that client's address, or else the proxy's own, so that no spelling avoids a
     /// limit. Only the peer of a Unix socket that is not trusted has no address.
     private func findAddress() {
         guard let client = exchange.client else { return }
@@ -146,7 +146,8 @@ struct Admission {
 
     // MARK: A service
 
-    /// Counts the call where it costs one; then the service's rule, its content, or its answer.
+    /// Counts the call where it costs a token; then comes the service's rule, its content, or its
+    /// answer.
     private func call(
         _ service: ServiceEntry,
         _ head: borrowing RequestHead,
@@ -185,13 +186,14 @@ struct Admission {
         }
     }
 
-    /// Copies what is asked where no log did, and a refusal may be asked about.
+    /// Copies what the request asks for, if the log has not done so and `why` may need it for a
+    /// refusal.
     private func keepAsked(_ head: borrowing RequestHead, _ bytes: Span<UInt8>, _ rule: Rule) {
         guard !settings.logsAccess, rule.mode != .off else { return }
         exchange.record.asked = RequestRecord.Asked(head, bytes)
     }
 
-    /// Takes content that came whole with the head off the client's stream.
+    /// Takes content that came whole with the head from the client's stream.
     private func takeContent(_ rule: Rule) {
         guard exchange.flow.facts.hasContent,
             case .length(let length) = exchange.flow.facts.framing,
@@ -227,19 +229,18 @@ struct Admission {
     }
 }
 
-// A request that another proxy asks about, before it forwards that request itself.
+// A query of another proxy about a request, before it forwards that request itself.
 //
-// The head of that request is written again where it is not the question's own, and read by the
-// parser that reads all heads. From there on it is a request like any other: the same rule in all
-// interpretations of its path, the same checks, the same verdict. Only its end differs. Where it
-// would go to an origin, the answer says that the proxy may forward it.
+// If the head of that request is not the query's own, it is written again, and the parser of all
+// heads reads it. From then on it is an ordinary request: the same rule in all interpretations of
+// its path, the same checks, the same verdict. Only its end differs. Where it would go to an
+// origin, the answer says that the proxy may forward it.
 extension Admission {
-    /// Finds the request that is asked about, and goes on with its head.
+    /// Finds the request of the query, and continues with its head.
     ///
-    /// Checked in this order: that the asker may ask, that the question has no content, that
-    /// nothing in it makes the application execute what is not asked about, that it names one
-    /// request, and that this request's head is well-formed. Where one fails, the question's own
-    /// head goes into the log.
+    /// Checked in this order: that the peer may ask, that the query has no content, that no field
+    /// of it makes the application execute another request, that it names one request, and that
+    /// this request's head is well-formed. If a check fails, the query's own head is logged.
     private func admitAsked(_ form: DecisionForm, _ bytes: Span<UInt8>) -> Flow.Action {
         proxy.tally.add(.decisions)
         if let fault = faultOfQuestion(proxy.heads.request, bytes) {
@@ -273,8 +274,8 @@ extension Admission {
     ) -> LocalFault? {
         guard exchange.client?.peer.isTrusted == true else { return .askerUntrusted }
         guard !exchange.flow.facts.hasContent else { return .contentRefused }
-        // What the other proxy would forward beside the request that is asked about, and the
-        // gateway would have deleted.
+        // The other proxy would forward these fields with the request. The gateway would have
+        // deleted them.
         if question.fields.asksForeignProtocol(bytes) { return .protocolRefused }
         let guarded = settings.rules.guardedFields
         return question.fields.hasTwin(bytes, guarding: guarded) ? .fieldDisguised : nil

@@ -50,14 +50,15 @@ struct Audit {
         }
     }
 
-    /// The number by which its rule is counted today; `nil` where a reload has removed the rule.
+    /// The current number of its rule for counting; `nil` where a reload has removed the rule.
     var ruleNumber: Int? {
-        // As a rule there was no reload, and then numbers have not changed.
+        // Usually there was no reload, so the numbers have not changed.
         guard settings !== proxy.settings else { return exchange.flow.rule.index }
         return proxy.settings.rules.rules.first { $0.id == exchange.flow.rule.id }?.index
     }
 
-    /// Writes the line of the log. That of a tunnel comes when it ends, with the bytes that passed.
+    /// Writes the line of the log. A tunnel has its line when it ends, with the number of bytes
+    /// that passed.
     func writeLine(requestBytes: UInt64, responseBytes: UInt64) {
         guard settings.logsAccess else { return }
         let rule = settings.logRule
@@ -85,15 +86,15 @@ struct Audit {
         }
     }
 
-    /// Whether nothing speaks against the request, enforced or not, and nothing went wrong.
+    /// Whether the request has no refusal, enforced or not, and no failure.
     private var isFine: Bool {
         guard exchange.record.problem.isEmpty, exchange.record.status < 500 else { return false }
         if case .cutShort = exchange.flow.delivery { return false }
         return exchange.flow.judgement.verdict.map { $0.ruling.verdict == .pass } ?? true
     }
 
-    /// How many refusals of the address had no line before this one; `nil` when this one has none
-    /// either.
+    /// The number of refusals of the address that had no line before this one; `nil` when this one
+    /// has none either.
     private func linesLeftOut(_ rule: AccessLogRule) -> UInt64? {
         guard let rate = rule.refusals, isRefusal else { return 0 }
         let hash = proxy.addresses.hash(of: exchange.account.address)
@@ -199,15 +200,15 @@ struct Audit {
     }
 }
 
-// What is remembered of a refusal, for `portcullis why`.
+// The data about a refusal for `portcullis why`.
 extension Audit {
-    /// Remembers why the request was refused, or would have been where its rule enforces.
+    /// Keeps the reason why the request was refused, or would be if its rule enforced.
     func remember() {
         switch exchange.record.outcome {
         case .refused, .notEnrolled, .malformed:
             guard let outcome = exchange.record.outcome else { return }
             remember(outcome, exchange.record.status > 0 ? .answered : .cutOff)
-        // Failures of origins and of HTTP are in the log.
+        // The log has the failures of origins and of HTTP.
         case .failed, .fault, .done: break
         case nil:
             guard exchange.flow.rule.mode != .off,
@@ -244,7 +245,7 @@ extension Audit {
     }
 }
 
-// What reports count of a request.
+// The counts of a request for reports.
 extension Audit {
     /// Counts the request with the verdict that it has at its end: content may have changed it.
     func countForReports(nanoseconds: UInt64) {
@@ -253,7 +254,7 @@ extension Audit {
     }
 
     private var reported: ReportedRequest? {
-        // The mode first: a judgement is large to copy.
+        // The mode is checked first: a judgement is large to copy.
         guard exchange.flow.rule.mode != .off,
             let (ruling, enforcement) = exchange.flow.judgement.verdict
         else { return nil }
@@ -277,9 +278,9 @@ extension Audit {
     }
 }
 
-// The answer in the place of the origin's.
+// An answer instead of the origin's response.
 extension Audit {
-    /// Counts why the request ends, and keeps it for the log.
+    /// Counts the reason for the request's end, and keeps it for the log.
     func answered(_ reply: Reply) {
         switch reply {
         case .refused(let refusal):
@@ -290,7 +291,7 @@ extension Audit {
             proxy.tally.add(.malformedRequests)
             exchange.record.outcome = .malformed(reason)
             exchange.record.note(problem: reason.rawValue)
-        // A connect that fails is counted by itself.
+        // Failed connects are counted elsewhere.
         case .unreached(let failure): exchange.record.note(problem: failure.rawValue)
         case .failed(let failure):
             switch failure {
@@ -319,7 +320,7 @@ extension Audit {
 
 // The verdict, which is counted once for a request.
 extension Audit {
-    /// Nothing changes the verdict any more: it is counted, if that was left to do.
+    /// The verdict can't change any more: it is counted, if it was not yet.
     func verdictIsFinal() {
         if case .due = exchange.flow.judgement.count { countVerdict() }
     }
@@ -359,11 +360,11 @@ extension Audit {
 
     /// Whether the rule's share includes the install that the request names.
     ///
-    /// A request that the key has not proved to have signed is refused by the client's address, so
-    /// that no stranger chooses a key outside the share. The guard asks for the app, and all its
-    /// installs may come from few addresses, all outside: so it counts by the key in any case, and
-    /// who is refused stays as it is. What that allows a stranger is in rules/docs/rules.md,
-    /// "Guard".
+    /// If no signature proves the key, the client's address decides about the refusal, so that an
+    /// attacker can't choose a key outside the share. The guard watches the app, and all of its
+    /// installs may come from few addresses, all outside the share. So the guard always counts by
+    /// the key. The refusals themselves don't change. For what that allows an attacker see
+    /// rules/docs/rules.md, "Guard".
     private func isGuarded(_ ruling: Ruling, _ enforcement: Enforcement) -> Bool {
         if ruling.signer == ruling.keyID { return enforcement == .enforced }
         let time = UnixTime(seconds: proxy.wallSeconds)
@@ -373,30 +374,30 @@ extension Audit {
     }
 }
 
-/// What is remembered of a request for the log and the metrics.
+/// The data about a request for the log and the metrics.
 struct RequestRecord {
     /// Monotonic nanoseconds.
     let startedAt: UInt64
     let spoken: ClientProtocol
-    /// Of a trusted proxy, or our own.
+    /// The id that a trusted proxy or the gateway gave.
     var id: RequestID
     /// The trace that the request belongs to, where it is known.
     var trace: RequestID?
-    /// Which of the fields that name the request go to the origin as they came.
+    /// The fields naming the request that go to the origin unchanged.
     var carried = FieldKindSet()
-    /// Why the gateway has answered in place of the origin.
+    /// Why the gateway has answered instead of the origin.
     var outcome: LocalOutcome?
-    /// What was asked, where the log or `why` may say it.
+    /// What the request asks for, as far as the log or `why` may show it.
     var asked = Asked()
     /// The build that the client claims, where a device might not have signed it.
     var claimedVersion: AppVersion?
-    /// What became of the origin's App-Attest-Device-Bits.
+    /// The result of the origin's App-Attest-Device-Bits.
     var deviceUpdate = DeviceUpdateNote.none
     /// 0 while nothing was answered.
     var status = 0
     /// Bytes of content in the response.
     var responseBytes: UInt64 = 0
-    /// Why the request went wrong; empty where it did not.
+    /// Why the request failed; empty where it did not.
     private(set) var problem = ""
 
     init(_ id: RequestID, startedAt: UInt64, spoken: ClientProtocol) {
@@ -410,21 +411,21 @@ struct RequestRecord {
         if self.problem.isEmpty { self.problem = problem }
     }
 
-    /// What becomes of bits that an origin would have Apple keep. The raw value is the log's word.
+    /// The result of bits that an origin wants Apple to keep. The raw value is the log's word.
     enum DeviceUpdateNote: String {
-        /// It says nothing of them.
+        /// The response has no such bits.
         case none
         case asked
-        /// It can't be read, or Apple was not asked about the request's device.
+        /// The field can't be read, or Apple was not asked about the request's device.
         case ignored
     }
 
-    /// Copies of what a head asks, for when its bytes are gone.
+    /// Copies of parts of a head, for use after its bytes are gone.
     struct Asked {
         var method: [UInt8] = []
         var host: [UInt8] = []
         var path: [UInt8] = []
-        /// For the combined format alone.
+        /// For the combined format only.
         var referer: [UInt8] = []
         var agent: [UInt8] = []
 
@@ -439,7 +440,7 @@ struct RequestRecord {
             path = copy(head.path)
         }
 
-        /// Copies what the combined format has besides.
+        /// Copies the further parts for the combined format.
         mutating func addCaller(_ head: borrowing RequestHead, _ bytes: Span<UInt8>) {
             func copy(_ name: StaticString) -> [UInt8] {
                 guard let value = head.fields.value(of: name, bytes) else { return [] }

@@ -4,8 +4,8 @@ import Rules
 import Services
 import Verification
 
-/// What the gateway tells the client in the response to an admitted request: the next challenge,
-/// and what the client has to do before the rule can be enforced for it.
+/// Fields for the client in the response to an admitted request: the next challenge, and what the
+/// client has to do before the rule can be enforced for it.
 struct ClientNotes {
     private(set) var fields: [(name: StaticString, value: String)] = []
 
@@ -17,13 +17,13 @@ struct ClientNotes {
         {
             fields.append(("App-Attest-Next", next))
         }
-        // A session needs no challenge, and its requests are to cost little.
+        // A session needs no challenge, and its requests should cost little.
         if rule.sendsNextChallenge, !(judgement.isPass && judgement.proof == .session) {
             fields.append(("App-Attest-Challenge", challenge()))
         }
     }
 
-    /// Those for an origin's response. None where a shared cache may keep the response: other
+    /// The fields for an origin's response. None where a shared cache may keep the response: other
     /// clients would get them.
     func fields(
         in head: borrowing ResponseHead,
@@ -35,13 +35,13 @@ struct ClientNotes {
 }
 
 extension ClientNotice {
-    /// What a client has to do whose request was forwarded although it would be refused, where it
-    /// can do anything.
+    /// The next step of a client whose request was forwarded although it would be refused; `nil`
+    /// where the client can't do anything.
     ///
-    /// The key that is to be replaced is named: the client's own cache may answer a later request,
-    /// of another key, with the same field.
+    /// The field names the key that is to be replaced: the client's own cache may answer a later
+    /// request, of another key, with the same field.
     fileprivate func nextStep(after refusal: Refusal, of keyID: KeyID?) -> String? {
-        // A client that has not sent a token learns here that the rule asks for one.
+        // A client that has not sent a token learns from this field that the rule asks for one.
         if refusal == .deviceTokenMissing { return signAgain }
         return switch LocalOutcome.refused(refusal).row.nextStep {
         case .enrol: enrol + (keyID.map { ";key=\"\($0.base64)\"" } ?? "")

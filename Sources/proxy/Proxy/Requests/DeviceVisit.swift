@@ -6,20 +6,21 @@ package import Rules
 import Telemetry
 package import Verification
 
-/// What a request shows of its device.
+/// The device of a request, as its fields show it.
 ///
 /// A reference, so that requests whose rules ask for no device carry nothing.
 final class DeviceVisit {
-    /// What the field holds.
+    /// The contents of the field.
     enum Showing {
         case nothing
-        /// What is no token, or two lines: no specification says which one counts.
+        /// The text is no token, or there are two lines: no specification says which one counts.
         case malformed
         case token(DeviceToken)
     }
 
     let showing: Showing
-    /// The device that Apple was asked about; `nil` when it was not, or the token is not good.
+    /// The device that Apple was asked about; `nil` when Apple was not asked, or the token is not
+    /// good.
     var asked: DeviceMention?
 
     init(_ head: borrowing RequestHead, _ bytes: Span<UInt8>) {
@@ -37,9 +38,9 @@ final class DeviceVisit {
     }
 }
 
-// What Apple says of the request's device, and what the origin has Apple keep of it.
+// Apple's bits of the request's device, and the bits that the origin wants Apple to keep.
 extension Exchange {
-    /// Asks Apple about the device. Everything else that the rule asks holds.
+    /// Asks Apple about the device. All other demands of the rule hold.
     func askDevice() -> Flow.Action {
         guard let device, let rule = flow.rule.device, let devices = settings.devices,
             let (ruling, _) = flow.judgement.verdict, let keyID = ruling.keyID,
@@ -73,15 +74,15 @@ extension Exchange {
     private func deviceAnswered(_ finding: DeviceFinding, since: UInt64) {
         proxy.tally.add(.deviceCheck, nanoseconds: MonotonicClock.nanoseconds &- since)
         switch finding {
-        // The bits are not this request's to change, or of no device.
+        // The request may not change the bits, or there is no device.
         case .used, .malformed, .crowded, .full: device?.asked = nil
         case .bits, .missing, .unavailable: break
         }
         perform(flow.deviceAnswered(finding))
     }
 
-    /// Has Apple keep what the origin's response says of the device. Nobody waits for it: the
-    /// origin has done its work, and no answer that came later could undo it.
+    /// Makes Apple keep the bits in the origin's response. The request does not wait for it: the
+    /// origin has done its work, and a later answer could not undo it.
     func takeDeviceBits(_ head: borrowing ResponseHead, _ bytes: Span<UInt8>) {
         guard let devices = settings.devices, let mention = device?.asked,
             let field = head.fields.only(.appAttestDeviceBits),
@@ -101,17 +102,17 @@ package struct DeviceMention: Hashable, Sendable {
     package let token: DeviceToken
     /// The key that has signed the request: it stands for the client.
     package let keyID: KeyID
-    /// The app whose token it is.
+    /// The app to which the token belongs.
     package let appID: String
-    /// Who has attested the key, and so whose servers know the token.
+    /// The authority that has attested the key, and so whose servers know the token.
     package let environment: KeyEnvironment
-    /// Where the request came from; `nil` where nobody knows.
+    /// The client's address; `nil` where it is unknown.
     package let address: IPAddress?
 }
 
 /// Asks Apple about devices, for the event loops.
 package protocol DeviceChecking: Sendable {
-    /// Finds out about a device. The token is used with it: it is good for no other request.
+    /// Asks about a device. This uses up the token: it is good for no other request.
     ///
     /// `found` is called exactly once, on any thread, within `timeout`.
     func check(
@@ -120,6 +121,6 @@ package protocol DeviceChecking: Sendable {
         _ found: @escaping @Sendable (DeviceFinding) -> Void
     )
 
-    /// Changes the device's bits, some time. Nobody waits for it.
+    /// Changes the device's bits later. No request waits for it.
     func update(_ device: DeviceMention, _ change: DeviceChange)
 }

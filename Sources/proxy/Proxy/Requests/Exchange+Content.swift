@@ -5,7 +5,7 @@ import Verification
 
 // The request's content on its way from the client.
 extension Exchange {
-    /// Begins to read: says `100 Continue` first where the client waits for it.
+    /// Begins to read. First sends `100 Continue` where the client waits for it.
     func readFirstContent() {
         guard let client else { return }
         if !client.hasContent { client.sendContinue() }
@@ -13,8 +13,8 @@ extension Exchange {
         readContent()
     }
 
-    /// Reads content when there is some and it is wanted: once, then it is the turn of the event
-    /// loop's other connections.
+    /// Reads content once, when there is some and it is wanted. Then the event loop's other
+    /// connections have their turns.
     func readContent() {
         var hasRead = false
         while flow.takesContent, let client {
@@ -33,7 +33,7 @@ extension Exchange {
         }
     }
 
-    /// Takes a piece; `false` when the request has taken another turn.
+    /// Takes a piece; `false` when the request has another turn later.
     private func take(_ piece: Span<UInt8>) -> Bool {
         guard let client else { return false }
         return put(piece, flow.contentReceived(piece.count, isLast: client.isContentComplete))

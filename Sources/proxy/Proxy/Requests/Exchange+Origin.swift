@@ -49,8 +49,9 @@ extension Exchange {
         return flow.connectFailed(why.failure)
     }
 
-    /// Who the origin is told that the client is, where it wants to know before the request. The
-    /// port is known when the client itself is connected, and not when a proxy names it.
+    /// Both ends of the client's connection, where the origin wants to know them before the
+    /// request. The port is known when the client itself is connected, and not when a proxy names
+    /// it.
     private var endsForOrigin: OriginPreface.Ends? {
         guard case .proxyHeader = settings.origins[originPlace].preface, let client else {
             return nil
@@ -63,10 +64,10 @@ extension Exchange {
         )
     }
 
-    /// The connection takes bytes.
+    /// The connection accepts bytes.
     private func connected(_ connection: OriginStream) -> Flow.Action {
         side.connected(connection, at: MonotonicClock.nanoseconds)
-        // Content that was held has a length, unless it was released before all of it had come.
+        // Held content has a known length, unless it was released before all of it had come.
         let whole = flow.isReleased ? nil : content.heldBody
         connection.begin(
             flow.facts.method,
@@ -83,10 +84,10 @@ extension Exchange {
         )
     }
 
-    /// Sends the head, and with it what is in memory of content that is held.
+    /// Sends the head, together with the held content that is in memory.
     ///
-    /// Where content is to follow, the connection ends with a reset from here until all of it is
-    /// out, even if the process dies.
+    /// If content follows, the connection ends with a reset from here until all content is sent,
+    /// even if the process dies.
     func sendHead(
         with count: UInt64,
         _ ending: Leg.ConnectionEnd
@@ -96,7 +97,7 @@ extension Exchange {
         let outcome: Connection.WriteOutcome
         if count > 0, let held = content.heldBody {
             let memory = held.memory
-            // No more than is in memory, which an index counts.
+            // At most the bytes in memory, which an index can count.
             outcome = origin.write(originHead.bytes.span, memory.span.extracting(first: Int(count)))
         } else {
             outcome = origin.write(originHead.bytes.span)
@@ -105,13 +106,13 @@ extension Exchange {
         return flow.headSent()
     }
 
-    /// Sends the next bytes of content that is held.
+    /// Sends the next bytes of held content.
     func sendHeld(from offset: UInt64) -> Flow.Action {
         guard let origin, let held = content.heldBody else { return .none }
         var out = loop.takeOutput()
         defer { loop.giveBack(&out) }
         do throws(SocketError) {
-            // Bytes that are held are counted by an index.
+            // An index can count held bytes.
             try held.read(from: Int(offset), into: &out, max: EventLoop.inputBytes)
         } catch {
             record.note(problem: "spill: \(error)")
@@ -132,7 +133,7 @@ extension Exchange {
         return flow.contentSent()
     }
 
-    /// Sends what was read of content that streams.
+    /// Sends a piece of streamed content.
     func sendContent(_ piece: Flow.Piece) -> Flow.Action {
         guard let origin else { return .none }
         if case .last = piece {
@@ -146,8 +147,8 @@ extension Exchange {
         }
     }
 
-    /// Tells the machine where bytes wait, and gives the server time for them; `false` when they
-    /// could not be sent.
+    /// Tells the machine where bytes wait, and starts the server's time for them; `false` when the
+    /// bytes could not be sent.
     private func note(_ outcome: Connection.WriteOutcome) -> Bool {
         switch outcome {
         case .sent: return true
@@ -159,7 +160,7 @@ extension Exchange {
         }
     }
 
-    /// The server has so much time to take what waits for it.
+    /// Starts the server's time to take the bytes that wait for it.
     func watchOrigin() { origin?.setDeadline(milliseconds: settings.timeouts.responseIdle) }
 
     /// Bytes could not be sent. The origin may have answered and closed before it read them.
@@ -167,7 +168,7 @@ extension Exchange {
         flow.writeFailed(isUntouched: connection.sentNothing)
     }
 
-    /// Reads what the server said before its connection broke.
+    /// Reads the bytes that the server sent before its connection broke.
     func readLastWords() -> Flow.Action {
         guard let connection = origin else { return .none }
         connection.expectInput()
@@ -180,7 +181,7 @@ extension Exchange {
         connection.hasReceivedNothing ? .nothing : .something
     }
 
-    /// Lets go of the connection and connects once more.
+    /// Releases the connection and connects once more.
     func retry(
         _ why: Leg.Retry,
         _ release: Release,
@@ -197,7 +198,7 @@ extension Exchange {
         return .connect(attempt)
     }
 
-    /// Whether the origin has retries left, and the request time for one.
+    /// Whether the origin has retries left, and the request has time for one.
     var retryBudget: Leg.RetryBudget {
         let place = originPlace
         guard side.left(now: loop.now) > 0 else { return .spent }
@@ -205,7 +206,7 @@ extension Exchange {
             ? .left : .spent
     }
 
-    /// The request is out; the response must begin in time.
+    /// The request is sent; the response must begin in time.
     func awaitResponse(_ output: Output, _ held: Leg.HeldContent) {
         endRequest(output, held)
         let time = settings.origins[originPlace].rules.firstByteTimeout
@@ -213,13 +214,13 @@ extension Exchange {
         client?.expectNothing()
     }
 
-    /// The request is out; where nothing of it waits, the connection may end in order.
+    /// The request is sent. If no byte of it waits, the connection may end in order.
     func endRequest(_ output: Output, _ held: Leg.HeldContent) {
         if case .drop = held { dropContent() }
         if case .clear = output { origin?.resetsOnClose = false }
     }
 
-    /// Lets go of the origin's side.
+    /// Releases the origin's side.
     func release(_ release: Release) {
         switch side.leave() {
         case .none: break
@@ -239,7 +240,7 @@ extension Exchange {
     }
 }
 
-// What the connection tells. That of a connection which the request has left comes late.
+// Events of the connection. Those of a connection that the request has left come late.
 extension Exchange: OriginStreamOwner {
     func originConnected(_ connection: OriginStream) {
         side.dialEnded()
@@ -253,7 +254,7 @@ extension Exchange: OriginStreamOwner {
 
     func originDrained(_ connection: OriginStream) {
         guard origin === connection else { return }
-        // What the server has taken now says nothing about its response.
+        // Bytes that the server takes now say nothing about its response.
         if !flow.hasResponse { connection.setDeadline(milliseconds: nil) }
         perform(flow.originDrained())
         if flow.hasResponse { origin?.resumeReading() }

@@ -8,8 +8,8 @@ import Verification
 
 // The response on its way to the client.
 extension Exchange {
-    /// Reads the origin when the client takes what comes: once, then it is the turn of the event
-    /// loop's other connections.
+    /// Reads from the origin once, when the client takes the bytes. Then the event loop's other
+    /// connections have their turns.
     func originReadable(_ connection: OriginStream) {
         var hasRead = false
         while origin === connection, let client, client.unsentBytes == 0 {
@@ -25,7 +25,7 @@ extension Exchange {
                 if case .closed = client.flush() { return }
                 watchOrigin()
             case .complete:
-                // RFC 9110 §6.5.1: for clients that said that they take trailers.
+                // RFC 9110 §6.5.1: only for clients that accept trailers.
                 client.endContent(flow.leg?.passesTrailers == true ? connection.trailers : nil)
                 if case .closed = client.flush() { return }
                 return perform(flow.responseEnded())
@@ -35,7 +35,7 @@ extension Exchange {
                 if flow.hasResponse { client.flush() }
                 return perform(flow.originBroke(heard(on: connection), retryBudget))
             case .malformed(let reason):
-                // What came before the fault is the client's.
+                // The client gets the bytes before the fault.
                 if flow.hasResponse { client.flush() }
                 record.note(problem: reason.rawValue)
                 return perform(flow.responseMalformed(.responseMalformed))

@@ -7,19 +7,19 @@ import Services
 import Telemetry
 import Verification
 
-/// One request and its response: performs what the request's machine, ``Flow``, says.
+/// One request and its response. It performs the actions of the request's machine, ``Flow``.
 ///
-/// It owns what the machine has no eyes for: the client's stream, the connection to a server, the
-/// content that is here, the head for the origin, and the line for the log. It tells the machine
-/// what happens, and decides nothing. Lives on one event loop from the request's head to the
+/// It owns what the machine does not see: the client's stream, the connection to a server, the
+/// content that is here, the head for the origin, and the line for the log. It reports events to
+/// the machine, and decides nothing. Lives on one event loop from the request's head to the
 /// response's end, and serves no other request.
 final class Exchange {
     let proxy: ProxyLoop
     let settings: ProxySettings
-    /// The event loop's when the request came, in the order of `settings.origins`: a reload may
-    /// leave the event loop with others.
+    /// The event loop's pools at the time of the request, in the order of `settings.origins`. A
+    /// reload may give the event loop other pools.
     let pools: [OriginPool]
-    /// Let go of when the request has been recorded.
+    /// Released when the request has been recorded.
     private(set) var client: (any ClientStream)?
     @exclusivity(unchecked) var side = OriginSide()
     @exclusivity(unchecked) var flow: Flow
@@ -28,11 +28,11 @@ final class Exchange {
     @exclusivity(unchecked) var originHead: OriginHead
     /// The service that answers; `nil` where an origin does.
     var call: ServiceCall?
-    /// The head, while the store is asked for its key: the client's buffer goes on.
+    /// The head, while the store is asked for its key: the client's buffer is reused.
     var keptHead: [UInt8] = []
-    /// What it shows of its device, where its rule asks for that.
+    /// The request's device, where its rule asks for that.
     var device: DeviceVisit?
-    /// Whose request it is, and what its address has used of its limits.
+    /// The client's address and its limits.
     var account: AddressAccount
     @exclusivity(unchecked) var record: RequestRecord
 
@@ -56,7 +56,7 @@ final class Exchange {
     /// The connection to the server that has the request.
     var origin: OriginStream? { side.stream }
 
-    /// Performs an action and all that follow from it.
+    /// Performs an action and all actions that follow.
     func perform(_ first: Flow.Action) {
         var action = first
         while true {
@@ -65,7 +65,7 @@ final class Exchange {
             case .judgeHead: action = Judging(self).judgeKeptHead()
             case .collect, .stream: return readFirstContent()
             case .hold:
-                // The place for it was made ready when the head was judged.
+                // The place was prepared when the head was judged.
                 proxy.tally.add(.bodiesHeld)
                 return readFirstContent()
             case .readContent: return readContent()
@@ -109,19 +109,19 @@ final class Exchange {
         letGo()
     }
 
-    /// Lets go of what others share; the rest goes with the exchange.
+    /// Releases shared objects; the rest is released with the exchange.
     func letGo() {
         client = nil
         _ = side.leave()
         side.countRetry(of: nil)
-        // It is counted with the address: before that is let go.
+        // The content is counted with the address, so it is released before that.
         dropContent()
         account.leave()?.release(now: MonotonicClock.nanoseconds)
         proxy.giveBack(head: &originHead.bytes)
     }
 
-    /// Lets go of content. Where a signature was verified for it and nothing was admitted, that
-    /// counts against the client's address.
+    /// Releases the content. If a signature was verified for it and the request was not admitted,
+    /// that counts against the client's address.
     func dropContent() {
         let dropped = content
         content = .nothing
@@ -156,7 +156,7 @@ extension Exchange: ClientStreamOwner {
         record.note(problem: Self.problem(of: why))
         switch flow.clientClosed() {
         case .end(let release): end(release)
-        // It was being answered.
+        // The request was being answered.
         default: leave()
         }
     }
@@ -184,8 +184,8 @@ extension Exchange {
 
     func judgedEnd() -> Flow.Take { flow.endJudged(endFault) }
 
-    /// What speaks against the end of streamed content: another digest than the head states, or
-    /// that the key was revoked or deleted after the head was judged; `nil` for nothing.
+    /// The fault at the end of streamed content: a digest that differs from the head's, or a key
+    /// that was revoked or deleted after the head was judged; `nil` for none.
     private var endFault: Verdict? {
         if let expected = flow.judgement.expectedDigest {
             guard case .hashed(let digest) = content else {
@@ -207,15 +207,15 @@ extension Exchange {
         perform(flow.committed(decision))
     }
 
-    /// Forwards, with the verdict.
+    /// Forwards with the verdict.
     func admit() -> Flow.Action {
-        // What is still to come may change the verdict.
+        // Content that is still to come may change the verdict.
         if flow.isUploaded { Audit(self).countVerdict() }
         writeVerdict()
         return forward()
     }
 
-    /// Forwards what is held without a verdict about all of it.
+    /// Forwards held content before all of it was judged.
     func releaseContent() -> Flow.Action {
         guard let held = content.heldBody else { return .none }
         if content.hasCostSignature { addFailure(now: MonotonicClock.nanoseconds) }
@@ -226,7 +226,7 @@ extension Exchange {
         return forward()
     }
 
-    /// Tells the origin, or the proxy that has asked, the verdict.
+    /// Tells the verdict to the origin, or to the proxy that has asked.
     private func writeVerdict() {
         if let (ruling, _) = flow.judgement.verdict { originHead.tell(ruling) }
     }
@@ -237,15 +237,15 @@ extension Exchange {
         return .connect(.first)
     }
 
-    /// Tells the proxy that has asked that it may forward the request: with what the origin is to
-    /// be told, and what the client is.
+    /// The answer to the proxy that has asked: it may forward the request. The answer has the
+    /// fields for the origin, and the client's kind of proof.
     func allowance() -> LocalResponse {
         writeVerdict()
         if case .decision(.extAuthz) = flow.purpose { originHead.nameRemoved(by: flow.rule) }
         return LocalResponse(allowing: originHead.bytes, notes: notes.fields)
     }
 
-    /// What the response tells the client.
+    /// The fields for the client in the response.
     var notes: ClientNotes {
         ClientNotes(flow.rule, flow.judgement) { proxy.challenge() }
     }
@@ -277,7 +277,7 @@ extension Exchange {
         finish(.none)
     }
 
-    /// The response is complete: the client's connection goes on or ends.
+    /// The response is complete: the client's connection continues or ends.
     func finish(_ release: Release) {
         self.release(release)
         guard let client else { return }
@@ -285,7 +285,7 @@ extension Exchange {
         client.finish()
     }
 
-    /// The response can't be completed: the client must see that.
+    /// The response can't be completed, and the client must see that.
     func cutOff(_ reply: Reply, _ release: Release) {
         guard let client else { return }
         Audit(self).answered(reply)
@@ -300,7 +300,7 @@ extension Exchange {
         leave()
     }
 
-    /// The response to what the machine says.
+    /// The response for a reply of the machine.
     private func response(to reply: Reply) -> LocalResponse {
         switch reply {
         case .refused(let refusal), .declined(let refusal): problem(refusal)

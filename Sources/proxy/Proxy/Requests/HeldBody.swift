@@ -8,17 +8,17 @@ import Verification
 
 /// Content that waits to be judged: in memory up to a size, beyond it in a file without a name.
 ///
-/// The file is opened with O_TMPFILE, so nothing of it outlives the process. What is held is
-/// counted before it is written, in all event loops together, for the client's address and for its
-/// key; the count ends with ``release()``.
+/// The file is opened with O_TMPFILE, so nothing of it outlives the process. Held bytes are counted
+/// before they are written: for all event loops together, for the client's address and for its key.
+/// The count ends with ``release()``.
 final class HeldBody {
     /// Why a piece can't be held. Nothing of the piece is held then.
     enum Fault: Error {
-        /// The client's address holds as much as it may.
+        /// The client's address holds the most bytes allowed.
         case addressIsFull
-        /// The client's key holds as much as it may.
+        /// The client's key holds the most bytes allowed.
         case keyIsFull
-        /// As much is held as may be.
+        /// The gateway holds the most bytes allowed.
         case isFull
         /// The file system failed, or has no room.
         case failed(SocketError)
@@ -33,17 +33,17 @@ final class HeldBody {
         }
     }
 
-    /// What bounds it.
+    /// Its limits.
     struct Bounds {
         let ledger: HeldLedger
         let limits: ProxyLimits
         /// The client's address; `nil` where it has no limits.
         let entry: AddressEntry?
-        /// Bytes of this content in memory at the most.
+        /// The most bytes of this content in memory.
         let memoryMax: Int
-        /// Where the file is made.
+        /// The folder for the file.
         let folder: String
-        /// Makes all calls on it.
+        /// The thread of all calls on it.
         let files: FileThread
 
         init(_ exchange: Exchange) {
@@ -59,24 +59,24 @@ final class HeldBody {
         }
     }
 
-    /// What is in memory: the first bytes.
+    /// The bytes in memory: the first ones.
     private(set) var memory: [UInt8] = []
     private var file: UnnamedFile?
     /// Bytes in the file, which follow those in memory.
     private var fileCount = 0
-    /// Bytes behind those in the file: the last pieces of content that is held no longer, and has
-    /// not gone on yet.
+    /// Bytes after those in the file: the last pieces of content that is no longer held and has not
+    /// been sent yet.
     private var tail: [UInt8] = []
     private let bounds: Bounds
     private var hash = SHA256.Stream()
-    /// What the ledger, the address and the key were told.
+    /// The bytes that the ledger, the address and the key have counted.
     private var memoryTaken = 0
     private var addressTaken = 0
     private var keyTaken = 0
-    /// The place of the key that the request names, held.
+    /// The held place of the key that the request names.
     private var key: AddressEntry?
 
-    /// The first bytes, which tell what content is where the content itself is signed.
+    /// The first bytes. They tell the content's form where the content itself is signed.
     private(set) var start: [UInt8] = []
 
     /// How many bytes are held.
@@ -91,7 +91,8 @@ final class HeldBody {
     }
 
     /// Holds content that came whole with the head. It is counted and never refused: it is one
-    /// read, in memory already, and judged at once, so it need not suffer from what others hold.
+    /// read, already in memory, and judged at once. So the limits of other held content don't apply
+    /// to it.
     init(_ bounds: Bounds, whole content: [UInt8]) {
         self.bounds = bounds
         memory = content
@@ -102,7 +103,7 @@ final class HeldBody {
 
     deinit { release() }
 
-    /// Ends what is held; the bytes are gone.
+    /// Stops holding; the bytes are dropped.
     func release() {
         bounds.ledger.giveBackMemory(memoryTaken)
         giveBackFile(fileCount)
@@ -153,13 +154,13 @@ final class HeldBody {
         missing.withUnsafeBufferPointer { start.append(contentsOf: $0) }
     }
 
-    /// Appends a piece that is not held, but follows what is on its way to the origin.
+    /// Appends a piece that is not held, but follows the bytes on their way to the origin.
     func appendUnheld(_ bytes: Span<UInt8>) {
         bytes.withUnsafeBufferPointer { tail.append(contentsOf: $0) }
     }
 
-    /// Whether so many more bytes may be in memory; the memory for them is there then. It grows in
-    /// doubling steps, and a step is counted whole.
+    /// Whether this number of further bytes may be in memory; if so, it reserves the memory. Memory
+    /// grows in doubling steps, and a whole step is counted.
     private func takesMemory(for more: Int) -> Bool {
         let needed = memory.count + more
         guard file == nil, needed <= bounds.memoryMax else { return false }
@@ -173,7 +174,8 @@ final class HeldBody {
         return true
     }
 
-    /// Whether so many more bytes may be in files. Those of a folder in memory count as memory.
+    /// Whether this number of further bytes may be in files. Files in a memory file system count as
+    /// memory.
     private func takesFile(for more: Int) -> Bool {
         let limits = bounds.limits
         return limits.filesAreMemory
@@ -204,7 +206,7 @@ final class HeldBody {
 
     // MARK: Reading
 
-    /// All bytes, for a rule that looks into the content; `nil` when the file can't be read.
+    /// All bytes, for a rule that reads the content; `nil` when the file can't be read.
     func text() -> [UInt8]? {
         guard isSpilled else { return memory }
         var all = memory
@@ -220,7 +222,7 @@ final class HeldBody {
         return all
     }
 
-    /// Copies bytes from an offset, as many as there are and fit.
+    /// Copies bytes from an offset: as many as there are, up to `max`.
     ///
     /// - Throws: `SocketError` of pread.
     func read(from offset: Int, into buffer: inout [UInt8], max: Int) throws(SocketError) {
@@ -241,19 +243,19 @@ final class HeldBody {
     }
 }
 
-/// How much content is held, in all event loops together: in memory and in files; and how much of
-/// responses waits for HTTP/2 clients.
+/// The amount of held content of all event loops together, in memory and in files, and the amount
+/// of responses that wait for HTTP/2 clients.
 ///
 /// Held bytes are taken before they are written and given back when memory and file are gone.
-/// Counts may run over for the moment in which one that is too many is taken back; another event
-/// loop's bytes may be refused then, never too many be held.
+/// A count may exceed its limit for a moment, until the excess is taken back. Another event loop's
+/// bytes may be refused in that moment, but never are too many bytes held.
 package final class HeldLedger: Sendable {
     private let inMemory = Atomic<Int>(0)
     private let onDisk = Atomic<Int>(0)
     private let unsent = Atomic<Int>(0)
     private let loops = Atomic<Int>(0)
-    /// What each key holds: places for 4,096 keys that hold content at once. Of a key that finds
-    /// none the address and the total alone are bounded.
+    /// The counts of keys: places for 4,096 keys that hold content at the same time. For a key
+    /// without a place, only the limits of the address and the total apply.
     let keys = AddressTable(capacity: 4_096, key: (RandomBytes.word(), RandomBytes.word()))
 
     package init() {}
@@ -266,13 +268,13 @@ package final class HeldLedger: Sendable {
     /// Bytes of responses that wait for HTTP/2 clients now.
     package var unsentBytes: Int { unsent.load(ordering: .relaxed) }
 
-    /// So many more bytes of responses wait, or fewer.
+    /// Adds this number to the waiting bytes of responses; it may be negative.
     func countUnsent(_ change: Int) { unsent.wrappingAdd(change, ordering: .relaxed) }
 
     /// One more event loop uses the ledger.
     func addLoop() { loops.wrappingAdd(1, ordering: .relaxed) }
 
-    /// What each event loop may have of a limit for all event loops together.
+    /// The share of one event loop in a limit for all event loops together.
     func share(of max: Int) -> Int { max / Swift.max(loops.load(ordering: .relaxed), 1) }
 
     /// Takes memory; `false` when there would be more than `max` bytes of it.
@@ -294,16 +296,16 @@ package final class HeldLedger: Sendable {
     func giveBackDisk(_ count: Int) { onDisk.wrappingSubtract(count, ordering: .relaxed) }
 }
 
-/// Content of a request that is here, or what is remembered of it.
+/// Content of a request that is here, or what the gateway keeps of it.
 enum KeptContent {
     case nothing
-    /// All of it came whole with the head, and goes out after it.
+    /// All of it came whole with the head, and is sent after it.
     case withHead([UInt8])
     /// It is held until it can be judged by what the head claims.
     indirect case unjudged(HeldBody, Proof)
     /// It was held, and goes to a server: judged, or released.
     case held(HeldBody)
-    /// It streams, and must have the digest that the head states: so far.
+    /// It is streamed, and must have the digest that the head states. The value is the hash so far.
     case hashed(ContentDigest)
 
     /// Content that is held, judged or not.
@@ -314,7 +316,7 @@ enum KeptContent {
         }
     }
 
-    /// The bytes that were here with the head, to be judged with it.
+    /// The bytes that were here with the head, judged together with it.
     var arrived: [UInt8] {
         switch self {
         case .withHead(let bytes): bytes
@@ -323,7 +325,7 @@ enum KeptContent {
         }
     }
 
-    /// Whether a signature was verified for it, and nothing was admitted yet.
+    /// Whether a signature was verified for it, and the request is not admitted yet.
     var hasCostSignature: Bool {
         if case .unjudged(_, let proof) = self { proof.hasCostSignature } else { false }
     }
@@ -332,7 +334,7 @@ enum KeptContent {
         if case .hashed(let digest) = self { digest.stream.update(piece) }
     }
 
-    /// Takes what came with the head, for the head.
+    /// Takes the bytes that came with the head, to send them with it.
     mutating func takeArrived() -> [UInt8] {
         guard case .withHead(let bytes) = self else { return [] }
         self = .nothing
@@ -340,8 +342,8 @@ enum KeptContent {
     }
 }
 
-/// The digest of content that streams: so far. A reference, because it is large, and most requests
-/// have none.
+/// The digest so far of streamed content. A reference, because it is large, and most requests have
+/// none.
 final class ContentDigest {
     @exclusivity(unchecked) var stream = SHA256.Stream()
 }

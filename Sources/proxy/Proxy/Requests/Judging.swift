@@ -6,12 +6,12 @@ import Rules
 import Telemetry
 import Verification
 
-/// Has the event loop's judge judge a request once, and counts what that cost.
+/// Lets the event loop's judge judge a request once, and counts the cost.
 struct Judging {
     private let exchange: Exchange
     /// Monotonic nanoseconds.
     private let beganAt = MonotonicClock.nanoseconds
-    /// How many signatures the judge had verified before.
+    /// The number of signatures that the judge had verified before.
     private let verifiedBefore: UInt64
 
     init(_ exchange: Exchange) {
@@ -21,7 +21,7 @@ struct Judging {
 
     private var proxy: ProxyLoop { exchange.proxy }
 
-    /// Judges what the head shows, and writes the head for the origin.
+    /// Judges the head, and writes the head for the origin.
     func judge(_ head: borrowing RequestHead, _ bytes: Span<UInt8>) -> Flow.Action {
         let rule = exchange.flow.rule
         let opening = proxy.judge.open(
@@ -52,7 +52,7 @@ struct Judging {
             exchange.originHead.begin(head, bytes, for: exchange, framing: nil)
             let held = HeldBody(HeldBody.Bounds(exchange), key: proof.keyID)
             exchange.content = .unjudged(held, proof)
-            // Without a stated digest nothing is verified so far: whose key it is, is not known.
+            // Without a stated digest nothing is verified so far, so the key is not known.
             let provisional = proof.provisional
             return exchange.flow.contentAwaited(provisional, enforcement(of: provisional))
         }
@@ -73,7 +73,7 @@ struct Judging {
         return judge(heads.request, bytes.span)
     }
 
-    /// Judges content that is held and complete.
+    /// Judges held content that is complete.
     func judgeContent() -> Flow.Action {
         guard case .unjudged(let held, let proof) = exchange.content else {
             preconditionFailure("Judging: content held without a proof")
@@ -112,7 +112,7 @@ struct Judging {
         )
     }
 
-    /// Keeps what the client claims of its app, as far as no device has signed it.
+    /// Keeps what the client claims about its app, where no device has signed it.
     private func noteClaimedVersion(
         _ head: borrowing RequestHead,
         _ bytes: Span<UInt8>,
@@ -123,8 +123,8 @@ struct Judging {
         exchange.record.claimedVersion = version
     }
 
-    /// Counts what the ruling cost. A verification that led to no admission is the address's, also
-    /// one of a recorded request: it costs as much as one of a bad signature.
+    /// Counts the cost of the ruling. A verification without an admission is counted against the
+    /// address, also that of a recorded request: it costs as much as that of a bad signature.
     private func count(_ ruling: Ruling) {
         if ruling.verdict == .refuse(.addressThrottled) {
             proxy.tally.add(.addressVerificationsRefused)

@@ -6,14 +6,14 @@ import KeyStore
 import Rules
 import Verification
 
-/// The head that an origin gets in place of the client's, or the fields that another proxy gets
+/// The head that an origin gets instead of the client's, or the fields that another proxy gets
 /// which asks before it forwards the request itself.
 struct OriginHead {
     /// Memory that the event loop lends.
     var bytes: [UInt8]
 
-    /// Writes the head while the client's bytes are there. The framing follows where it is not
-    /// known yet, then the verdict.
+    /// Writes the head while the client's bytes are there. If the framing is not known yet, it
+    /// follows later, then the verdict.
     mutating func begin(
         _ head: borrowing RequestHead,
         _ source: Span<UInt8>,
@@ -26,12 +26,11 @@ struct OriginHead {
         let place = exchange.originPlace
         let origins = exchange.settings.origins
         var options = HeadWriter.RequestOptions()
-        // The proof is the gateway's business. A rule with field names of its own is for an app
-        // whose origin may still read them.
+        // Only the gateway reads the proof. A rule with its own field names is for an app whose
+        // origin may still read them.
         if rule.mode != .off { options.dropping.formUnion(FieldKindSet.proof) }
         let kept = origins[place].keptFields
-        // RFC 9112 §3.2: what goes out as HTTP/1.1 has a Host, also for HTTP/1.0 clients without
-        // one.
+        // RFC 9112 §3.2: an HTTP/1.1 request has a Host, also if an HTTP/1.0 client sent none.
         let isNameless = head.authority.isEmpty
         let host = origins[place].host ?? (isNameless ? Array(origins[place].name.utf8) : nil)
         if host != nil { options.dropping.insert(FieldKindSet(.host)) }
@@ -56,7 +55,7 @@ struct OriginHead {
         )
     }
 
-    /// Tells the origin the names that it does not get as they came.
+    /// Writes the names of the request that the origin does not get from the client.
     ///
     /// - keepsTrace: the origin gets the client's traceparent.
     private mutating func name(_ exchange: Exchange, keepsTrace: Bool) {
@@ -74,7 +73,7 @@ struct OriginHead {
         )
     }
 
-    /// Tells the verdict. Every copy that the client sent was dropped.
+    /// Writes the verdict. All copies from the client were dropped.
     mutating func tell(_ ruling: Ruling) {
         HeadWriter.field("App-Attest-Verdict", text: ruling.verdict.word, into: &bytes)
         let reason = ruling.verdict.reason
@@ -82,7 +81,7 @@ struct OriginHead {
         if let bits = ruling.deviceBits {
             HeadWriter.field("App-Attest-Device-Bits", text: bits.fieldText, into: &bytes)
         }
-        // The key has signed the request, whatever else speaks against it.
+        // The key has signed the request, even if another check fails.
         if ruling.signer != nil, let context = ruling.context {
             HeadWriter.field("App-Attest-Context", Base64.encode(context.span), into: &bytes)
         }
@@ -101,7 +100,7 @@ struct OriginHead {
         }
     }
 
-    /// Ends the head. A request that is sent once more is sent with the content that came with it.
+    /// Ends the head. A retried request is sent with the content that came with it.
     mutating func end(with content: [UInt8]) {
         HeadWriter.endHead(into: &bytes)
         bytes += content
@@ -109,21 +108,21 @@ struct OriginHead {
 
     // MARK: For another proxy
 
-    /// The fields that origins get from the gateway alone, and those of a proof by session. No rule
-    /// lets a client's own pass.
+    /// The fields that origins get only from the gateway, and those of a proof by session. No rule
+    /// forwards a client's own.
     private static let gatewayFields: [StaticString] = [
         "App-Attest-Verdict", "App-Attest-Reason", "App-Attest-Key-Id", "App-Attest-App-Id",
         "App-Attest-Environment", "App-Attest-Proof", "App-Attest-Risk", "App-Attest-Context",
         "App-Attest-Device-Bits", "App-Attest-Device-Token", "App-Attest-Session",
         "App-Attest-Sequence", "App-Attest-Signature",
     ]
-    /// Those of a proof, which an application may read where a rule verifies nothing.
+    /// The fields of a proof. An application may read them where a rule verifies nothing.
     private static let proofFields: [StaticString] = [
         "App-Attest-Assertion", "App-Attest-Challenge", "App-Attest-Unsupported",
     ]
 
-    /// Envoy removes the fields that this one lists. It replaces those of the client that the
-    /// answer has too; without this field it would pass the others on.
+    /// Envoy removes the fields that this one lists. It replaces the client's fields that are also
+    /// in the answer; without this field it would forward the others.
     mutating func nameRemoved(by rule: Rule) {
         let names = Self.gatewayFields + (rule.mode != .off ? Self.proofFields : [])
         let removed = names.map(\.description).filter { !hasLine($0) }

@@ -4,8 +4,8 @@ import HTTPWire
 import TLSSession
 import Verification
 
-/// The origin's side of a request: the connection to a server or the search for one, and what the
-/// log and the metrics tell of it.
+/// The origin's side of a request: the connection to a server or the search for one, with the data
+/// for the log and the metrics.
 struct OriginSide {
     enum Link {
         case none
@@ -15,19 +15,19 @@ struct OriginSide {
     }
 
     private(set) var link = Link.none
-    /// When the head of a response must have come, over all tries: milliseconds of the event loop's
+    /// The deadline for the head of a response, over all tries: milliseconds of the event loop's
     /// clock; 0 before the first try.
     private(set) var respondBy: UInt64 = 0
-    /// When a server took the request, monotonic nanoseconds; of the last attempt.
+    /// When a server got the request, in the last attempt: monotonic nanoseconds.
     private(set) var sentAt: UInt64 = 0
-    /// Nanoseconds for which it waited for a place at a server.
+    /// Nanoseconds for which the request waited for a place at a server.
     private(set) var queued: UInt64 = 0
     private(set) var servedBy: (server: OriginServer, isReused: Bool)?
     /// The server that was tried last, where none was reached.
     private(set) var lastTried: OriginServer?
     /// Why TLS failed with that server, where it did.
     var tlsFailure: TLSFailure.Reason?
-    /// Whose retries it counts with, while it is one.
+    /// The origin in whose retries it counts, while it is a retry.
     private var retried: OriginState?
 
     /// The connection to the server that has the request.
@@ -41,17 +41,17 @@ struct OriginSide {
         respondBy = overflows ? .max : end
     }
 
-    /// Milliseconds that are left for the head of the response.
+    /// Milliseconds left for the head of the response.
     func left(now: UInt64) -> UInt64 { respondBy > now ? respondBy - now : 0 }
 
     mutating func dials(_ dial: OriginDial) { link = .dialing(dial) }
 
-    /// The dial has ended, and what it was for has not left.
+    /// The dial has ended, and its request still wants the result.
     mutating func dialEnded() {
         if case .dialing(let dial) = leave() { note(dial) }
     }
 
-    /// Remembers how long the request waited for a place at a server.
+    /// Notes how long the request waited for a place at a server.
     mutating func note(_ dial: OriginDial) { queued &+= dial.waited }
 
     mutating func connected(_ stream: OriginStream, at nanoseconds: UInt64) {
@@ -66,14 +66,14 @@ struct OriginSide {
         if let failure = why.tlsFailure { tlsFailure = failure.reason }
     }
 
-    /// Takes the connection, or the search for one, off the request.
+    /// Takes the connection, or the search for one, from the request.
     mutating func leave() -> Link {
         defer { link = .none }
         if case .dialing(let dial) = link { lastTried = dial.lastServer }
         return link
     }
 
-    /// Counts with the retries of an origin, or no more.
+    /// Counts the request as a retry of an origin, or not any more.
     mutating func countRetry(of origin: OriginState?) {
         retried?.retryEnded()
         origin?.retryBegan()
@@ -81,19 +81,19 @@ struct OriginSide {
     }
 }
 
-// Which requests go to the same server.
+// The choice of requests for the same server.
 extension OriginSettings {
-    /// What is the same for requests that go to the same server, where the balance uses a hash.
+    /// The value that requests for the same server have in common, where the balance uses a hash.
     ///
-    /// - passed: the key that has proven the request. A name alone would let a client choose its
-    ///   server.
+    /// - passed: the key that has proven the request. With an unproved key id a client could choose
+    ///   its server.
     func affinity(of address: IPAddress, passed: KeyID?) -> UInt64 {
         switch rules.balance {
         case .roundRobin, .leastRequests: return 0
         case .hashAddress: return address.affinity
         case .hashKey:
             guard let passed else { return address.affinity }
-            // A digest has 32 bytes; any eight of them are spread evenly.
+            // A digest has 32 bytes; any eight of them are evenly distributed.
             let bytes = passed.digest.bytes.span
             return (0..<8).reduce(0) { $0 << 8 | UInt64(bytes[$1]) }
         }

@@ -9,15 +9,15 @@ import Verification
 ///
 /// A reference, so that other requests carry one word.
 final class ServiceCall {
-    /// As the log names it; also for a path that no service has.
+    /// The name in the log; also for a path that no service has.
     let name: String
     /// `nil` where the answer is known at once.
     private let entry: ServiceEntry?
-    /// The content, as far as it has come.
+    /// The content so far.
     @exclusivity(unchecked) private var content: [UInt8] = []
     /// The metrics that it asks for.
     private let format: Exposition.Format
-    /// `nil` while the service is at work.
+    /// `nil` while the service works.
     private var answer: LocalResponse?
 
     init(_ entry: ServiceEntry, _ format: Exposition.Format) {
@@ -26,7 +26,7 @@ final class ServiceCall {
         self.format = format
     }
 
-    /// A path or method of the gateway's own to which no service answers.
+    /// A path or method of the gateway's own that no service answers.
     init(named name: String, _ answer: LocalResponse) {
         self.name = name
         entry = nil
@@ -60,7 +60,7 @@ final class ServiceCall {
         )
         content = []
         request.entry = exchange.account.entry
-        // Who calls, as an audit log names them.
+        // The caller as an audit log names it.
         if entry.tellsCaller {
             request.caller =
                 exchange.client?.peerUser.map { "uid \($0)" } ?? exchange.account.address.text
@@ -92,7 +92,8 @@ final class ServiceCall {
         }
     }
 
-    /// The request may have ended meanwhile. What was done is counted all the same.
+    /// Takes the answer. The request may have ended meanwhile. The service's work is counted
+    /// nevertheless.
     private func answered(_ result: ServiceResult, to exchange: Exchange) -> Flow.Action {
         exchange.oweCalls(result.callsOwed)
         if result.verifiedInVain { exchange.addFailure(now: MonotonicClock.nanoseconds) }

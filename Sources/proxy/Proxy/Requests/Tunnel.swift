@@ -2,16 +2,16 @@ import EventLoops
 import HTTPWire
 import Telemetry
 
-/// Two streams after an upgrade: bytes pass in both directions until both have ended.
+/// Two streams after an upgrade: bytes are forwarded in both directions until both have ended.
 final class Tunnel: ByteStreamOwner {
-    /// Both streams hold the tunnel as long as they live, so it lets go of them at its end: `nil`
-    /// from then on.
+    /// Both streams reference the tunnel while they live. So the tunnel releases them at its end:
+    /// `nil` from then on.
     private var sides: (client: any ByteStream, origin: any ByteStream)?
     private let idleMilliseconds: UInt64
     private var clientEnded = false
     private var originEnded = false
     private var carried = Carried()
-    /// Told once, when both sides are closed.
+    /// Called once, when both sides are closed.
     private let ended: (Carried) -> Void
 
     /// Bytes that a tunnel has carried.
@@ -25,7 +25,8 @@ final class Tunnel: ByteStreamOwner {
         self.ended = ended
     }
 
-    /// Takes both connections over from a request. Its line of the log comes when the tunnel ends.
+    /// Takes over both connections from a request. The tunnel writes its line of the log when it
+    /// ends.
     ///
     /// - head: the origin's 101; - rest: what came after it.
     static func begin(
@@ -56,7 +57,7 @@ final class Tunnel: ByteStreamOwner {
         )
     }
 
-    /// Sends the bytes that the client had sent before the tunnel stood.
+    /// Sends the bytes that the client sent before the tunnel began.
     ///
     /// - behind: bytes of the origin that came with its response, and were sent with it.
     private func begin(
@@ -74,8 +75,8 @@ final class Tunnel: ByteStreamOwner {
         origin.resumeReading()
     }
 
-    /// Passes on what one side has sent, when the other takes it: one read, then it is the turn of
-    /// the event loop's other connections.
+    /// Forwards the bytes of one side, when the other takes them: one read. Then the event loop's
+    /// other connections have their turns.
     func readable(_ source: any ByteStream) {
         guard let target = other(than: source), target.unsentBytes == 0 else { return }
         switch source.read() {
@@ -111,8 +112,8 @@ final class Tunnel: ByteStreamOwner {
         if clientEnded, originEnded { end() }
     }
 
-    /// One side is gone in both directions. Behind the origin's end that is the client's own end,
-    /// and what it sent before is still to be read.
+    /// One side has closed both directions. After the origin's end, the event may be the client's
+    /// own end, and the bytes that it sent before are still to be read.
     func broke(_ stream: any ByteStream) {
         if !originEnded { end() }
     }

@@ -2,16 +2,16 @@ import ByteCoding
 import Cryptography
 import HTTPWire
 
-/// The dashboard's document, put together from the files of `Page`, and the fields that bound
-/// what a browser does with it.
+/// The dashboard's document, assembled from the files of `Page`, and the fields that limit what a
+/// browser does with it.
 struct DashboardPage: Sendable {
-    /// Whether calls are served, as the document tells its script.
+    /// Whether calls are served, in the document's words for its script.
     enum Calls: String, Sendable {
-        /// They are not.
+        /// They are not served.
         case none
-        /// To who reaches the address.
+        /// To all callers that reach the address.
         case open
-        /// To who shows the token.
+        /// To callers with the token.
         case token
     }
 
@@ -29,9 +29,9 @@ struct DashboardPage: Sendable {
         Self.fill("{{style}}", with: style, in: &html)
         Self.fill("{{script}}", with: script, in: &html)
         self.html = html
-        // Nothing is loaded, nothing can be framed, posted or navigated by a form, and only this
-        // style and this script take effect (Content Security Policy Level 3). Under the last two
-        // directives no text can become markup (Trusted Types), whatever the script did.
+        // Nothing is loaded. No form can post or navigate, and no page can frame this one. Only
+        // this style and this script take effect (Content Security Policy Level 3). Under the last
+        // two directives no text can become markup (Trusted Types), whatever the script does.
         let policy = [
             "default-src 'none'", "script-src '\(Self.hash(script))'",
             "style-src '\(Self.hash(style))'", "img-src data:", "connect-src 'self'",
@@ -48,17 +48,17 @@ struct DashboardPage: Sendable {
         "sha256-" + Base64.text(SHA256.digest(of: text).array)
     }
 
-    /// Puts a text in the place of the first mark.
+    /// Replaces the first mark by a text.
     private static func fill(_ mark: String, with text: [UInt8], in page: inout [UInt8]) {
         guard let range = page.firstRange(of: Array(mark.utf8)) else { return }
         page.replaceSubrange(range, with: text)
     }
 }
 
-/// `GET /dashboard`: the page that shows in a browser how the gateway stands.
+/// `GET /dashboard`: the page that shows the state of the gateway in a browser.
 ///
-/// The page is one document, the same for all who ask. Its script asks `/status` and other pages
-/// again and again, so an open page costs a few small requests in a minute, whatever the load.
+/// The page is one document for all callers. Its script polls `/status` and other pages, so an open
+/// page costs a few small requests in a minute, whatever the load.
 struct DashboardService: Service {
     let page: DashboardPage
 
@@ -70,7 +70,7 @@ struct DashboardService: Service {
 }
 
 extension ServiceEntry {
-    /// The page, also where the address alone is typed.
+    /// The page, also at the bare address.
     static func dashboard(_ calls: DashboardPage.Calls) -> [ServiceEntry] {
         let service = DashboardService(page: DashboardPage(calls: calls))
         return ["", "dashboard"].map { name in

@@ -10,8 +10,8 @@ import Verification
 
 /// `POST …/keys`: enrols a key.
 struct KeyService: Service {
-    /// Stores a key, spends the challenge where the store does that, and says later how it went, on
-    /// any thread.
+    /// Stores a key. It also spends the challenge where the store does that. It reports the result
+    /// later, on any thread.
     typealias Store =
         @Sendable (KeyRecord, ChallengeSerial, @escaping @Sendable (EnrolOutcome) -> Void) -> Void
 
@@ -36,7 +36,7 @@ struct KeyService: Service {
     }
 }
 
-/// `POST …/challenges`: hands out challenges.
+/// `POST …/challenges`: issues challenges.
 struct ChallengeService: Service {
     let enrolment: Enrolment
 
@@ -49,7 +49,7 @@ struct ChallengeService: Service {
             at: request.tick
         )
         var result = ServiceResult(action)
-        // One token for each challenge; the first was paid with the call.
+        // One token for each challenge; the call itself has paid the first.
         if case .challenges(_, let texts, _) = action { result.callsOwed = texts.count - 1 }
         return .now(result)
     }
@@ -72,7 +72,7 @@ struct SessionService: Service {
             document.member("secret", Base64.text(opened.secret.array))
             document.member("expires_in", sessions.limits.lifetime)
             document.member("window", sessions.limits.window)
-            // The requests may name the key. Before, that made them malformed.
+            // The requests may name the key. In older versions that made them malformed.
             document.member("accepts_key_id", true)
         }
         var result = ServiceResult(
@@ -88,7 +88,7 @@ struct SessionService: Service {
     }
 }
 
-/// Stands in a table that is only searched: it answers as an unknown path does.
+/// Stands in a table that is only searched: it answers like an unknown path.
 struct UnservedService: Service {
     func answer(_ request: ServiceRequest) -> ServiceAnswer {
         .now(ServiceResult(.fault(.endpointUnknown)))
@@ -117,7 +117,7 @@ extension ServiceResult {
             if isNew { counter = .enrolments }
         case .refuse(let refused):
             var details = LocalResponse.Details(waitSeconds: refused.waitSeconds)
-            // App IDs are no secret, and a team prefix that is wrong is seen nowhere else.
+            // App IDs are no secret, and a wrong team prefix is visible nowhere else.
             if let app = refused.foreignApp {
                 details.list = ("app_id_sha256", [Hex.text(app.bytes)])
             }

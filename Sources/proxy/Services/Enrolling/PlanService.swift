@@ -2,14 +2,15 @@ import ByteCoding
 import Cryptography
 import HTTPWire
 
-/// `GET …/plan`: what requests have to sign, the same for all who ask.
+/// `GET …/plan`: what requests have to sign, the same for all clients.
 ///
-/// The answer is made once for a set of rules. It says what `portcullis plan` prints of them, so it
-/// names the hosts, paths and names of all rules to anybody.
+/// The answer is made once for a set of rules. It has the output of `portcullis plan`, so any
+/// client can read the hosts, paths and names of all rules.
 struct PlanService: Service {
-    /// A plan that is five minutes old costs an app one refusal, which teaches it what has changed.
+    /// A plan that is five minutes old costs an app one refusal, and the app then learns the
+    /// change.
     private static let caching: StaticString = "public, max-age=300"
-    /// So many bytes of an answer cost a call of the address's rate, beyond the first.
+    /// Each further piece of this number of bytes costs one more call of the address's rate.
     private static let callBytes = 4 << 10
 
     private let response: LocalResponse
@@ -50,7 +51,7 @@ struct PlanService: Service {
         return entry(plan, .served, ServiceEntry.Unchanged(tag: Array(tag.utf8), entry: silent))
     }
 
-    /// The row where it is only asked who answers.
+    /// The row for programs that only ask which requests the gateway answers.
     static var unserved: ServiceEntry {
         ServiceEntry("plan", [.get, .head], takesContent: false, cost: .call, UnservedService())
     }

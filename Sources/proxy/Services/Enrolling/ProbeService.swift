@@ -1,10 +1,10 @@
 import HTTPWire
 
-/// Where probes are answered on the public listeners.
+/// The paths of probes on the public listeners.
 package struct ProbePaths: Hashable, Sendable {
-    /// Whether the process serves; `nil` for nowhere.
+    /// The path that tells whether the process serves; `nil` for none.
     package var live: String?
-    /// Whether clients should come; `nil` for nowhere.
+    /// The path that tells whether clients should come; `nil` for none.
     package var ready: String?
 
     package init(live: String? = nil, ready: String? = nil) {
@@ -19,12 +19,12 @@ package struct ProbePaths: Hashable, Sendable {
 
 /// Whether traffic should be sent to a gateway.
 package enum Readiness: Hashable, Sendable {
-    /// It serves what can be served; what fails meanwhile is named.
+    /// It serves what it can; the list names the current failures.
     case ready([LocalFault])
-    /// Why not, the most lasting reason first.
+    /// Not ready; the most lasting reason.
     case unready(LocalFault)
 
-    /// What probes get of a gateway that is ready.
+    /// The text for probes of a gateway that is ready.
     static func text(_ degradations: [LocalFault]) -> String {
         "ready\n" + degradations.map { "degraded: \($0.rawValue)\n" }.joined()
     }
@@ -32,12 +32,12 @@ package enum Readiness: Hashable, Sendable {
 
 /// Knows whether clients should come.
 package protocol ReadinessSource: Sendable {
-    /// Hands over whether traffic should be sent here, once, on any thread.
+    /// Reports whether traffic should be sent here, once, on any thread.
     func askReadiness(_ completion: @escaping @Sendable (Readiness) -> Void)
 }
 
-/// Answers a probe on a public listener. It tells strangers no more than they see by other
-/// requests: that it serves, or the one reason why not.
+/// Answers a probe on a public listener. It tells clients no more than other requests show: that
+/// the gateway serves, or the one reason why not.
 struct ProbeService: Service {
     enum Question {
         case live
@@ -76,7 +76,8 @@ extension ServiceTable.Probe {
             let served = source.map { ProbeService(question: .ready($0)) as any Service }
             services.append(("ready", path, served ?? UnservedService()))
         }
-        // It is no call of its address: behind a balancer, probes and all clients may share one.
+        // It does not count as a call of its address: if there is a load balancer in front, probes
+        // and all clients may share one address.
         return services.map { key, path, service in
             let entry = ServiceEntry(
                 "probe-\(key)",

@@ -7,11 +7,11 @@ package import Verification
 extension ServiceTable {
     /// The services of the public listeners.
     ///
-    /// - path: where they are, without a slash at its end.
-    /// - sessions: the open ones, and the rule of requests to open one; `nil` where no rule takes
-    ///   sessions.
-    /// - plan: what `portcullis plan` prints of the rules; `nil` where it is not served.
-    /// - probes: where they are answered, and who knows whether the gateway is ready.
+    /// - path: their prefix, without a slash at its end.
+    /// - sessions: the open sessions, and the rule of requests to open one; `nil` where no rule
+    ///   takes sessions.
+    /// - plan: the output of `portcullis plan` for the rules; `nil` where it is not served.
+    /// - probes: their paths, and the source that knows whether the gateway is ready.
     package static func enrolling(
         below path: String,
         _ enrolment: Enrolment,
@@ -35,7 +35,8 @@ extension ServiceTable {
         )
     }
 
-    /// The same table for programs that only ask which requests the gateway answers itself.
+    /// The services of the public listeners for programs that only ask which requests the gateway
+    /// answers itself.
     package static func unserved(
         below path: String,
         sessions: Rule?,

@@ -3,7 +3,7 @@ import Telemetry
 
 // The page for Prometheus. Names are API: add, do not rename.
 extension AdminSnapshot {
-    /// All families of metrics with their types and helps, as an idle gateway shows them.
+    /// All families of metrics with their types and help texts, as an idle gateway shows them.
     package static var families: [(name: String, type: String, help: String)] {
         var idle = AdminSnapshot(
             version: "",
@@ -28,14 +28,14 @@ extension AdminSnapshot {
         idle.receipts = ReceiptFacts()
         let lines = idle.metrics.split(separator: "\n").filter { $0.hasPrefix("# ") }
             .map { $0.split(separator: " ", maxSplits: 3).map(String.init) }
-        // A help line stands before the type line of its family.
+        // A family's help line is before its type line.
         return zip(lines, lines.dropFirst()).compactMap { help, type in
             guard help[1] == "HELP", type[1] == "TYPE" else { return nil }
             return (type[2], type[3], help[3])
         }
     }
 
-    /// All metrics, in the format that every reader takes.
+    /// All metrics, in the format that every reader accepts.
     var metrics: String { metrics(.prometheus) }
 
     func metrics(_ format: Exposition.Format) -> String {
@@ -202,7 +202,7 @@ extension AdminSnapshot {
 }
 
 extension Exposition {
-    /// A gauge of one sample.
+    /// A gauge with one sample.
     fileprivate mutating func gauge(
         _ name: String,
         _ value: some CustomStringConvertible,
@@ -212,7 +212,7 @@ extension Exposition {
         sample(name, [], value)
     }
 
-    /// A counter of one sample.
+    /// A counter with one sample.
     fileprivate mutating func counter(_ name: String, _ value: UInt64, _ help: String) {
         metric(name, type: "counter", help: help)
         sample(name, [], value)

@@ -1,8 +1,8 @@
 import Telemetry
 
 extension AdminSnapshot {
-    /// How the requests of each rule ended, and how long they took. Rules without a request are
-    /// left out.
+    /// Writes how the requests of each rule ended, and how long they took. Rules without a request
+    /// are omitted.
     func writeRuleTimes(into out: inout Exposition) {
         let served = rules.enumerated().filter { tally.requestTimes(rule: $0.offset).count > 0 }
         out.metric(
@@ -31,8 +31,8 @@ extension AdminSnapshot {
         }
     }
 
-    /// How long each origin took for the first bytes of its responses. Origins without a request
-    /// are left out.
+    /// Writes how long each origin took for the first bytes of its responses. Origins without a
+    /// request are omitted.
     func writeOriginTimes(into out: inout Exposition) {
         let name = "origin_response_seconds"
         out.metric(
@@ -53,7 +53,8 @@ extension AdminSnapshot {
         }
     }
 
-    /// The same of one origin: of all rules that forward to it.
+    /// How long one origin took for the first bytes of its responses, over all rules that forward
+    /// to it.
     func responseTimes(of origin: OriginFacts) -> Histogram {
         rules.enumerated().filter { $0.element.origin == origin.name }
             .reduce(into: Histogram()) { $0.merge(tally.firstBytes(rule: $1.offset)) }

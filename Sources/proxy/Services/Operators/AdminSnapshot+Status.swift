@@ -166,7 +166,7 @@ extension AdminSnapshot {
                 out.summary(distribution.name, tally[distribution], unit: distribution.unit)
             }
         }
-        // So that a page can tell how long requests took since its last look.
+        // With these a page can compute how long requests took since its last query.
         out.array("request_seconds_buckets") { out in
             for (bound, count) in tally[Distribution.request].cumulative {
                 out.object { out in
@@ -179,7 +179,7 @@ extension AdminSnapshot {
 }
 
 extension JSONWriter {
-    /// What people want to know of a histogram.
+    /// Writes the main figures of a histogram.
     fileprivate mutating func summary(_ name: String, _ histogram: Histogram, unit: Double) {
         object(name) { out in
             out.member("count", histogram.count)

@@ -1,13 +1,13 @@
 package import Telemetry
 
-/// How the gateway stood at one moment, as operators see it.
+/// The state of the gateway at one moment, for operators.
 package struct AdminSnapshot: Sendable {
-    /// Whether the gateway takes new work.
+    /// Whether the gateway accepts new work.
     package enum DrainState: Sendable {
         case serving
-        /// It ends: new connections are not taken.
+        /// It drains: new connections are not accepted.
         ///
-        /// - left: the time until what still runs is cut off.
+        /// - left: the time until running requests are cut off.
         case draining(left: Duration)
     }
 
@@ -27,7 +27,7 @@ package struct AdminSnapshot: Sendable {
     /// The labels of a verdict slot, each name once: verdict, reason, enforced, environment.
     package var verdictLabels: @Sendable (Int) -> [(String, String)]
     package var store: StoreFacts
-    /// What the process takes; `nil` where it is not known.
+    /// The resources of the process; `nil` where they are not known.
     package var process: ProcessFacts?
     /// Content that is held now, on all event loops.
     package var held = HeldFacts()
@@ -43,7 +43,7 @@ package struct AdminSnapshot: Sendable {
     package var origins: [OriginFacts] = []
     /// Origins' servers whose name has no address.
     package var unknownServers: [String] = []
-    /// How many servers the origins have.
+    /// The number of servers of all origins.
     package var serverCount = 0
     package var drainState: DrainState
     /// Lines of the access log that were dropped.
@@ -95,14 +95,16 @@ extension AdminSnapshot {
         }
     }
 
-    /// Why no traffic should be sent here, the most lasting reason first; empty when it may.
+    /// Why no traffic should be sent here, the most lasting reason first; empty when traffic may
+    /// come.
     package var unreadiness: [LocalFault] {
         (isDraining ? [.draining] : [])
             + (store.isDegraded && store.isNeeded ? [.storeDegraded] : [])
             + (knowsServers ? [] : [.serversUnknown]) + (allAreOut ? [.originsDown] : [])
     }
 
-    /// What fails and leaves the gateway ready: it serves what can be served without.
+    /// Failures that leave the gateway ready: it serves the requests that don't need the failed
+    /// parts.
     package var degradations: [LocalFault] {
         store.isDegraded && !store.isNeeded ? [.storeDegraded] : []
     }
@@ -112,17 +114,17 @@ extension AdminSnapshot {
         unreadiness.first.map(Readiness.unready) ?? .ready(degradations)
     }
 
-    /// Whether a request can be forwarded anywhere; a gateway without origins forwards none.
+    /// Whether the gateway can forward any request; a gateway without origins forwards none.
     private var knowsServers: Bool { serverCount == 0 || unknownServers.count < serverCount }
 
-    /// Whether no origin has a server that can serve. One origin of several is no reason to send
-    /// the requests for the others elsewhere.
+    /// Whether no origin has a server that can serve. If one of several origins is out, that is no
+    /// reason to send the requests for the others elsewhere.
     private var allAreOut: Bool {
         let known = origins.filter { !$0.servers.isEmpty }
         return !known.isEmpty && known.allSatisfy(\.isOut)
     }
 
-    /// The verdicts that occurred of the rule at a place in ``rules``.
+    /// The verdicts that occurred for the rule at a place in ``rules``.
     func verdicts(of rule: Int) -> [(labels: [(String, String)], count: UInt64)] {
         (0..<tally.verdictSlots).compactMap { slot in
             let count = tally.verdicts(rule: rule, slot: slot)
@@ -131,7 +133,7 @@ extension AdminSnapshot {
     }
 }
 
-/// Gathers what operators read.
+/// Gathers the data for operators.
 package protocol AdminSource: Sendable {
     /// Gathers a snapshot and hands it over, once, on any thread.
     ///
@@ -141,21 +143,21 @@ package protocol AdminSource: Sendable {
     func gather(_ completion: @escaping @Sendable (AdminSnapshot) -> Void)
 }
 
-/// Knows how the gateway stands.
+/// Gives snapshots of the gateway's state.
 package protocol SnapshotSource: Sendable {
     /// Gathers a snapshot and hands it over, once, on any thread; `nil` when that takes too long.
     func ask(_ completion: @escaping @Sendable (AdminSnapshot?) -> Void)
 }
 
-/// Which configuration is served, and what became of the last try to replace it.
+/// The configuration in use, and the result of the last reload.
 package struct ConfigurationFacts: Sendable {
     /// The first configuration is 1; each accepted reload adds 1.
     package var generation: UInt64
     /// When the configuration was last read, at the start or for a reload, accepted or refused:
     /// seconds since 1970; `nil` when that is not known.
     package var lastReloadAtSeconds: Int64?
-    /// Why the last reload was refused; `nil` when it was not. The generation before it is served
-    /// on.
+    /// Why the last reload was refused; `nil` when it was not. The earlier generation is still
+    /// served.
     package var lastReloadError: String?
     /// Reloads that were refused since the start.
     package var refusedReloads: UInt64
@@ -173,11 +175,11 @@ package struct ConfigurationFacts: Sendable {
     }
 }
 
-/// How much content is held until it was judged, and how much of responses waits.
+/// The amount of content that is held until it is judged, and of responses that wait.
 package struct HeldFacts: Sendable {
     package var memoryBytes: Int
     package var diskBytes: Int
-    /// Of responses that wait for HTTP/2 clients.
+    /// Bytes of responses that wait for HTTP/2 clients.
     package var unsentBytes: Int
 
     package init(memoryBytes: Int = 0, diskBytes: Int = 0, unsentBytes: Int = 0) {
@@ -187,7 +189,7 @@ package struct HeldFacts: Sendable {
     }
 }
 
-/// How one event loop stands.
+/// The state of one event loop.
 package struct LoopFacts: Sendable {
     package var number: Int
     /// Client connections that are open.
@@ -195,7 +197,7 @@ package struct LoopFacts: Sendable {
     /// Connections to origins that wait for a request.
     package var pooledConnections: Int
     package var tally: Tally
-    /// Upgraded connections, WebSockets above all, that are open.
+    /// Open upgraded connections, mostly WebSockets.
     package var openTunnels: UInt64 { tally[.tunnels] &- tally[.tunnelsClosed] }
 
     package init(number: Int, openConnections: Int, pooledConnections: Int = 0, tally: Tally) {

@@ -1,9 +1,9 @@
 import JSONText
 package import Telemetry
 
-/// How the calls to Apple's services stand.
+/// The state of the calls to Apple's services.
 package struct AppleFacts: Sendable {
-    /// How often calls ended in one way.
+    /// The number of calls that ended in one way.
     package struct End: Sendable {
         package var service: String
         package var environment: String
@@ -48,7 +48,7 @@ package struct AppleFacts: Sendable {
     package var hosts: [Host] = []
     /// The words for a breaker.
     package var breakers: [String] = []
-    /// From the hand-in to the reply, by service; nanoseconds.
+    /// Time from the hand-in to the reply, by service; nanoseconds.
     package var durations: [(service: String, Histogram)] = []
     /// Tokens that were signed.
     package var tokens: UInt64 = 0
@@ -70,7 +70,7 @@ package struct AppleFacts: Sendable {
     }
 }
 
-/// How the changes of devices' bits stand that origins have asked for.
+/// The state of the changes of devices' bits that origins have asked for.
 package struct DeviceFacts: Sendable {
     /// Changes that wait or are under way.
     package var pendingChanges = 0
@@ -136,7 +136,7 @@ extension AppleFacts {
 }
 
 extension AppleFacts {
-    /// Writes the same for `/status`: the hosts that were called, and how calls ended.
+    /// Writes the calls to Apple for `/status`: the hosts, and how calls ended.
     func write(into out: inout JSONWriter) {
         out.object("apple") { out in
             out.array("hosts") { out in

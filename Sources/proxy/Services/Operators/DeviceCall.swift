@@ -3,24 +3,24 @@ package import KeyStore
 package import Rules
 package import Verification
 
-/// What an origin asks of a device by itself, on the operators' listener.
+/// An origin's own query about a device, on the operators' listener.
 package struct DeviceCall: Sendable {
-    /// The raw value is the path behind `device-check/`.
+    /// The raw value is the path after `device-check/`.
     package enum Task: String, CaseIterable, Sendable {
         case query, update, validate
     }
 
     package let task: Task
     package let token: DeviceToken
-    /// Of the app that made the token.
+    /// The environment of the app that made the token.
     package let environment: KeyEnvironment
     /// The team whose bits they are; `nil` for the only one.
     package let team: String?
-    /// What the bits become; without effect where the task is no update.
+    /// The change of the bits; ignored where the task is no update.
     package let change: DeviceChange
 
-    /// Reads `{"device_token": …, "environment": …, "team": …, "bit0": …, "bit1": …}`. The token
-    /// alone is mandatory, and for an update one of the bits. A bit that is null or absent stays.
+    /// Reads `{"device_token": …, "environment": …, "team": …, "bit0": …, "bit1": …}`. Only the
+    /// token is mandatory, and for an update one of the bits. A bit that is null or absent stays.
     init(_ task: Task, _ text: Span<UInt8>) throws(JSONError) {
         var reader = JSONReader()
         var values: [String: JSONReader.Scalar] = [:]
@@ -75,18 +75,17 @@ package struct DeviceCall: Sendable {
     }
 }
 
-/// What becomes of a call.
+/// The result of a call.
 package enum DeviceCallResult: Sendable {
-    /// The bits, as they are or as they were written, and the month of their last change, where
-    /// Apple names it.
+    /// The current or written bits, and the month of their last change, where Apple names it.
     case bits(DeviceBits, month: String?)
-    /// Apple takes the token for one.
+    /// Apple accepts the token.
     case genuine
-    /// Apple doesn't.
+    /// Apple does not accept the token.
     case tokenRefused
-    /// The token came before, with a request or with a call.
+    /// The token was used before, with a request or with a call.
     case tokenUsed
-    /// Apple told nothing, and why: a word.
+    /// Apple did not answer; a word says why.
     case unavailable(String)
 }
 

@@ -38,7 +38,7 @@ struct DeviceCallService: Service {
         }
     }
 
-    /// - name: the member that says why.
+    /// - name: the member with the reason.
     private static func refused(
         _ refusal: Refusal,
         _ name: String,

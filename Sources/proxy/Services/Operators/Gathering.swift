@@ -1,8 +1,8 @@
-/// Which requests wait for which snapshot.
+/// Decides which requests wait for which snapshot.
 ///
-/// One gathering runs at a time. A request that comes meanwhile waits for the next one, so a page
-/// never shows less than what had happened when it was asked for, and a source that hangs is asked
-/// once. Holds each waiter at most once.
+/// One gathering runs at a time. A request that comes meanwhile waits for the next one. So a page
+/// shows all that happened before its request, and a source that hangs is asked only once. Holds
+/// each waiter at most once.
 package struct Gathering<Waiter: Hashable> {
     package enum Action: Equatable {
         case none
@@ -18,7 +18,7 @@ package struct Gathering<Waiter: Hashable> {
 
     package init() {}
 
-    /// A waiter that does not wait yet wants a snapshot.
+    /// A new waiter wants a snapshot.
     package mutating func asked(_ waiter: Waiter) -> Action {
         guard running == nil else {
             waitingForNext.insert(waiter)
@@ -28,14 +28,14 @@ package struct Gathering<Waiter: Hashable> {
         return begin()
     }
 
-    /// The waiter waits no longer, or never did.
+    /// The waiter no longer waits, or never did.
     package mutating func withdrawn(_ waiter: Waiter) {
         waiting.remove(waiter)
         waitingForNext.remove(waiter)
     }
 
-    /// A gathering completed: which waiters it serves, and what comes next. One that completes
-    /// twice helps no one.
+    /// A gathering completed. Returns the waiters that it serves, and the next action. A second
+    /// completion serves none.
     package mutating func ended(_ number: UInt64) -> (served: Set<Waiter>, action: Action) {
         guard running == number else { return ([], .none) }
         let served = waiting

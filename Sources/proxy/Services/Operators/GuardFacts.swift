@@ -1,17 +1,17 @@
 import JSONText
 import Telemetry
 
-/// How the guard of a rule stands.
+/// The state of a rule's guard.
 package struct GuardFacts: Sendable {
-    /// When it falls, in words.
+    /// Its condition, in words.
     let text: String
     /// Different installs to which the rule was enforced in the window.
     let installs: Int
-    /// Those of them that are refused.
+    /// The refused ones of them.
     let refused: Int
-    /// How often it has fallen since the start.
+    /// The number of its falls since the start.
     let falls: UInt64
-    /// The rule observes since it has fallen.
+    /// The rule observes since its guard has fallen.
     let hasFallen: Bool
 
     package init(text: String, installs: Int, refused: Int, falls: UInt64, hasFallen: Bool) {
@@ -34,7 +34,7 @@ package struct GuardFacts: Sendable {
 }
 
 extension [RuleFacts] {
-    /// The guards of the rules that have one.
+    /// Writes the guards of the rules that have one.
     func writeGuards(into out: inout Exposition) {
         let guarded = compactMap { rule in rule.fallback.map { (rule.id, $0) } }
         out.metric(

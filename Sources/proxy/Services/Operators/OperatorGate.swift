@@ -1,33 +1,33 @@
 import Cryptography
 import HTTPWire
 
-/// Who may ask for what on the operators' listener.
+/// Decides who may ask for what on the operators' listener.
 ///
-/// The address that is listened on keeps strangers away. It does not keep away a browser of the
-/// same host, which sends what a stranger's page tells it to send: to a loopback address, and
-/// through `ssh -L` to a Unix socket. A page of a name that leads here (DNS rebinding) could even
-/// read the answers. So all but probes is answered only where the request asks for an address or
-/// for a name that is the listener's.
+/// The listening address keeps remote attackers away. It does not keep away a browser on the same
+/// host, which sends what an attacker's page tells it to send: to a loopback address, and through
+/// `ssh -L` to a Unix socket. A page whose name resolves to this address (DNS rebinding) could even
+/// read the answers. So except for probes the listener answers only if the request's host is an
+/// address, or a name of the listener.
 package struct OperatorGate: Sendable {
-    /// What is asked for.
+    /// The kind of access.
     package enum Access: CaseIterable, Sendable {
-        /// Probes: whoever reaches the address may ask, by any name.
+        /// Probes: all callers that reach the address may ask, by any name.
         case open
-        /// What tells how the gateway stands.
+        /// Pages about the state of the gateway.
         case page
-        /// What changes something, or tells of clients.
+        /// Calls that change something, or name clients.
         case call
     }
 
-    /// Who knows the token that a call needs; `nil` where the address says who may call.
+    /// The source of the token that a call needs; `nil` where the address decides who may call.
     private let tokens: (any OperatorTokenSource)?
-    /// Names beside `localhost` by which pages and calls may be asked for, in lower case.
+    /// Names beside `localhost` under which pages and calls are served, in lower case.
     private let hosts: [[UInt8]]
 
     /// Whether a call needs the token.
     var asksForToken: Bool { tokens != nil }
 
-    /// - hosts: names beside `localhost` by which pages and calls may be asked for.
+    /// - hosts: names beside `localhost` under which pages and calls are served.
     package init(tokens: (any OperatorTokenSource)? = nil, hosts: [String] = []) {
         self.tokens = tokens
         self.hosts = hosts.map { Array($0.lowercased().utf8) }
@@ -35,7 +35,7 @@ package struct OperatorGate: Sendable {
 
     /// Why a request is refused; `nil` when it is not. Checked in this order: site, host, token.
     ///
-    /// - bytes: of the head.
+    /// - bytes: the bytes of the head.
     func fault(
         _ access: Access,
         _ head: borrowing RequestHead,
@@ -55,23 +55,23 @@ package struct OperatorGate: Sendable {
     }
 }
 
-/// What operators may do through their listener beside reading its pages. A property that
-/// is nil is not served.
+/// What operators may do through their listener beside reading its pages. A property that is nil is
+/// not served.
 package struct OperatorCalls {
-    /// Who makes calls about devices.
+    /// Makes calls about devices.
     package var devices: (any DeviceCalling)?
-    /// Who drains servers.
+    /// Drains servers.
     package var origins: (any OriginDraining)?
-    /// Who changes rollouts.
+    /// Changes rollouts.
     package var rollouts: (any RolloutTaking)?
-    /// Who hands over to another process.
+    /// Hands over to another process.
     package var upgrades: (any Handing)?
-    /// Who knows the last refusals.
+    /// Knows the last refusals.
     package var refusals: (any RefusalSource)?
-    /// Who knows what was counted for reports.
+    /// Knows the counts for reports.
     package var reports: (any ReportSource)?
 
-    /// Who may call.
+    /// Decides who may call.
     package var gate = OperatorGate()
 
     /// Nothing is served.
@@ -91,14 +91,14 @@ package struct OperatorCalls {
     }
 }
 
-/// A secret that operators show where the address alone says nothing of who calls.
+/// A secret of operators, for an address that does not say who calls.
 package struct OperatorToken: Sendable {
-    /// How many characters it has. 32 random hexadecimal digits can't be guessed.
+    /// The allowed number of characters. 32 random hexadecimal digits can't be guessed.
     package static let lengths = 32...256
 
-    /// Of the token, so that a comparison tells nothing by its time.
+    /// The digest of the token, so that the time of a comparison tells nothing about it.
     private let digest: SHA256Digest
-    /// What a caller sends in `Authorization`.
+    /// The value that a caller sends in `Authorization`.
     package let authorization: String
 
     /// Reads a file: one line of visible ASCII. `nil` for anything else.
@@ -118,7 +118,7 @@ package struct OperatorToken: Sendable {
     }
 }
 
-/// Knows the token of operators, which a reload may change.
+/// Knows the operators' token, which a reload may change.
 package protocol OperatorTokenSource: Sendable {
     /// `nil` where none is set.
     var operatorToken: OperatorToken? { get }

@@ -3,22 +3,22 @@ import Telemetry
 
 /// A page of the operators' listener.
 struct OperatorService: Service {
-    /// What can be asked for; the raw value is the path behind its slash.
+    /// The page; the raw value is its path after the slash.
     enum Page: String, CaseIterable {
-        /// All that is counted, in a text format that Prometheus reads.
+        /// All counters, in a text format that Prometheus reads.
         case metrics
-        /// The same for people and scripts, as JSON.
+        /// All counters for people and scripts, as JSON.
         case status
-        /// How the servers of the origins stand, one line each.
+        /// The state of the origins' servers, one line each.
         case origins
-        /// How the rules stand, one line each.
+        /// The state of the rules, one line each.
         case rollout
-        /// 200 as long as the process runs; nothing is asked.
+        /// 200 while the process runs; the event loops are not asked.
         case health = "healthz"
         /// 200, or 503 with the reasons not to send traffic here.
         case readiness = "readyz"
 
-        /// Orchestrators probe by whatever name they know; the others tell more.
+        /// Orchestrators probe by any name they know; the other pages tell more.
         var access: OperatorGate.Access {
             switch self {
             case .health, .readiness: .open

@@ -2,25 +2,25 @@ import Cryptography
 import JSONText
 import Telemetry
 
-/// How an origin and its servers stand.
+/// The state of an origin and its servers.
 package struct OriginFacts: Sendable {
     /// One address of a server.
     package struct Server: Sendable {
-        /// As the configuration has it.
+        /// The name in the configuration.
         package var name: String
-        /// The IP address of a name; as the configuration has it otherwise.
+        /// The IP address of a name; otherwise as in the configuration.
         package var address: String
         /// A word: `up`, `unreachable`, `silent`, `ejected`, `down`, `drained`.
         package var state: String
-        /// Whether nothing that a client causes speaks against it.
+        /// Whether it has no fault, except for faults that a client can cause.
         package var canServe: Bool
         package var weight = 1
         package var isBackup = false
         package var active = 0
-        /// Where they are limited.
+        /// Its connections and their limit, where there is a limit.
         package var connections: (count: Int, max: Int)?
         package var requests: UInt64 = 0
-        /// How long these waited for the first bytes of their responses, all together.
+        /// The sum of the times that they waited for the first bytes of their responses.
         package var waited = Duration.zero
         package var failures: UInt64 = 0
         package var ejections: UInt64 = 0
@@ -35,7 +35,7 @@ package struct OriginFacts: Sendable {
         }
     }
 
-    /// What happened, in a word, and when.
+    /// An event, in a word, and its time.
     package struct Note: Sendable {
         package let word: String
         /// Milliseconds since 1970.
@@ -49,7 +49,7 @@ package struct OriginFacts: Sendable {
 
     package var name: String
     package var servers: [Server]
-    /// How many requests wait for a connection; `nil` where no server has a limit.
+    /// The number of requests that wait for a connection; `nil` where no server has a limit.
     package var waiting: Int?
 
     package init(name: String, servers: [Server]) {
@@ -57,7 +57,7 @@ package struct OriginFacts: Sendable {
         self.servers = servers
     }
 
-    /// Whether no server can serve. An origin whose servers have no address is not meant.
+    /// Whether no server can serve. An origin whose servers have no address does not count.
     package var isOut: Bool { !servers.isEmpty && !servers.contains(where: \.canServe) }
 }
 
@@ -71,7 +71,7 @@ extension [OriginFacts] {
         return text
     }
 
-    /// As a member of a document.
+    /// Writes it as a member of a document.
     ///
     /// - more: writes further members of an origin.
     func write(into out: inout JSONWriter, more: (inout JSONWriter, OriginFacts) -> Void) {
@@ -89,7 +89,7 @@ extension [OriginFacts] {
         }
     }
 
-    /// As metrics.
+    /// Writes it as metrics.
     func write(into out: inout Exposition) {
         typealias Value = (OriginFacts.Server) -> UInt64
         let metrics: [(name: String, type: String, help: String, value: Value)] = [
@@ -142,7 +142,7 @@ extension [OriginFacts] {
         }
     }
 
-    /// The metrics of servers whose connections are limited.
+    /// Writes the metrics of servers whose connections are limited.
     private func writeLimits(into out: inout Exposition) {
         let limited = filter { $0.waiting != nil }
         guard !limited.isEmpty else { return }

@@ -1,17 +1,17 @@
 import HTTPWire
 import JSONText
 
-/// Who drains servers of origins, on the operators' listener.
+/// Drains servers of origins, on the operators' listener.
 package protocol OriginDraining: Sendable {
-    /// Does it with all addresses of a server, in all origins that have it. `done` gets how
-    /// many, `nil` when nothing has changed because another process is about to take over; it is
-    /// called once, on any thread, at once.
+    /// Drains or undrains all addresses of a server, in all origins that have it. `done` gets their
+    /// number. It gets `nil` when nothing has changed because another process is about to take
+    /// over. It is called once, on any thread, at once.
     func drain(_ server: String, _ change: DrainChange, _ done: @escaping @Sendable (Int?) -> Void)
 }
 
-/// What becomes of a server. The raw value is the path behind `origins/`.
+/// The change of a server. The raw value is the path after `origins/`.
 package enum DrainChange: String, CaseIterable, Sendable {
-    /// It gets no new request, and those under way end by themselves.
+    /// It gets no new request, and requests under way end by themselves.
     case drain
     case undrain
 }

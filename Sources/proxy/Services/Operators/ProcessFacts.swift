@@ -1,7 +1,7 @@
 import Telemetry
 
-/// What the process takes of the machine, under the names that all programs use
-/// (prometheus.io, "Writing client libraries").
+/// The resources of the process, under the names that all programs use (prometheus.io, "Writing
+/// client libraries").
 package struct ProcessFacts: Sendable {
     package var cpuSeconds: Double
     package var residentBytes: UInt64

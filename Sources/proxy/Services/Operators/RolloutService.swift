@@ -3,20 +3,20 @@ import JSONText
 package import Rules
 import Verification
 
-/// Who changes rollouts while the gateway runs, on the operators' listener.
+/// Changes rollouts while the gateway runs, on the operators' listener.
 package protocol RolloutTaking: Sendable {
-    /// Saves the change and has every event loop take it. `done` is called once, on any thread,
+    /// Saves the change and gives it to every event loop. `done` is called once, on any thread,
     /// within a bounded time.
     ///
-    /// - by: who asks, for the audit log.
+    /// - by: the caller, for the audit log.
     func take(
         _ call: RolloutRequest.Call,
         by: String,
         _ done: @escaping @Sendable (RolloutResult) -> Void
     )
 
-    /// Says what the last hour tells of a change, and changes nothing. `done` is called once, on
-    /// any thread, within a bounded time.
+    /// Estimates a change from the last hour, and changes nothing. `done` is called once, on any
+    /// thread, within a bounded time.
     func forecast(_ request: RolloutRequest, _ done: @escaping @Sendable (ForecastResult) -> Void)
 
     /// Hands over the last lines of the audit log, the oldest first; `nil` where it can't be read.
@@ -24,20 +24,20 @@ package protocol RolloutTaking: Sendable {
     func lastChanges(_ done: @escaping @Sendable ([[UInt8]]?) -> Void)
 }
 
-/// What is known of a change that is not made yet.
+/// The estimate of a change that is not made yet.
 package enum ForecastResult: Sendable {
-    /// `nil` where it refuses no more clients.
+    /// `nil` where the change refuses no more clients.
     case known(RolloutForecast?)
     case impossible(RolloutOrders.Fault)
-    /// The event loops have not said in time what they have counted.
+    /// The event loops have not reported their counts in time.
     case late
 }
 
-/// What has become of a request.
+/// The result of a request.
 package enum RolloutResult: Sendable {
-    /// It is on disk.
+    /// The change is on disk.
     ///
-    /// - areAllLoopsTold: whether all event loops obey it already. The others are about to.
+    /// - areAllLoopsTold: whether all event loops already obey it. The others soon will.
     case changed(RolloutOrders.Change, areAllLoopsTold: Bool)
     case impossible(RolloutOrders.Fault)
     /// Nothing has changed, and why.
@@ -48,10 +48,10 @@ package enum RolloutResult: Sendable {
 
 /// `POST /rollout/change` and `POST /rollout/forecast`, with a ``RolloutRequest/Call`` as content.
 struct RolloutService: Service {
-    /// What becomes of the call. The raw value is the path behind `rollout/`.
+    /// The purpose of the call. The raw value is the path after `rollout/`.
     enum Purpose: String, CaseIterable {
         case change
-        /// It is only asked whom it would refuse.
+        /// The call only asks which clients it would refuse.
         case forecast
     }
 
@@ -126,7 +126,7 @@ struct RolloutService: Service {
     }
 }
 
-/// `GET /audit`: the last changes of rollouts, each as the audit log has it.
+/// `GET /audit`: the last changes of rollouts, each as a line of the audit log.
 private struct AuditService: Service {
     let rollouts: any RolloutTaking
 
@@ -144,7 +144,8 @@ private struct AuditService: Service {
 }
 
 extension ServiceEntry {
-    /// What `GET /audit` answers. It names who has changed something, so it is a call.
+    /// The entry of `GET /audit`. It names the operators who have changed something, so it is a
+    /// call.
     static func audit(_ rollouts: any RolloutTaking) -> ServiceEntry {
         ServiceEntry(
             "audit",
@@ -156,7 +157,7 @@ extension ServiceEntry {
         )
     }
 
-    /// The calls that change rollouts, or say what a change would do.
+    /// The calls that change rollouts, or estimate a change.
     static func rollouts(_ rollouts: any RolloutTaking) -> [ServiceEntry] {
         RolloutService.Purpose.allCases.map { purpose in
             ServiceEntry(

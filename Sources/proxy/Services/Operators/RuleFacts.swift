@@ -1,6 +1,6 @@
 package import Rules
 
-/// A rule as operators know it.
+/// A rule as operators see it.
 package struct RuleFacts: Sendable {
     package var id: String
     /// off, observe, enforce or deny.
@@ -9,15 +9,15 @@ package struct RuleFacts: Sendable {
     package var rollout: String
     /// The name of the origin it forwards to.
     package var origin: String
-    /// What mode and rollout come from.
+    /// The origin of mode and rollout.
     package var source = RolloutStanding.Source.file
-    /// Who has ordered them, when and why; `nil` for the file.
+    /// The order's author, time and reason; `nil` for the file.
     package var order: String?
-    /// What its guard has made of the file's ramp; `nil` where it follows its dates.
+    /// The effect of its guard on the file's ramp; `nil` where the ramp follows its dates.
     package var ramp: String?
     /// Mode and rollout of the file: `enforce, 25% by key`.
     package var file: String
-    /// How its guard stands; `nil` where it has none.
+    /// The state of its guard; `nil` where it has none.
     package var fallback: GuardFacts?
 
     /// Mode and share in words: `enforce, 25% by key`.
@@ -31,7 +31,7 @@ package struct RuleFacts: Sendable {
         file = mode
     }
 
-    /// - filed: the rule as its file has it.
+    /// - filed: the rule of its file.
     package init(_ standing: RolloutStanding, filed: Rule, origin: String) {
         let rule = standing.rule
         self.init(id: rule.id, mode: rule.mode.rawValue, rollout: rule.rollout.text, origin: origin)
@@ -43,8 +43,8 @@ package struct RuleFacts: Sendable {
 }
 
 extension [RuleFacts] {
-    /// One line for each rule: id, how it stands, what says so, what the file says, and what a
-    /// guard has made of the file's ramp.
+    /// One line for each rule: id, state, its origin, what the file says, and the guard's effect on
+    /// the file's ramp.
     var lines: String {
         map { rule in
             let order = rule.order.map { " (\($0))" } ?? ""

@@ -1,39 +1,39 @@
 package import KeyStore
 package import Telemetry
 
-/// How the store of keys stands.
+/// The state of the store of keys.
 package struct StoreFacts: Sendable {
     /// Keys that are known, the revoked ones included.
     package var keys: Int
     package var revokedKeys: Int
     /// Changes that are not on disk yet.
     package var pendingCommits: Int
-    /// Whether changes can't be written or read at present.
+    /// Whether the store can't write or read changes at present.
     package var isDegraded: Bool
-    /// Whether no rule serves anybody while it can't be used. Otherwise its outage leaves the
-    /// gateway ready, for the requests that need no store.
+    /// Whether the gateway can serve no request while the store fails. If not, its outage leaves
+    /// the gateway ready, for the requests that need no store.
     package var isNeeded = true
-    /// Why it can't be read, or why the last transaction that failed did, which stays after
-    /// recovery.
+    /// Why the store can't be read, or why its last failed transaction failed. The latter stays
+    /// after recovery.
     package var lastError: String?
     /// Transactions that failed since the start.
     package var failedCommits: UInt64
-    /// Keys that were deleted for not having been used for long, since the start.
+    /// Keys deleted since the start because they were not used for long.
     package var expiredKeys: UInt64
     /// Changes in a transaction.
     package var commitSizes: Histogram
     /// Time in a transaction, in nanoseconds.
     package var commitDurations: Histogram
-    /// Whether this process has made it, since there was none.
+    /// Whether this process has created it, since there was none.
     package var isNew = false
     /// Uses and look-ups that wait for the next transaction.
     package var waiting = 0
-    /// What found no room to wait, since the start.
+    /// Uses and look-ups that found no room to wait, since the start.
     package var turnedAway: UInt64 = 0
     /// Keys that were looked up in the store, and those of them that it had, since the start.
     package var lookUps: UInt64 = 0
     package var foundLookUps: UInt64 = 0
-    /// The connections to the database; `nil` where the store is none.
+    /// The connections to the database; `nil` where the store is no database.
     package var database: DatabaseStatistics?
 
     package init(
@@ -59,15 +59,15 @@ package struct StoreFacts: Sendable {
     }
 }
 
-/// What operators read about the renewal of receipts.
+/// The state of the renewal of receipts, for operators.
 package struct ReceiptFacts: Sendable {
-    /// Tries by how they ended.
+    /// Tries by their result.
     package private(set) var ends: [String: UInt64] = [:]
     /// The risk metrics of renewed receipts.
     package private(set) var metrics = Histogram()
-    /// Receipts that were due when the store was last looked at.
+    /// Receipts that were due at the last query of the store.
     package var due = 0
-    /// Those of them that have ended.
+    /// The ones of them that have expired.
     package var overdue = 0
 
     package init() {}
@@ -78,7 +78,7 @@ package struct ReceiptFacts: Sendable {
         if let metric { metrics.add(UInt64(metric)) }
     }
 
-    /// All counts, in a lasting order.
+    /// All counts, in a stable order.
     package var sortedEnds: [(end: String, count: UInt64)] {
         ends.map { (end: $0.key, count: $0.value) }.sorted { $0.end < $1.end }
     }
@@ -104,8 +104,8 @@ extension ReceiptFacts {
     }
 }
 
-// A store that several gateways share. The families are there for every store, so that alerts and
-// dashboards name nothing that does not exist; where the store is a file they have no samples.
+// A store that several gateways share. The metric families exist for every store, so that alerts
+// and dashboards name nothing that does not exist; for a file they have no samples.
 extension StoreFacts {
     func writeWaiting(into out: inout Exposition) {
         out.metric("store_waiting", type: "gauge", help: "Uses and look-ups that wait for it.")

@@ -2,27 +2,27 @@ import Cryptography
 import JSONText
 import Telemetry
 
-/// How the certificates of the listeners stand.
+/// The state of the listeners' certificates.
 package struct TLSFacts: Sendable {
-    /// What is stapled to a certificate.
+    /// The OCSP response that is stapled to a certificate.
     package enum Staple: Sendable {
         /// No file is named.
         case notConfigured
         /// The file has no response that can be sent.
         case none
-        /// A response, sent until then.
+        /// A response, sent until this time.
         case until(seconds: Int64)
     }
 
-    /// One that a listener shows.
+    /// A certificate that a listener shows.
     package struct Certificate: Sendable {
         package var listener: String
         package var file: String
-        /// Those for which it is shown.
+        /// The names for which it is shown.
         package var names: [String]
         package var expiresAtSeconds: Int64
         package var staple: Staple
-        /// Why what the file has is not stapled; `nil` when it is.
+        /// Why the file's response is not stapled; `nil` when it is.
         package var stapleProblem: String?
 
         package init(
@@ -43,9 +43,9 @@ package struct TLSFacts: Sendable {
     }
 
     package var certificates: [Certificate] = []
-    /// How often files that had changed could not be used.
+    /// The number of times that changed files could not be used.
     package var refusals: UInt64
-    /// Why the files that are there can't be used; `nil` when they are in use.
+    /// Why the current files can't be used; `nil` when they are in use.
     package var fault: String?
 
     package init(refusals: UInt64 = 0, fault: String? = nil) {
@@ -88,7 +88,7 @@ package struct TLSFacts: Sendable {
         out.sample("certificate_loads_refused_total", [], refusals)
     }
 
-    /// Writes the same for `/status`.
+    /// Writes the certificates for `/status`.
     func write(into out: inout JSONWriter) {
         out.object("certificates") { out in
             out.member("loads_refused", refusals)

@@ -1,15 +1,15 @@
 import HTTPWire
 import JSONText
 
-/// Who hands over to another process, on the operators' listener.
+/// Hands over to another process, on the operators' listener.
 package protocol Handing: Sendable {
     /// Starts the program again and hands over to it. `done` is called once, on any thread.
     func upgrade(_ done: @escaping @Sendable (UpgradeReport) -> Void)
 }
 
-/// How an upgrade went.
+/// The result of an upgrade.
 package enum UpgradeReport: Equatable, Sendable {
-    /// Another process serves. Nothing was accepted for so long.
+    /// Another process serves. During the pause no connection was accepted.
     case done(process: Int32, pauseMicroseconds: UInt64)
     /// Nothing has changed, and why.
     case refused(String)

@@ -1,9 +1,9 @@
 import HTTPWire
 
-/// Knows the refusals that were last.
+/// Knows the last refusals.
 package protocol RefusalSource: Sendable {
-    /// Hands over those that a name stands for, or all, once, on any thread; `nil` when that takes
-    /// too long.
+    /// Hands over the refusals that match a name, or all, once, on any thread; `nil` when that
+    /// takes too long.
     func refusals(
         named name: RefusalName?,
         _ completion: @escaping @Sendable ([RefusalNote]?) -> Void
@@ -12,9 +12,9 @@ package protocol RefusalSource: Sendable {
 
 /// `POST /why` and `/why/json`. The content is a request id, a trace id or the short name of a key.
 ///
-/// It tells clients' addresses, so it is served where calls are.
+/// It shows clients' addresses, so it is served where calls are.
 struct WhyService: Service {
-    /// How the answer is written. The raw value is the name of the service.
+    /// The form of the answer. The raw value is the name of the service.
     enum Layout: String, CaseIterable {
         case text = "why"
         case json = "why/json"
@@ -62,8 +62,8 @@ extension ServiceEntry {
     }
 }
 
-/// `GET /refusals`: the refusals that were last, as JSON. It tells clients' addresses, so it is
-/// served where calls are.
+/// `GET /refusals`: the last refusals, as JSON. It shows clients' addresses, so it is served where
+/// calls are.
 struct RefusalListService: Service {
     /// The most refusals that are listed.
     private static let toldMax = 50

@@ -1,16 +1,16 @@
 import HTTPWire
 
-/// The refusals of an event loop that were last, in bounded memory.
+/// The last refusals of an event loop, in bounded memory.
 ///
-/// An address has a share of its own, so no client can make the gateway forget the refusals of all
-/// others. Adding looks through a table of a few KiB, and allocates nothing once it is full.
+/// Each address has its own share, so no client can make the gateway forget the refusals of all
+/// others. Adding scans a table of a few KiB, and allocates nothing once it is full.
 package struct RecentRefusals: Sendable {
     /// The most refusals that are kept.
     package static let notesMax = 512
     /// The most of one IPv4 address, or of one IPv6 network of 64 bits.
     package static let ofAddressMax = 32
 
-    /// Whose note it is, and which one in the order of all.
+    /// The note's owner, and its place in the order of all.
     private struct Mark {
         let owner: UInt64
         let number: UInt64
@@ -36,13 +36,13 @@ package struct RecentRefusals: Sendable {
         marks[place] = mark
     }
 
-    /// The refusals that a name stands for, or all, in no order.
+    /// The refusals that match a name, or all, in no order.
     package func notes(named name: RefusalName?) -> [RefusalNote] {
         name.map { notes.filter($0.names) } ?? notes
     }
 
-    /// The oldest note of an address that has its share, or of all when it is full; `nil`
-    /// where there is room.
+    /// The oldest note of an address that has its full share, or of all when the memory is full;
+    /// `nil` where there is room.
     private func placeToReplace(for owner: UInt64) -> Int? {
         var (oldest, oldestOwn): (Int?, Int?) = (nil, nil)
         var own = 0
@@ -58,7 +58,7 @@ package struct RecentRefusals: Sendable {
     }
 }
 
-/// What an event loop remembers. What was only observed is kept apart: while a rule observes, it
+/// The refusals that an event loop keeps. Observed ones are kept apart: while a rule observes, they
 /// may be most of the traffic.
 package struct RefusalMemory: Sendable {
     package private(set) var answered = RecentRefusals()
@@ -73,7 +73,7 @@ package struct RefusalMemory: Sendable {
         }
     }
 
-    /// The refusals that a name stands for, or all, in no order.
+    /// The refusals that match a name, or all, in no order.
     package func notes(named name: RefusalName?) -> [RefusalNote] {
         answered.notes(named: name) + forwarded.notes(named: name)
     }

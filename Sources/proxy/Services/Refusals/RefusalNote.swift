@@ -6,23 +6,21 @@ package import KeyStore
 package import Rules
 package import Verification
 
-/// One refusal as it is remembered for `portcullis why`: what was asked, what was found, and which
-/// check failed.
+/// One refusal as it is kept for `portcullis why`: the request, the findings, and the failed check.
 ///
-/// It holds nothing secret: of a key only the short hash that the log has, of a target no
-/// query.
+/// It holds no secrets: only the short hash of a key, as in the log, and no query of a target.
 package struct RefusalNote: Sendable {
-    /// What became of the request.
+    /// What happened to the request.
     package enum Fate: String, Sendable {
-        /// The gateway answered in place of the origin.
+        /// The gateway answered instead of the origin.
         case answered
         /// The response could not be completed, and the connection was reset.
         case cutOff = "cut-off"
-        /// The origin got it all the same: the rule observes, or the client is outside the rollout.
+        /// The origin got it nevertheless: the rule observes, or the client is outside the rollout.
         case forwarded
     }
 
-    /// What a head asks. Long parts are cut: a note has a bounded size.
+    /// What a head asks for. Long parts are cut: a note has a bounded size.
     package struct Asked: Sendable {
         /// The most bytes of host and path that are kept.
         package static let partMax = 256
@@ -42,7 +40,7 @@ package struct RefusalNote: Sendable {
         }
     }
 
-    /// What was found out before a check failed.
+    /// The findings before a check failed.
     package struct Finding: Sendable {
         package let proof: ProofKind?
         /// The key that the request names.
@@ -71,14 +69,14 @@ package struct RefusalNote: Sendable {
     package let asked: Asked
     package let outcome: LocalOutcome
     package let fate: Fate
-    /// What the client got; 0 for nothing.
+    /// The status that the client got; 0 for none.
     package let status: Int
     /// The rule, or the gateway's own endpoint.
     package let place: Place
     /// `nil` where nothing was judged.
     package let finding: Finding?
 
-    /// Who decided.
+    /// The rule or endpoint that decided.
     package enum Place: Sendable {
         case rule(String, Mode)
         case endpoint(String)
@@ -109,13 +107,13 @@ package struct RefusalNote: Sendable {
     }
 }
 
-/// By what an operator asks for refusals: a request id, a trace id, or the short name of a key.
+/// What an operator asks refusals by: a request id, a trace id, or the short name of a key.
 package struct RefusalName: Sendable {
     private let text: [UInt8]
     /// The beginning of the short name of a key, at least 4 of its 12 digits.
     private let keyDigits: String?
 
-    /// `nil` for what can be none of them.
+    /// `nil` for a text that can be none of them.
     package init?(_ text: [UInt8]) {
         guard RequestID(text.span, 0..<text.count) != nil else { return nil }
         self.text = text
@@ -134,7 +132,7 @@ package struct RefusalName: Sendable {
 }
 
 extension [RefusalNote] {
-    /// The most refusals that one answer about a name tells of, the latest ones.
+    /// The most refusals in an answer about a name, the latest ones.
     private static let toldMax = 20
 
     private func latest(_ count: Int) -> ArraySlice<RefusalNote> {
@@ -159,7 +157,7 @@ extension [RefusalNote] {
 extension RefusalNote {
     private var time: String { UnixTime(seconds: at / 1000).iso8601 }
 
-    /// For people: what happened, what was asked, what was found, what the client does next.
+    /// The text for people: the result, the request, the findings, and the client's next step.
     fileprivate var text: String {
         let row = outcome.row
         var lines = ["\(time) \(outcome.reason): \(row.title)"]

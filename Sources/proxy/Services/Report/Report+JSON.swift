@@ -30,7 +30,7 @@ extension Report {
         return out.line
     }
 
-    /// Few numbers for each slot of time.
+    /// The main figures of each time slot.
     package var seriesJSON: [UInt8] {
         var out = JSONWriter(.compact)
         out.object { out in

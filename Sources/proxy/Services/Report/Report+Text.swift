@@ -66,7 +66,7 @@ extension Report.Part {
             }
     }
 
-    /// Columns, the first to the left and all others to the right.
+    /// Columns, the first aligned to the left and all others to the right.
     private static func table(_ rows: [[String]]) -> [String] {
         guard let first = rows.first else { return [] }
         let widths = first.indices.map { column in rows.map { $0[column].count }.max() ?? 0 }

@@ -2,17 +2,17 @@ import AppAttest
 import KeyStore
 import Verification
 
-/// What was counted of each rule, and what `enforce` would have refused.
+/// The counts of each rule, with the requests that `enforce` would have refused.
 package struct Report: Sendable {
     /// One rule in one window.
     package struct Part: Sendable {
         let window: ReportWindow
-        /// What the window really covers.
+        /// The time that the window really covers.
         let seconds: Int64
         let counts: RuleCounts
     }
 
-    /// Something that may explain a step in a chart. It names no person.
+    /// An event that may explain a step in a chart. It names no person.
     package struct Mark: Sendable {
         /// The raw value is API.
         package enum Kind: String, Sendable {
@@ -44,7 +44,7 @@ package struct Report: Sendable {
 
     package struct Entry: Sendable {
         let id: String
-        /// How it is served; `nil` when a reload has removed it.
+        /// The rule as it is served; `nil` when a reload has removed it.
         let facts: RuleFacts?
         let parts: [Part]
         let series: [Series]
@@ -74,7 +74,7 @@ package struct Report: Sendable {
     /// The oldest first.
     let marks: [Mark]
 
-    /// - rules: those that are served, in their order.
+    /// - rules: the served rules, in their order.
     /// - now: seconds since 1970, and of the ledger's clock.
     package init(
         _ ledger: ReportLedger,
@@ -117,7 +117,7 @@ package struct Report: Sendable {
 }
 
 extension RuleCounts {
-    /// Requests of one build and environment.
+    /// The requests of one build and environment.
     struct Group {
         let build: AppBuild
         let environment: KeyEnvironment?
@@ -150,7 +150,7 @@ extension RuleCounts {
 }
 
 extension [RuleCounts.Cell] {
-    /// What is not verified, by reason, the most frequent first.
+    /// The requests without a pass, by reason, the most frequent first.
     var reasons: [(reason: String, count: UInt64)] {
         var counts: [String: UInt64] = [:]
         for cell in self where cell.verdict != .pass {

@@ -1,9 +1,9 @@
 package import Rules
 
-/// What an event loop has counted for reports since it was asked last.
+/// The counts of an event loop for reports since the last query.
 ///
-/// A request that began before a reload ends with the rule that it began with, and that rule's
-/// number may be another rule's by then. So rules are known by their ids.
+/// A request that began before a reload ends with the rule that it began with. By then another rule
+/// may have that rule's number. So rules are identified by their ids.
 package struct ReportCounts: Sendable {
     /// The counts of one rule.
     package struct Entry: Sendable {
@@ -14,13 +14,13 @@ package struct ReportCounts: Sendable {
     private var ids: [String] = []
     /// By the rule's number; `nil` where nothing was counted.
     private var current: [RuleCounts?] = []
-    /// Of rules that are no longer served. As many as reloads have removed since the last
-    /// ``take()``.
+    /// The counts of rules that are no longer served: the rules that reloads have removed since the
+    /// last ``take()``.
     private var former: [Entry] = []
 
     package init(_ rules: RuleSet) { serve(rules) }
 
-    /// The rules that requests have from now on.
+    /// Sets the rules that requests have from now on.
     package mutating func serve(_ rules: RuleSet) {
         former = take()
         ids = rules.rules.map(\.id)
@@ -56,7 +56,7 @@ package struct ReportCounts: Sendable {
         }
     }
 
-    /// Hands over what was counted, and starts over.
+    /// Hands over the counts, and resets them.
     package mutating func take() -> [Entry] {
         var taken = former
         former = []

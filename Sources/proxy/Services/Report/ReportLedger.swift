@@ -1,20 +1,19 @@
 import Telemetry
 
-/// What all event loops have counted for reports, for as long as a window looks back.
+/// The counts of all event loops for reports, for as long as a window looks back.
 ///
-/// A machine without a clock: the gateway collects what the event loops have counted every ten
-/// seconds, and when it is asked for, and says when. What is added lately counts as of the moment
-/// at which it is added. A reload changes nothing here; counts of a rule that it has removed stay
-/// until they are out of all windows.
+/// A machine without a clock: the gateway collects the counts of the event loops every ten seconds
+/// and for each report, and gives the time. Counts belong to the moment at which they are added. A
+/// reload changes nothing here; counts of a removed rule stay until they are out of all windows.
 package struct ReportLedger: Sendable {
-    /// Rules that were removed, of which counts are kept.
+    /// The most removed rules whose counts are kept.
     package static let removedMax = 64
 
-    /// The rings of a rule: less than 0.7 MiB, when all that clients can make them hold is there.
+    /// The rings of a rule: less than 0.7 MiB, even with all that clients can make them hold.
     private struct RuleRings: Sendable {
         var counts = ReportWindow.allCases.map(\.ring)
         var series = ReportWindow.allCases.map(\.series)
-        /// When something was added last.
+        /// When counts were last added.
         var touchedAt: Int64 = 0
     }
 
@@ -36,7 +35,7 @@ package struct ReportLedger: Sendable {
         }
     }
 
-    /// Lets go of what no window shows any more, and of all but the latest rules that were removed.
+    /// Removes counts that no window shows any more, and all but the latest removed rules.
     package mutating func tidy(serving ids: Set<String>, at now: Int64) {
         rules = rules.filter { !$0.value.counts.allSatisfy { $0.slots(at: now).isEmpty } }
         let removed = rules.filter { !ids.contains($0.key) }
@@ -44,7 +43,7 @@ package struct ReportLedger: Sendable {
         for entry in removed.dropFirst(Self.removedMax) { rules[entry.key] = nil }
     }
 
-    /// The rules that have counts and are not among these, in the order of their ids.
+    /// The rules with counts that are not among these, in the order of their ids.
     package func others(than ids: Set<String>) -> [String] {
         rules.keys.filter { !ids.contains($0) }.sorted()
     }
@@ -79,7 +78,7 @@ extension ReportWindow {
     }
 }
 
-/// Which part of a report is asked for.
+/// The part of a report that is asked for.
 package struct ReportScope: Sendable {
     /// `nil` for all rules.
     package var rule: String?
@@ -91,23 +90,24 @@ package struct ReportScope: Sendable {
     }
 }
 
-/// Knows what was counted for reports.
+/// Gives reports.
 package protocol ReportSource: Sendable {
-    /// Collects what the event loops have counted and hands a report over, once, on any thread;
-    /// `nil` when that takes too long.
+    /// Collects the counts of the event loops and hands over a report, once, on any thread; `nil`
+    /// when that takes too long.
     func report(
         of scope: ReportScope,
         _ completion: @escaping @Sendable (Report?) -> Void
     )
 }
 
-/// How far back a report looks. The raw value is its name: add, do not rename.
+/// The span of a report. The raw value is its name: add, do not rename.
 package enum ReportWindow: String, CaseIterable, Sendable {
     case fiveMinutes = "5m"
     case hour = "1h"
     case day = "1d"
 
-    /// In slots, of which each has the sketches of its installs: fine ones would cost memory.
+    /// A ring of slots. Each slot has the sketches of its installs, so short slots would cost
+    /// memory.
     var ring: SlotRing<RuleCounts> {
         switch self {
         case .fiveMinutes: SlotRing(slotSeconds: 60, slotsMax: 5)
@@ -116,7 +116,7 @@ package enum ReportWindow: String, CaseIterable, Sendable {
         }
     }
 
-    /// What a chart of the same span shows.
+    /// The ring for a chart of the same span.
     var series: SlotRing<SeriesPoint> {
         switch self {
         case .fiveMinutes: SlotRing(slotSeconds: 10, slotsMax: 30)
@@ -125,7 +125,7 @@ package enum ReportWindow: String, CaseIterable, Sendable {
         }
     }
 
-    /// In the words of a table.
+    /// The span in the words of a table.
     package var text: String {
         switch self {
         case .fiveMinutes: "last 5 minutes"
@@ -135,7 +135,7 @@ package enum ReportWindow: String, CaseIterable, Sendable {
     }
 }
 
-/// The few numbers of a slot that a chart shows.
+/// The main figures of a slot, for a chart.
 package struct SeriesPoint: Mergeable {
     private var classes: [UInt64] = []
     package private(set) var refused: UInt64 = 0
@@ -150,20 +150,20 @@ package struct SeriesPoint: Mergeable {
         times = counts.times
     }
 
-    /// One for each ``VerdictClass``, in their order.
+    /// One count for each ``VerdictClass``, in their order.
     package var counts: [UInt64] {
         classes.isEmpty ? VerdictClass.allCases.map { _ in 0 } : classes
     }
 
-    /// Seconds of a request; 0 where there was none.
+    /// The mean of the requests' seconds; 0 without requests.
     package var mean: Double {
         times.count == 0 ? 0 : Double(times.sum) / Double(times.count) * 1e-9
     }
 
-    /// Shares of the requests, and the names of the seconds that they took at most.
+    /// Shares of the requests, and the names of the most seconds that they took.
     package static let percentiles = [("p50", 0.5), ("p95", 0.95), ("p99", 0.99)]
 
-    /// Seconds that a share of the requests took at most; 0 where there was none.
+    /// The most seconds that this share of the requests took; 0 without requests.
     package func seconds(of share: Double) -> Double { Double(times.quantile(share)) * 1e-9 }
 
     package mutating func merge(_ other: SeriesPoint) {

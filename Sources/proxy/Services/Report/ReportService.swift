@@ -1,11 +1,11 @@
 import HTTPWire
 
-/// The pages of the report. Content, where there is some, is the id of the one rule that is asked
+/// The pages of the report. The content, if any, is the id of the one rule that the report is
 /// about.
 ///
 /// They change nothing and name no client, key or address, so they are served where metrics are.
 struct ReportService: Service {
-    /// How the answer is written.
+    /// The form of the answer.
     enum Layout {
         case json
         case text

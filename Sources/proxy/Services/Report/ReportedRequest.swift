@@ -4,24 +4,24 @@ package import KeyStore
 package import Rules
 package import Verification
 
-/// What a report counts of a request that has a verdict.
+/// What a report counts of a request with a verdict.
 package struct ReportedRequest: Sendable {
-    /// Whom `enforce` would have answered how.
+    /// The answer that `enforce` would have given.
     package enum Fate: Sendable {
         case forwarded
-        /// It would have been refused at each share that takes in this bucket.
+        /// It would have been refused at each share that includes this bucket.
         case refused(Bucket)
     }
 
     package let verdict: Verdict
     package let environment: KeyEnvironment?
     package let build: AppBuild
-    /// The key that it names, where that is enrolled here.
+    /// The named key, where it is enrolled here.
     package let install: KeyID?
-    /// The client's address, which stands for the install where that is not known.
+    /// The client's address, which counts as the install where that is not known.
     package let address: IPAddress
     package let fate: Fate
-    /// Whether it was really refused.
+    /// Whether the request was really refused.
     package let isRefused: Bool
 
     package init(
@@ -41,16 +41,15 @@ package struct ReportedRequest: Sendable {
     }
 }
 
-/// What a report tells apart among verdicts. The raw value is the word in reports: add, do not
-/// rename.
+/// The classes of verdicts in a report. The raw value is the word in reports: add, do not rename.
 package enum VerdictClass: String, CaseIterable, Sendable {
     /// The verdict is `pass`.
     case verified
-    /// No assertion came.
+    /// The request had no assertion.
     case missing
     /// The app says that it can't attest.
     case unsupported
-    /// Something came that does not hold.
+    /// A check of the proof failed.
     case invalid
     /// A party that is needed has failed.
     case errors

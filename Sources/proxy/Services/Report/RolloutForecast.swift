@@ -4,29 +4,29 @@ import KeyStore
 package import Rules
 import Verification
 
-/// What the last hour says of a change that has a rule refuse more clients than it does.
+/// An estimate from the last hour, for a change after which a rule refuses more clients.
 package struct RolloutForecast: Sendable {
-    /// Above this share of a rule's requests or installs, a change is to be confirmed where the
-    /// rule has no guard: 2 %. Where it has one, the guard's own share counts.
+    /// Above this share of a rule's requests or installs, a change needs confirmation: 2 %. If the
+    /// rule has a guard, the guard's own share applies instead.
     package static let limitDefault = Share(millionths: 20_000) ?? .none
-    /// Fewer requests and fewer installs than this ask for no confirmation: a handful is chance.
+    /// Fewer requests and fewer installs than this need no confirmation: a few may be chance.
     static let countMin = GuardRule.refusedMin
-    /// Builds that are named.
+    /// The most builds that are named.
     private static let buildsMax = 5
 
     private let rule: String
     private let ordered: Share
     private let limit: Share
     private let part: Report.Part
-    /// The smallest share with counts that has the ordered one in it.
+    /// The smallest share with counts that includes the ordered one.
     private let counted: (percent: Int, share: Share)
     private let step: RuleCounts.Step
 
     /// `nil` where the change refuses no more clients, or the report does not have the rule.
     ///
-    /// - report: of the rule alone, over an hour.
+    /// - report: a report of this rule only, over an hour.
     /// - now, next: the share for which it refuses, before the change and after.
-    /// - limit: of its guard.
+    /// - limit: the limit of the rule's guard.
     package init?(_ report: Report, from now: Share, to next: Share, limit: Share?) {
         guard next > now, let entry = report.entries.first, let part = entry.parts.first,
             let place = RuleCounts.shares.firstIndex(where: { $0.share >= next })
@@ -52,7 +52,7 @@ package struct RolloutForecast: Sendable {
             && Double(count) * 1e6 > Double(all) * Double(limit.millionths)
     }
 
-    /// The requests of each build that were not verified, those with the most first.
+    /// The requests of each build that were not verified, the builds with the most of them first.
     private var builds: [(name: String, failed: UInt64, all: UInt64)] {
         var builds: [String: (failed: UInt64, all: UInt64)] = [:]
         for group in part.counts.groups {
@@ -66,7 +66,7 @@ package struct RolloutForecast: Sendable {
         return Array(all.sorted { ($1.1, $0.0) < ($0.1, $1.0) }.prefix(Self.buildsMax))
     }
 
-    /// What people read, a line each.
+    /// The text for people, one line each.
     package var lines: [String] {
         let counts = part.counts
         let span = "\(part.window.text) (\(Report.Part.time(part.seconds)))"

@@ -5,28 +5,27 @@ package import Rules
 package import Telemetry
 package import Verification
 
-/// What the requests of one rule were found to be, in some span of time.
+/// The verdicts of one rule's requests in some span of time.
 ///
-/// About 16 KiB where clients do their worst: ``cellsMax`` and ``versionsMax`` bound what they can
-/// make it tell apart, and each of the nine sketches has 512 registers, which it gets with its
-/// first install.
+/// About 16 KiB in the worst case: ``cellsMax`` and ``versionsMax`` limit what clients can make it
+/// distinguish. Each of the nine sketches has 512 registers, allocated with its first install.
 package struct RuleCounts: Sendable {
-    /// Shares with what they would have refused.
+    /// The shares for which it counts would-be refusals.
     package static let shares: [(percent: Int, share: Share)] = [1, 5, 25, 100].map { percent in
         (percent, Share(millionths: percent * 10_000) ?? .whole)
     }
 
     /// Versions that are distinguished, of those that devices have signed, and of those that
-    /// clients claim. So what strangers claim does not push out what was signed.
+    /// clients claim. So claimed versions don't displace signed ones.
     package static let versionsMax = 24
-    /// Combinations of version, environment and verdict. Above it, versions are no longer told
-    /// apart.
+    /// The most combinations of version, environment and verdict. Beyond it, versions are no longer
+    /// distinguished.
     package static let cellsMax = 256
     /// The error's standard deviation is 1.04 / √512: 4.6 %.
     private static let sketchBits = 9
     package static let installsError = 0.046
 
-    /// Requests that have all this in common.
+    /// The count of requests that have all these values in common.
     package struct Cell: Sendable {
         struct Kind: Equatable, Sendable {
             /// The place in ``RuleCounts/builds``.
@@ -42,7 +41,7 @@ package struct RuleCounts: Sendable {
         package var verdict: Verdict { kind.verdict }
     }
 
-    /// What a share would have refused.
+    /// The would-be refusals of a share.
     package struct Step: Sendable {
         package fileprivate(set) var requests: UInt64 = 0
         /// Keys that are enrolled here.
@@ -61,22 +60,22 @@ package struct RuleCounts: Sendable {
     /// One for each of ``shares``.
     package private(set) var steps = [Step](repeating: Step(), count: shares.count)
     private var installs: InstallSketch?
-    /// How long all requests of the rule took, also those without a verdict.
+    /// The durations of all requests of the rule, also of those without a verdict.
     package private(set) var times = Histogram()
 
     package init() {}
 
-    /// Different keys that are enrolled here, about.
+    /// The approximate number of different keys that are enrolled here.
     package var installCount: Int { installs?.count ?? 0 }
 
     package func build(of cell: Cell) -> AppBuild { builds[Int(cell.kind.build)] }
 
-    /// Requests that have a verdict of the class.
+    /// The number of requests with a verdict of this class.
     package subscript(_ kind: VerdictClass) -> UInt64 {
         cells.reduce(0) { VerdictClass($1.verdict) == kind ? $0 &+ $1.count : $0 }
     }
 
-    /// Requests that have a verdict.
+    /// The number of requests with a verdict.
     package var requests: UInt64 { cells.reduce(0) { $0 &+ $1.count } }
 
     package mutating func add(nanoseconds: UInt64) { times.add(nanoseconds) }
@@ -117,8 +116,8 @@ package struct RuleCounts: Sendable {
         cells.append(Cell(kind: kind, count: count))
     }
 
-    /// - Returns: whether there is such a cell. One that is found moves up by a place, so that
-    ///   frequent ones are found first.
+    /// - Returns: whether there is such a cell. A found cell moves up by one place, so that
+    ///   frequent cells are found first.
     private mutating func add(_ count: UInt64, _ kind: Cell.Kind) -> Bool {
         for place in cells.indices where cells[place].kind == kind {
             cells[place].count &+= count
@@ -138,8 +137,8 @@ package struct RuleCounts: Sendable {
         return append(isKept ? build : AppBuild(build.source, nil))
     }
 
-    /// Two sources with ``versionsMax`` versions, and one place of each source without: a byte is
-    /// enough.
+    /// Two sources with ``versionsMax`` versions, and for each source one place without a version:
+    /// a byte is enough.
     private mutating func append(_ build: AppBuild) -> UInt8 {
         if let place = builds.firstIndex(of: build) { return UInt8(truncatingIfNeeded: place) }
         builds.append(build)

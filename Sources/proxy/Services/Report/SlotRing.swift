@@ -1,16 +1,16 @@
-/// Something of which two can be added up.
+/// A value that can be merged with another one.
 package protocol Mergeable: Sendable {
-    /// Nothing was added.
+    /// An empty value.
     init()
     mutating func merge(_ other: Self)
 }
 
-/// Sums by slots of time, for as many slots as a window has. Time is given by the caller, in
-/// seconds of a clock that does not go back.
+/// Sums by time slots, for all slots of a window. The caller gives the time, in seconds of a clock
+/// that does not go back.
 ///
-/// Slots in which nothing was added take no room.
+/// Empty slots take no memory.
 package struct SlotRing<Content: Mergeable>: Sendable {
-    /// What was added in a slot.
+    /// The sum of a slot.
     package struct Slot: Sendable {
         /// The slot's beginning, divided by its length.
         package let number: Int64
@@ -18,7 +18,7 @@ package struct SlotRing<Content: Mergeable>: Sendable {
     }
 
     package let slotSeconds: Int64
-    /// Slots that have ended and still count. The one that has not ended counts beside them.
+    /// The ended slots that still count. The current slot counts too.
     package let slotsMax: Int64
     /// The oldest first.
     private var slots: [Slot] = []
@@ -48,14 +48,14 @@ package struct SlotRing<Content: Mergeable>: Sendable {
         return slots.drop { $0.number < first }
     }
 
-    /// The sum of what counts at a moment.
+    /// The sum of the slots that count at a moment.
     package func sum(at now: Int64) -> Content {
         var sum = Content()
         for slot in slots(at: now) { sum.merge(slot.content) }
         return sum
     }
 
-    /// How many seconds a sum covers, where counting began at `start`.
+    /// The number of seconds that a sum covers, where counting began at `start`.
     package func coverage(at now: Int64, since start: Int64) -> Int64 {
         max(0, now - max(start, (now / slotSeconds - slotsMax) * slotSeconds))
     }

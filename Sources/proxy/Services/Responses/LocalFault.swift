@@ -1,11 +1,11 @@
-/// Why a request can't be served here or now, whatever rule it falls under. The raw value is the
+/// Why the gateway can't serve a request here or now, whatever its rule. The raw value is the
 /// wire's `reason`: add, do not rename.
 package enum LocalFault: String, CaseIterable, Sendable {
     // Requests on their way.
     case loopDetected = "loop-detected"
     case headTimeout = "head-timeout"
     case bodyTimeout = "body-timeout"
-    // Questions of other proxies.
+    // Queries of other proxies.
     case askerUntrusted = "asker-untrusted"
     case questionUnclear = "question-unclear"
     case protocolRefused = "protocol-refused"
@@ -36,7 +36,7 @@ package enum LocalFault: String, CaseIterable, Sendable {
 }
 
 extension LocalRow {
-    /// The rows of what can't be served here or now.
+    /// The rows of requests that can't be served here or now.
     static func fault(_ fault: LocalFault) -> LocalRow {
         switch fault {
         case .loopDetected:

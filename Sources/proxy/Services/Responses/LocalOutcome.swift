@@ -1,7 +1,7 @@
 package import HTTPWire
 package import Verification
 
-/// Why the gateway answers a request itself. ``row`` says how.
+/// Why the gateway answers a request itself. ``row`` has the answer.
 package enum LocalOutcome: Hashable, Sendable {
     /// A verdict about the request.
     case refused(Refusal)
@@ -13,12 +13,12 @@ package enum LocalOutcome: Hashable, Sendable {
     case failed(OriginFailure)
     /// It can't be served here or now, for a reason of HTTP or of a service.
     case fault(LocalFault)
-    /// A service has done what it was asked.
+    /// A service has done its work.
     case done(LocalSuccess)
 }
 
 extension LocalOutcome {
-    /// Everything that follows from the outcome: the one table of local responses.
+    /// The row of the outcome in the table of local responses.
     package var row: LocalRow {
         switch self {
         case .refused(let refusal): .refused(refusal)
@@ -30,8 +30,7 @@ extension LocalOutcome {
         }
     }
 
-    /// The wire's `reason`, the metric label and the log's `problem`; empty where nothing went
-    /// wrong.
+    /// The wire's `reason`, the metric label and the log's `problem`; empty without a fault.
     package var reason: String {
         switch self {
         case .refused(let refusal), .notEnrolled(let refusal): refusal.rawValue
@@ -43,13 +42,13 @@ extension LocalOutcome {
     }
 }
 
-/// What a service has done.
+/// The work that a service has done.
 package enum LocalSuccess: CaseIterable, Sendable {
-    /// The answer has what was asked for.
+    /// The answer has the requested data.
     case served
-    /// The client has what it asks for already (RFC 9110 §15.4.5).
+    /// The client already has the requested data (RFC 9110 §15.4.5).
     case unchanged
-    /// Something was made: a key is enrolled that was not.
+    /// A new key is enrolled.
     case created
     /// The client may send its content (RFC 9110 §15.2.1).
     case continued
@@ -70,19 +69,20 @@ extension LocalRow {
     }
 }
 
-/// What went wrong on the origin's side before a response began. The raw value is the wire's
-/// `reason` and the log's `problem`: add, do not rename.
+/// A failure on the origin's side before a response began. The raw value is the wire's `reason` and
+/// the log's `problem`: add, do not rename.
 package enum OriginFailure: String, CaseIterable, Sendable {
     case originUnreachable = "origin-unreachable"
     /// No server is up, and none was asked.
     case originDown = "origin-down"
-    /// All servers have as many connections as they may, and the queue is full already.
+    /// All servers have the most connections allowed, and the queue is full.
     case originQueueFull = "origin-queue-full"
     /// No server had a place for a connection in time.
     case originQueueTimeout = "origin-queue-timeout"
     /// The TLS handshake failed; the log's `origin_tls` says why.
     case originTLSFailed = "origin-tls-failed"
-    /// No descriptor or memory is left for a connection: the gateway's own trouble, not a server's.
+    /// No descriptor or memory is left for a connection. That is the gateway's fault, not a
+    /// server's.
     case outOfDescriptors = "out-of-descriptors"
     case originClosed = "origin-closed"
     case originTimeout = "origin-timeout"

@@ -1,25 +1,25 @@
 package import HTTPWire
 import JSONText
 
-/// A response that the gateway makes itself: a problem document (RFC 9457), or what a service
-/// answers.
+/// A response that the gateway makes itself: a problem document (RFC 9457), or the answer of a
+/// service.
 ///
-/// It is made from an outcome, whose row decides status and fields. A problem tells the client what
-/// to do next and nothing about the policy. Every problem has `App-Attest-Error`, by which a client
-/// tells it from an origin's response of the same status and content.
+/// It is made from an outcome, whose row decides status and fields. A problem tells the client its
+/// next step, and nothing about the policy. Every problem has `App-Attest-Error`. By this field a
+/// client distinguishes it from an origin's response with the same status and content.
 package struct LocalResponse: Sendable {
-    /// What a problem says beside its row.
+    /// The data of a problem beside its row.
     package struct Details: Sendable {
-        /// A fresh challenge as base64url text, for those that say "sign again".
+        /// A fresh challenge as base64url text, for problems with the next step "sign again".
         package var challenge: String?
-        /// What requests have to sign, as parameters of a 401's challenge; empty where it is said
-        /// nowhere.
+        /// What requests have to sign, as parameters of a 401's challenge; empty where the problem
+        /// does not say it.
         package var signing = ""
-        /// Seconds to wait, at least 1, for those that say "later".
+        /// Seconds to wait, at least 1, for problems with the next step "later".
         package var waitSeconds = 1
         /// The methods that a 405 lists.
         package var allowed: [Method] = []
-        /// A list of texts that the document has besides, and its name.
+        /// A further list of texts in the document, and its name.
         package var list: (name: String, texts: [String])?
 
         package init(challenge: String? = nil, waitSeconds: Int = 1) {
@@ -32,14 +32,14 @@ package struct LocalResponse: Sendable {
     private let contentType: StaticString
     /// Fields beside those that every response has.
     package private(set) var fields: [(name: String, value: String)] = []
-    /// Field lines beside them, as they are sent.
+    /// Further field lines, in the form in which they are sent.
     private var lines: [UInt8] = []
     package private(set) var content: [UInt8]
     /// Which caches may keep it, and for how long. The default is none (RFC 9111 §5.2.2.5), since
-    /// it is for this request alone.
+    /// it is for this request only.
     private var caching: StaticString = "no-store"
 
-    /// The answer to a request that is not served. `outcome` is none of ``LocalOutcome/done(_:)``.
+    /// The answer to a request that is not served. `outcome` is not ``LocalOutcome/done(_:)``.
     package init(_ outcome: LocalOutcome, _ details: Details = Details()) {
         let row = outcome.row
         var document = JSONWriter(.compact)
@@ -60,7 +60,7 @@ package struct LocalResponse: Sendable {
         addFields(row, details)
     }
 
-    /// What a service answers.
+    /// The answer of a service.
     ///
     /// - challenge: for the client's next request.
     package init(
@@ -91,10 +91,10 @@ package struct LocalResponse: Sendable {
     /// A success without content.
     package init(empty success: LocalSuccess) { self.init(.done(success), "", []) }
 
-    /// Tells the proxy that has asked that it may forward a request.
+    /// Tells the asking proxy that it may forward a request.
     ///
-    /// - lines: field lines with what the origin is to be told.
-    /// - notes: what the client is to be told.
+    /// - lines: field lines for the origin.
+    /// - notes: fields for the client.
     package init(allowing lines: [UInt8], notes: [(name: StaticString, value: String)]) {
         self.init(empty: .allowed)
         self.lines = lines
@@ -109,7 +109,7 @@ package struct LocalResponse: Sendable {
 
     /// Adds the name of the request to the document of a problem.
     package mutating func name(_ id: RequestID) {
-        // The document is an object that was written here, and its line feed.
+        // The document is an object that was written here, with a line feed.
         guard !outcome.reason.isEmpty, content.suffix(2) == Array("}\n".utf8) else { return }
         content.removeLast(2)
         content += Array(#","request_id":""#.utf8)
@@ -118,8 +118,8 @@ package struct LocalResponse: Sendable {
     }
 
     private mutating func addFields(_ row: LocalRow, _ details: Details) {
-        // An item with a parameter (RFC 8941 §3.3). Fields of this family are deleted from what
-        // origins send, so that a client knows the gateway by it.
+        // An item with a parameter (RFC 8941 §3.3). Fields of this family are deleted from origins'
+        // responses, so that a client recognises the gateway by it.
         let next = row.nextStep == .unsaid ? "" : ";next=\(row.nextStep.rawValue)"
         fields.append(("App-Attest-Error", outcome.reason + next))
         switch row.companion {
@@ -145,17 +145,17 @@ package struct LocalResponse: Sendable {
 
     package var status: Int { outcome.row.status }
 
-    /// Adds a field that belongs to what a service answers.
+    /// Adds a field to the answer of a service.
     mutating func add(_ name: String, _ value: String) { fields.append((name, value)) }
 
-    /// A 304 ends with its head, and would speak of the length of what it stands for
-    /// (RFC 9110 §8.6).
+    /// A 304 ends with its head. A length would be that of the response that it replaces (RFC 9110
+    /// §8.6).
     private var framing: BodyFraming {
         outcome == .done(.unchanged) ? .none : .length(UInt64(content.count))
     }
 
-    /// Appends head and content; for HEAD the head alone, which speaks of the content all the same
-    /// (RFC 9110 §9.3.2).
+    /// Appends head and content. For HEAD only the head, which still describes the content (RFC
+    /// 9110 §9.3.2).
     package func write(
         into out: inout [UInt8],
         date: [UInt8],
@@ -184,7 +184,7 @@ package struct LocalResponse: Sendable {
 }
 
 extension Method {
-    /// As a request line has it; empty for methods without a case of their own.
+    /// The name in a request line; empty for methods without a case of their own.
     fileprivate var text: String {
         switch self {
         case .get: "GET"

@@ -3,7 +3,7 @@ import Verification
 
 /// One row of the table of local responses.
 package struct LocalRow: Sendable {
-    /// Who is at fault.
+    /// The party at fault.
     package enum Blame: String, Sendable {
         case client
         case origin
@@ -12,7 +12,7 @@ package struct LocalRow: Sendable {
         case nobody
     }
 
-    /// What the client is to do next.
+    /// The client's next step.
     package enum NextStep: String, Sendable {
         /// Sign again with the challenge in this answer.
         case signAgain = "sign-again"
@@ -20,14 +20,14 @@ package struct LocalRow: Sendable {
         case enrol
         /// Nothing at run time: the client's code is wrong.
         case fixClient = "fix-client"
-        /// Nothing: this build or device may not.
+        /// Nothing: this build or device is not admitted.
         case none
         /// Try again after the time in Retry-After.
         case retryLater = "retry-later"
-        /// HTTP's own rules say it, and the answer says no more.
+        /// HTTP's own rules apply, and the answer says no more.
         case unsaid
 
-        /// What the client does next, in words for an operator.
+        /// The client's next step, in words for an operator.
         package var advice: String {
             switch self {
             case .signAgain: "signs the request again, with the challenge of the answer"
@@ -40,12 +40,12 @@ package struct LocalRow: Sendable {
         }
     }
 
-    /// The field that the status brings with it.
+    /// The field that the status requires.
     package enum Companion: Sendable {
         case none
-        /// RFC 9110 §15.5.2: a 401 carries at least one challenge of the scheme that is asked for.
+        /// RFC 9110 §15.5.2: a 401 has at least one challenge of the requested scheme.
         case authenticate
-        /// The same for operators (RFC 6750 §3).
+        /// A challenge for operators (RFC 6750 §3).
         case bearer
         /// RFC 9110 §15.5.6: a 405 lists the methods that are allowed.
         case allow
@@ -56,7 +56,7 @@ package struct LocalRow: Sendable {
     /// What ends with the answer.
     package enum Ending: Sendable {
         case request
-        /// The connection too: where the request ends is not known, or its content is not read.
+        /// The connection too: the end of the request is not known, or its content is not read.
         case connection
     }
 
@@ -65,7 +65,7 @@ package struct LocalRow: Sendable {
     package let nextStep: NextStep
     package let companion: Companion
     package let ending: Ending
-    /// One sentence for people; it says nothing about policy. Empty where nothing went wrong.
+    /// One sentence for people; it says nothing about policy. Empty without a fault.
     package let title: String
 
     init(
@@ -86,9 +86,9 @@ package struct LocalRow: Sendable {
 }
 
 extension LocalRow {
-    /// The rows of refusals at the enrolment endpoints: those of ``refused(_:)``. But nothing is
-    /// signed there, and Apple attests a key only once: where a request would be signed again, only
-    /// a new key helps.
+    /// The rows of refusals at the enrolment endpoints. They are those of ``refused(_:)`` with one
+    /// difference: nothing is signed there, and Apple attests a key only once. Where a request
+    /// would be signed again, only a new key helps.
     static func notEnrolled(_ refusal: Refusal) -> LocalRow {
         let row = refused(refusal)
         guard row.nextStep == .signAgain else { return row }
@@ -125,8 +125,8 @@ extension LocalRow {
             .chunkSizeOverflow, .chunkExtensionSyntax, .chunkExtensionsTooLong, .chunkDataEnd,
             .bodyTruncated:
             // RFC 9112 §2.2 ¶9, §3 ¶3, §5.1, §6.3. A method beyond its bound is here too: RFC 9112
-            // §3 would have 501 for one longer than any known, but it was not read to its end. RFC
-            // 9110 §9.1 has `post` for a method of its own; see RegisteredMethod.
+            // §3 would have 501 for one longer than any known, but it was not read to its end. By
+            // RFC 9110 §9.1 `post` is another method than `POST`; see RegisteredMethod.
             400
         case .targetTooLong:
             // RFC 9112 §3 ¶4.
@@ -138,8 +138,8 @@ extension LocalRow {
             // RFC 6585 §5.
             431
         case .methodRefused, .transferEncodingUnknown:
-            // RFC 9112 §6.1 ¶8. CONNECT and TRACE: 405 would have to list what is allowed (RFC 9110
-            // §15.5.6), and no rule was asked yet.
+            // RFC 9112 §6.1 ¶8. CONNECT and TRACE: a 405 would have to list the allowed methods
+            // (RFC 9110 §15.5.6), and no rule was looked up yet.
             501
         case .statusLineSyntax, .statusUnknown, .upgradeUnasked:
             502
@@ -149,7 +149,7 @@ extension LocalRow {
         }
     }
 
-    /// One line for people. It tells the sender nothing that the sender does not know.
+    /// One line for people. It tells the sender only what the sender knows.
     private static func title(of reason: Malformed.Reason) -> String {
         switch reason {
         case .bareLineFeed: "A line ends in LF without CR."
@@ -264,7 +264,7 @@ extension LocalRow {
         case .deviceThrottled: later(429, .client, "Too many device tokens of this client at once.")
         case .deviceCheckUnavailable: later(503, .gateway, "The device can't be checked now.")
         case .unsupported: forbidden("Clients that can't attest are not admitted.")
-        // Never sent: what is found a preflight is forwarded.
+        // Never sent: a preflight with this finding is forwarded.
         case .preflight: forbidden("A CORS preflight carries no proof.")
         case .contentTooLarge:
             LocalRow(413, .client, .none, "The content is larger than the route allows.")
@@ -273,7 +273,8 @@ extension LocalRow {
         case .enrolmentThrottled: later(429, .gateway, "Too many keys at once.")
         case .enrolmentNotYet: later(429, .gateway, "It is not yet this key's turn.")
         case .addressThrottled: later(429, .client, "Too much comes from this address.")
-        // Not 413: the content is within the route's limit, and fits when others have ended.
+        // Not 413: the content is within the route's limit, and fits when other requests have
+        // ended.
         case .addressHeld:
             later(429, .client, "Too much content of this address is under way.")
         case .keyHeld: later(429, .client, "Too much content of this key is under way.")
@@ -297,7 +298,7 @@ extension LocalRow {
         LocalRow(403, .client, .none, title)
     }
 
-    /// An attestation that never will be good: Apple attests a key only once, so a new key helps.
+    /// An attestation that will never be good: Apple attests a key only once, so a new key helps.
     private static func unusable(_ title: String) -> LocalRow {
         LocalRow(403, .client, .enrol, title)
     }

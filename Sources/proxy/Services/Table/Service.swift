@@ -3,31 +3,31 @@ package import Signatures
 package import Telemetry
 package import Verification
 
-/// Something that the gateway answers itself. Shared by event loops.
+/// A service that the gateway answers itself. Shared by event loops.
 package protocol Service: Sendable {
     func answer(_ request: ServiceRequest) -> ServiceAnswer
 }
 
-/// What a service gets of a request that the ``ServiceTable`` gave to it.
+/// The data of a request that the ``ServiceTable`` gave to a service.
 package struct ServiceRequest: Sendable {
-    /// The request's content, no more than its entry takes.
+    /// The request's content, up to the limit of its entry.
     package var content: [UInt8]
-    /// What the request has proved, where the entry has a rule.
+    /// The proof of the request, where the entry has a rule.
     package var grant: SessionGrant?
     /// The wall clock.
     package var now: UnixTime
     /// Nanoseconds of a clock that never goes back.
     package var tick: UInt64
-    /// What the client asks for, where the answer can be metrics.
+    /// The format that the client accepts, where the answer can be metrics.
     package var format = Exposition.Format.prometheus
     /// The client's address.
     package var address: IPAddress
-    /// Who calls, where its entry says so: `uid 1000` over a Unix socket, else the address.
+    /// The caller, where its entry asks for it: `uid 1000` over a Unix socket, else the address.
     package var caller = ""
     /// The place of that address among the limits; `nil` where none apply.
     package var entry: AddressEntry?
-    /// Nanoseconds until something may be verified for the address; `nil` when it may be now, or
-    /// the service verifies nothing.
+    /// Nanoseconds until the gateway may verify for the address; `nil` when it may now, or the
+    /// service verifies nothing.
     package var verificationWait: UInt64?
 
     package init(
@@ -48,21 +48,21 @@ package struct ServiceRequest: Sendable {
 /// The answer of a service.
 package enum ServiceAnswer: Sendable {
     case now(ServiceResult)
-    /// Another party has to be asked first, for a time that the service bounds.
+    /// The answer depends on another party, for a time that the service bounds.
     case later(PendingAnswer)
-    /// Something has to be stored first. The caller bounds the time: an answer that comes later is
-    /// dropped, and what was stored stands.
+    /// The answer depends on a commit. The caller bounds the time: a later answer is dropped, and
+    /// the stored data stay.
     case afterCommit(PendingAnswer)
 }
 
-/// A response, and what it costs.
+/// A response, and its cost.
 package struct ServiceResult: Sendable {
     package let response: LocalResponse
-    /// Calls that the client's address owes beyond the one that it has made.
+    /// Calls that the client's address owes beyond this one.
     package var callsOwed = 0
-    /// Whether something was verified for the client's address, in vain.
+    /// Whether a verification for the client's address has failed.
     package var verifiedInVain = false
-    /// What else is counted, and how many times.
+    /// A further counter, and its increment.
     package var counter: Counter?
     package var countedTimes: UInt64 = 1
 
@@ -71,5 +71,5 @@ package struct ServiceResult: Sendable {
     package init(_ outcome: LocalOutcome) { self.init(LocalResponse(outcome)) }
 }
 
-/// Begins to make an answer, which is handed over once, on any thread.
+/// Begins to make an answer, which is delivered once, on any thread.
 package typealias PendingAnswer = @Sendable (@escaping @Sendable (ServiceResult) -> Void) -> Void

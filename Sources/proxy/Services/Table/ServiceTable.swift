@@ -3,17 +3,17 @@ package import Rules
 
 /// The paths that the gateway answers itself on a listener.
 ///
-/// Asked for every request, so it is a reference and compares bytes in place.
+/// Every request searches it, so it is a reference and compares bytes in place.
 package final class ServiceTable: Sendable {
-    /// What becomes of the paths that are not below the prefix.
+    /// The treatment of paths that are not below the prefix.
     enum Elsewhere: Sendable {
-        /// They are routed by the rules.
+        /// The rules route them.
         case routed
         /// They are unknown: nothing is forwarded.
         case unknown
     }
 
-    /// A path of its own, wherever the others are.
+    /// A path outside of the prefix.
     struct Probe: Sendable {
         let path: [UInt8]
         let entry: ServiceEntry
@@ -23,7 +23,7 @@ package final class ServiceTable: Sendable {
         }
     }
 
-    /// What becomes of a request.
+    /// The result for a request.
     package enum Match: Sendable {
         /// The path is not the gateway's.
         case none
@@ -32,7 +32,7 @@ package final class ServiceTable: Sendable {
         /// An OPTIONS request that may take no more hops (RFC 9110 §7.6.2).
         case lastHop
         case service(ServiceEntry)
-        /// It is the gateway's, and not served. `name` is for the access log.
+        /// The path is the gateway's, and the request is not served. `name` is for the access log.
         case refused(LocalResponse, name: String)
     }
 
@@ -45,7 +45,7 @@ package final class ServiceTable: Sendable {
     private let wrongMethod: LocalFault
     /// Whether the answer to an unknown path lists the known ones.
     private let listsPaths: Bool
-    /// Who may ask for what.
+    /// Decides who may ask for what.
     private let gate: OperatorGate
 
     init(
@@ -68,10 +68,10 @@ package final class ServiceTable: Sendable {
         self.gate = gate
     }
 
-    /// Finds who answers a request. Paths are compared byte by byte: another spelling of a path is
-    /// another path. Checked in this order: loop, last hop, path, method, access, content.
+    /// Finds the service for a request. Paths are compared byte by byte: another spelling of a path
+    /// is another path. Checked in this order: loop, last hop, path, method, access, content.
     ///
-    /// - bytes: of the head.
+    /// - bytes: the bytes of the head.
     package func find(_ head: borrowing RequestHead, _ bytes: Span<UInt8>) -> Match {
         if head.hasPassedHere(bytes) { return .loop }
         if head.maxForwards(bytes) == 0 { return .lastHop }
@@ -142,16 +142,16 @@ package final class ServiceTable: Sendable {
     }
 }
 
-/// One row of a ``ServiceTable``: a path, what may be asked there, and who answers.
+/// One row of a ``ServiceTable``: a path, its methods and access, and its service.
 ///
 /// A reference, so that a request carries it at the price of one count.
 package final class ServiceEntry: Sendable {
-    /// What a request costs the client's address.
+    /// The cost of a request for the client's address.
     package enum Cost: Sendable {
         case nothing
         /// A call of the address's rate.
         case call
-        /// A call, and a verification, which may be in vain.
+        /// A call, and a verification, which may fail.
         case verification
     }
 
@@ -162,14 +162,15 @@ package final class ServiceEntry: Sendable {
     /// Whether a request may have content.
     package let takesContent: Bool
     package let cost: Cost
-    /// By which a request is judged before the service is asked; `nil` for none.
+    /// The rule that judges a request before the service is asked; `nil` for none.
     package let rule: Rule?
-    /// Whether the service asks who calls.
+    /// Whether the service needs the caller's name.
     package let tellsCaller: Bool
-    /// Who may ask on the operators' listener.
+    /// The access that it needs on the operators' listener.
     let access: OperatorGate.Access
     package let service: any Service
-    /// Who answers a client that has the answer already; `nil` where the service always answers.
+    /// Answers a client that already has the answer; `nil` where the service always answers in
+    /// full.
     let unchanged: Unchanged?
 
     /// A second answer, for requests that name an entity tag.

@@ -1,27 +1,27 @@
 import HTTPWire
 import Rules
 
-/// Where the content of a request is before a server is given it.
+/// The place of a request's content before a server gets it.
 enum Content: Equatable {
-    /// There is none, or it goes out together with the head.
+    /// There is none, or it is sent together with the head.
     case withHead
-    /// With the client. It is read when a server takes it.
+    /// The client has it. It is read when a server takes it.
     case unread
-    /// Here: all of it, and judged.
+    /// Here: all of it, and it was judged.
     case held
-    /// Here: what came before it was released unjudged. The rest may still come.
+    /// Here: the part that came before it was released unjudged. The rest may still come.
     case released(Rest)
 
     /// The most content that goes to the origin in one piece with the head, in bytes.
     static let behindHeadMax: UInt64 = 1024
 
-    /// What follows content that was released.
+    /// The rest after released content.
     enum Rest: Equatable {
         case nothing
         case more
     }
 
-    /// Whether the client has sent all of it, and the verdict was about all of it.
+    /// Whether the client has sent all of it, and the verdict covered all of it.
     var isHere: Bool {
         switch self {
         case .withHead, .held: true
@@ -29,8 +29,9 @@ enum Content: Equatable {
         }
     }
 
-    /// Where content is judged that came whole with its head: where it is, and goes to the origin
-    /// together with the head, or held. Other content stays with the client.
+    /// The place of content that came whole with its head and must be judged. Small content stays
+    /// where it is and goes to the origin together with the head; other content is held or stays
+    /// with the client.
     static func place(ofWhole count: UInt64, by rule: Rule) -> Content {
         if let limit = rule.body.limit, count > UInt64(limit.rawValue) { return .unread }
         if count <= behindHeadMax { return .withHead }
@@ -41,28 +42,28 @@ enum Content: Equatable {
 
 /// The request's content on its way to a server.
 enum Upload: Equatable {
-    /// The client's content goes on as it comes. Leaves to `given`, `abandoned`.
+    /// The client's content is forwarded as it comes. Leaves to `given`, `abandoned`.
     case streaming(Trace)
-    /// Content that is here goes on, from an offset. Leaves to `given`, `streaming`.
+    /// Content that is here is sent, from an offset. Leaves to `given`, `streaming`.
     case replaying(offset: UInt64, Content)
     /// The server's connection was given all of it.
     case given(Remains)
-    /// The server does not take the rest; a response is still hoped for, or relayed.
+    /// The server does not take the rest; a response is still possible, or relayed.
     case abandoned(Trace)
 
-    /// What was read of content that is streamed.
+    /// What was read of streamed content.
     enum Trace: Equatable {
-        /// Nothing: all of the request can still go to another server.
+        /// Nothing: the whole request can still go to another server.
         case nothing
-        /// Bytes that are gone here.
+        /// Bytes that are no longer here.
         case some
-        /// Bytes without a verdict that are gone here.
+        /// Bytes without a verdict that are no longer here.
         case unjudged
     }
 
-    /// What is left here of content that the server was given.
+    /// What is still here of content that the server was given.
     enum Remains: Equatable {
-        /// All that can be needed for a second attempt: it is held, or went with the head.
+        /// All that a second attempt may need: it is held, or went with the head.
         case all(Content)
         case nothing
         /// Nothing, and it had no verdict.
@@ -70,32 +71,32 @@ enum Upload: Equatable {
     }
 }
 
-/// What an origin was given of a request.
+/// The part of a request that an origin got.
 enum Delivery: Equatable, Sendable {
-    /// Nothing, or nothing that counts: what a first attempt sent is forgotten with it.
+    /// Nothing, or nothing that counts: the bytes of a failed first attempt don't count.
     case nothing
     case whole
     /// The head and not all of the content; the connection was reset.
     case cutShort(Told)
 }
 
-/// How a server is found for a request.
+/// The search for a server for a request.
 struct Approach: Equatable {
     let content: Content
     let attempt: Attempt
-    /// What the origin is told of the verdict.
+    /// The verdict as the origin gets it.
     let told: Told
 }
 
-/// Which attempt it is to give a server the request.
+/// The number of the attempt to give a server the request.
 enum Attempt: Equatable, Sendable {
-    /// The first: a connection from the pool will do.
+    /// The first: a connection from the pool may be used.
     case first
-    /// A further one, from 1 on, on a new connection: others of the pool may be as old as the one
-    /// that failed.
+    /// A further one, from 1 on, on a new connection: other connections of the pool may be as old
+    /// as the one that failed.
     case again(Int)
 
-    /// How many came before it.
+    /// The number of earlier attempts.
     var number: Int {
         switch self {
         case .first: 0
@@ -104,7 +105,7 @@ enum Attempt: Equatable, Sendable {
     }
 }
 
-/// What the origin was told of the verdict.
+/// The verdict as the origin got it.
 enum Told: Equatable, Sendable {
     case pass
     case anything

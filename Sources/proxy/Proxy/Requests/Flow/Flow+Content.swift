@@ -8,7 +8,7 @@ extension Flow {
 
     /// A piece of content has come.
     ///
-    /// - isLast: whether it is known to be the last. Behind the last chunk that is not known before
+    /// - isLast: whether it is known to be the last. After the last chunk that is not known before
     ///   ``contentRead(isLast:)``.
     mutating func contentReceived(_ count: Int, isLast: Bool) -> Take {
         contentBytes &+= UInt64(count)
@@ -22,7 +22,7 @@ extension Flow {
             guard isOverLimit else { return holding == .held ? .hold : .append }
             return holdLess(.contentTooLarge)
         case .forwarding: return receive(isLast)
-        case .over: return .stop(.none)  // Late: a piece before it has ended the request.
+        case .over: return .stop(.none)  // Late: an earlier piece has ended the request.
         case .serving, .judging, .awaitingKey, .awaitingCommit, .awaitingDevice, .connecting:
             impossible("contentReceived")
         }
@@ -30,9 +30,9 @@ extension Flow {
 
     /// A piece of content for the server.
     private mutating func receive(_ isLast: Bool) -> Take {
-        // Late: a write that failed came first.
+        // Late: a write has failed first.
         guard streams() else { return .stop(.none) }
-        // The last piece is sent from where it is: not before the end is judged.
+        // The last piece is sent only after the end is judged.
         let take: Take =
             isLast && judgement.withholdsEnd
             ? .judgeEnd : judgement.expectsDigest ? .sendHashed : .send
@@ -43,7 +43,7 @@ extension Flow {
         return take
     }
 
-    /// Content that streams is about to go; `false` where the server takes no more.
+    /// Streamed content is about to be sent; `false` where the server takes no more.
     private mutating func streams() -> Bool {
         guard case .forwarding(var leg) = state else {
             impossible("content streams without a server")
@@ -59,7 +59,7 @@ extension Flow {
         return holdLess(refusal)
     }
 
-    /// All that was read has been taken.
+    /// All bytes that were read have been taken.
     ///
     /// - isLast: whether the content is complete.
     mutating func contentRead(isLast: Bool) -> Action {
@@ -93,18 +93,18 @@ extension Flow {
 
     /// The client did not send content in time, or too little.
     mutating func contentTimedOut() -> Action {
-        // Late: nothing is awaited of the client any more.
+        // Late: the client need not send anything any more.
         guard awaitsContent else { return .none }
-        // The server is what stands still; its own deadline is running.
+        // The server does not take the bytes; its own deadline is running.
         if case .queued? = leg?.output { return .awaitContent }
         return abandon(.contentTimeout)
     }
 
     /// The content was compared with the digest that the head states, and the key that has signed
-    /// was looked up again. The content's last bytes have waited for that, or at least its end.
+    /// was looked up again. The content's last bytes, or at least its end, have waited for that.
     ///
-    /// - fault: what the verdict becomes; `nil` where it stays.
-    /// - Returns: what becomes of them: they are sent, or dropped.
+    /// - fault: the new verdict; `nil` where it stays.
+    /// - Returns: whether the bytes are sent or dropped.
     mutating func endJudged(_ fault: Verdict?) -> Take {
         guard leg != nil else { impossible("endJudged") }
         let refusal: Refusal
@@ -117,16 +117,16 @@ extension Flow {
         return enforcement == .observed ? .send : .stop(abandon(.refused(refusal)))
     }
 
-    /// Passes on what was read; the last of it only when the end is judged.
+    /// Forwards the bytes that were read; the last of them only when the end is judged.
     private mutating func pass(_ isLast: Bool) -> Action {
-        // Late: the write that failed came first.
+        // Late: a write has failed first.
         guard streams() else { return .none }
         guard isLast else { return .sendContent(.more) }
         return judgement.withholdsEnd ? .judgeEnd : .sendContent(.last)
     }
 
-    /// Content can't be held until it is judged: the request is refused, or what is held goes on
-    /// unjudged where the client is only observed.
+    /// Content can't be held until it is judged. The request is refused, or where the client is
+    /// only observed, the held content is forwarded unjudged.
     private mutating func holdLess(_ refusal: Refusal) -> Take {
         if case .holding(.released) = state { return .append }
         guard judgement.change(to: .refuse(refusal)) == .observed else {

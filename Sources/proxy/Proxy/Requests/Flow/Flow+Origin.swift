@@ -6,8 +6,8 @@ import Verification
 extension Flow {
     /// A server takes the request.
     ///
-    /// - retriesMax: how often the origin lets a request be sent once more.
-    /// - inMemory: how many bytes of content that is held can go out with the head.
+    /// - retriesMax: the most retries that the origin allows for a request.
+    /// - inMemory: the number of held bytes that can be sent with the head.
     mutating func connected(
         _ via: Via,
         inMemory: UInt64,
@@ -15,8 +15,9 @@ extension Flow {
         retriesMax: Int
     ) -> Action {
         guard case .connecting(let approach) = state else { impossible("connected") }
-        // One whose assertion was used is repeated only when its method is safe: the server may
-        // have executed it before its connection broke, and an assertion stands for one execution.
+        // A request whose assertion was used is repeated only when its method is safe. The server
+        // may have executed it before its connection broke, and an assertion stands for one
+        // execution.
         let isHarmless = judgement.isProven ? facts.method.isSafe : facts.method.isIdempotent
         let leg = Leg(
             approach,
@@ -40,16 +41,15 @@ extension Flow {
     /// The head was handed to the server's connection.
     mutating func headSent() -> Action { onLeg("headSent") { $0.headSent() } }
 
-    /// A piece of content that is held was handed to the server's connection.
+    /// A piece of held content was handed to the server's connection.
     mutating func heldSent(_ count: Int) -> Action { onLeg("heldSent") { $0.heldSent(count) } }
 
-    /// The server has not taken all that was handed over. `originDrained` follows when it has.
+    /// The server has not taken all bytes. `originDrained` follows when it has.
     mutating func originQueued() {
         _ = onLeg("originQueued") { $0.queued() }
     }
 
-    /// The server has taken all that was handed over. Late where the connection is not the
-    /// request's any more.
+    /// The server has taken all bytes. Late where the connection no longer belongs to the request.
     mutating func originDrained() -> Action {
         leg == nil ? .none : onLeg("originDrained") { $0.drained() }
     }
@@ -61,18 +61,18 @@ extension Flow {
         onLeg("writeFailed") { $0.writeFailed(isUntouched: isUntouched) }
     }
 
-    /// What the server said before its connection broke was read.
+    /// The bytes that the server sent before its connection broke were read.
     mutating func lastWordsRead(_ heard: Leg.Heard, _ budget: Leg.RetryBudget) -> Action {
         // A response is under way, or has ended the request.
         isOver || hasResponse ? .none : originBroke(heard, budget)
     }
 
-    /// The connection to the server has ended or broken before its response was complete.
+    /// The connection to the server ended or broke before its response was complete.
     mutating func originBroke(_ heard: Leg.Heard, _ budget: Leg.RetryBudget) -> Action {
         onLeg("originBroke") { $0.broke(heard, budget) }
     }
 
-    /// The time of the connection to the server has passed; as ``Leg/timedOut(client:_:_:)``.
+    /// The deadline of the connection to the server has passed; like ``Leg/timedOut(client:_:_:)``.
     mutating func originTimedOut(
         client: Output,
         _ heard: Leg.Heard,
@@ -84,13 +84,13 @@ extension Flow {
     /// The last of the content was handed to the server's connection.
     mutating func contentSent() -> Action { onLeg("contentSent") { $0.contentSent() } }
 
-    /// Content that is held can't be read.
+    /// Held content can't be read.
     mutating func heldUnreadable() -> Action {
         guard leg != nil else { impossible("heldUnreadable") }
         return abandon(.declined(.spillFailed))
     }
 
-    /// The head of the response has come. Interim responses are passed on before it.
+    /// The head of the response has come. Interim responses are forwarded before it.
     mutating func responseBegan(_ response: ResponseKind) -> Action {
         let facts = facts
         return onLeg("responseBegan") { $0.responseBegan(response, to: facts) }
@@ -102,7 +102,7 @@ extension Flow {
         state = .over(.whole)
     }
 
-    /// The response is complete; an unfinished request is not waited for.
+    /// The response is complete; it does not wait for an unfinished request.
     mutating func responseEnded() -> Action {
         if isOver { return .none }  // Late: the client has gone.
         guard case .forwarding(let leg) = state, case .responding(let response) = leg.phase else {
@@ -112,12 +112,12 @@ extension Flow {
         return .finish(leg.release(response.reuse))
     }
 
-    /// What came is no response, or not its rest.
+    /// The bytes are no response, or not its rest.
     mutating func responseMalformed(_ failure: OriginFailure) -> Action {
         onLeg("responseMalformed") { _ in .fails(failure) }
     }
 
-    /// Tells the leg, and follows it. Late where the request is over.
+    /// Gives the leg an event, and performs its step. Late where the request is over.
     private mutating func onLeg(_ event: StaticString, _ tell: (inout Leg) -> Leg.Step) -> Action {
         guard case .forwarding(var leg) = state else {
             if isOver { return .none }

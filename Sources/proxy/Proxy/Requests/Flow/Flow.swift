@@ -15,23 +15,23 @@ import Verification
 ///      ▲      ▼
 ///      └── sending ──→ responding ──→ over
 ///
-/// Before it, admission counts the request, finds out what it leads to and looks for its rule: a
-/// function, since nothing waits there. Every state but `over` can also end with the gateway's own
-/// answer or with the client. A request that another proxy asks about is answered where it would go
-/// to `connecting`.
+/// Before it, admission counts the request, finds its destination and its rule. Admission is a
+/// function, since nothing waits there. Every state except `over` can also end with the gateway's
+/// own answer, or when the client goes. A query of another proxy about a request is answered where
+/// the request would go to `connecting`.
 ///
-/// Every event is a method. It returns the action that follows, and its driver performs that and
-/// decides nothing: the proxy's `Exchange`, or a test's table. The machine knows what a request
-/// means. How it looks on a connection (framing, `100 Continue`, whether the connection goes on) is
-/// the business of the streams on both sides, and every byte of content stays with the driver.
+/// Every event is a method. It returns the next action. The driver performs the action and decides
+/// nothing; it is the proxy's `Exchange`, or a test's table. The machine knows what a request
+/// means. The streams on both sides know its form on a connection (framing, `100 Continue`, whether
+/// the connection continues). The driver keeps every byte of content.
 ///
-/// An event that can't come in a state stops the program and names what was assumed. An event that
-/// was on its way when the request ended is *late*, and nothing follows from it.
+/// An event that is impossible in a state traps with a message. An event that was on its way when
+/// the request ended is *late* and has no effect.
 struct Flow: ~Copyable {
-    /// Where the request is.
+    /// The state of the request.
     enum State {
-        /// The verdict is asked for: about the head, or about the content that was held.
-        /// Leaves to `collecting`, `holding`, `awaitingKey`, `awaitingCommit`, `awaitingDevice`,
+        /// The judge is asked for the verdict: about the head, or about the held content. Leaves to
+        /// `collecting`, `holding`, `awaitingKey`, `awaitingCommit`, `awaitingDevice`,
         /// `connecting`, `serving`, `over`.
         case judging(Content)
         /// The content for a service is on its way. Leaves to `serving`, `over`.
@@ -39,31 +39,32 @@ struct Flow: ~Copyable {
         /// Content is read and held until all of it can be judged, or released unjudged.
         /// Leaves to `judging`, `connecting`, `over`.
         case holding(Content)
-        /// The service is at work on its answer, for a bounded time. Leaves to `over`.
+        /// The service works on its answer, for a bounded time. Leaves to `over`.
         case serving
         /// The store is asked for the key. Leaves to `judging`, `over`.
         case awaitingKey(Content)
-        /// The verdict allows the request, if the commit that it waits for does.
-        /// Leaves to `awaitingDevice`, `connecting`, `serving`, `over`.
+        /// The verdict allows the request, if the awaited commit does. Leaves to `awaitingDevice`,
+        /// `connecting`, `serving`, `over`.
         case awaitingCommit(Content)
-        /// All else holds, and Apple is asked about the device. Leaves to `connecting`, `over`.
+        /// All other demands hold, and Apple is asked about the device. Leaves to `connecting`,
+        /// `over`.
         case awaitingDevice(Content)
-        /// A server is being found. Leaves to `sending`, `over`.
+        /// A server is searched for. Leaves to `sending`, `over`.
         case connecting(Approach)
-        /// A server has the request: ``Leg/Phase`` says how far it is, and where it leaves to.
+        /// A server has the request: ``Leg/Phase`` has the progress and the next states.
         case forwarding(Leg)
-        /// The request has ended, and what the origin got of it is known. Every event is late.
+        /// The request has ended. The part that the origin got is known. Every event is late.
         case over(Delivery)
     }
 
-    /// What the request is and asks, taken from its head once.
+    /// The facts of the request, taken from its head once.
     let facts: RequestFacts
-    /// What it leads to once it is admitted.
+    /// What the request leads to once it is admitted.
     private(set) var purpose = Purpose.relay
-    /// Its rule: the fallback until one was found, and for a service that judges nothing; for a
-    /// service that judges its requests, its own.
+    /// Its rule. It is the fallback until a rule was found, and for a service that judges nothing.
+    /// A service that judges its requests has its own rule.
     private(set) var rule: Rule
-    /// What was found out about it.
+    /// The result of judging it.
     var judgement = Judgement()
     /// Bytes of content that have come.
     var contentBytes: UInt64 = 0
@@ -79,7 +80,7 @@ struct Flow: ~Copyable {
         case service
     }
 
-    /// - fallback: the rule that stands for requests that were not routed.
+    /// - fallback: the rule of requests that were not routed.
     init(_ facts: RequestFacts, fallback: Rule) {
         self.facts = facts
         rule = fallback
@@ -87,7 +88,7 @@ struct Flow: ~Copyable {
     }
 }
 
-// What admission has found.
+// Results of admission.
 extension Flow {
     /// A proxy asks whether it may forward the request.
     mutating func decides(_ form: DecisionForm) {
@@ -101,8 +102,9 @@ extension Flow {
         return answer(reply)
     }
 
-    /// The request can't be read, or not in one way. Its framing is not to be trusted: the
-    /// connection ends, but for one of a proxy that asks, which carries requests of others.
+    /// The request can't be read, or has several interpretations. Its framing can't be trusted, so
+    /// the connection ends. Only the connection of a proxy that asks stays, since it carries
+    /// queries about other requests.
     mutating func malformed(_ reason: Malformed.Reason) -> Action {
         guard case .judging = state else { impossible("malformed") }
         if case .decision = purpose { return answer(.malformed(reason)) }
@@ -114,7 +116,7 @@ extension Flow {
         rule = found
     }
 
-    /// Content that came whole with the head was taken off the client's stream.
+    /// Content that came whole with the head was taken from the client's stream.
     mutating func took(_ count: UInt64, as content: Content) {
         guard case .judging(.unread) = state else { impossible("took") }
         contentBytes = count
@@ -129,7 +131,7 @@ extension Flow {
         return .connect(.first)
     }
 
-    /// A service is asked that judges nothing.
+    /// A service that judges nothing is asked.
     mutating func asked(contentMax: UInt64) -> Action {
         guard case .judging = state else { impossible("asked") }
         purpose = .service
@@ -144,7 +146,7 @@ extension Flow {
         return .collect
     }
 
-    /// A service is asked that judges its requests, by this rule.
+    /// A service that judges its requests by this rule is asked.
     mutating func asked(by judged: Rule) {
         precondition(!facts.hasContent, "Flow: a call that is judged has no content")
         purpose = .service
@@ -152,9 +154,9 @@ extension Flow {
     }
 }
 
-// What the driver and the streams ask.
+// State for the driver and the streams.
 extension Flow {
-    /// Whether the request has ended. What arrives later finds it over.
+    /// Whether the request has ended. Later events find it over.
     var isOver: Bool {
         if case .over = state { true } else { false }
     }
@@ -184,7 +186,7 @@ extension Flow {
         }
     }
 
-    /// Whether content that was held goes on unjudged, with the framing that the client uses.
+    /// Whether held content is forwarded unjudged, with the client's framing.
     var isReleased: Bool {
         if case .connecting(let approach) = state, case .released = approach.content {
             true
@@ -196,7 +198,7 @@ extension Flow {
     /// Whether the response of an origin has begun.
     var hasResponse: Bool { leg?.hasResponse == true }
 
-    /// What an origin was given, as far as it is known now.
+    /// The part of the request that an origin got, as far as it is known now.
     var delivery: Delivery {
         if case .over(let delivery) = state { return delivery }
         return leg?.delivery ?? .nothing
@@ -214,18 +216,18 @@ extension Flow {
     }
 }
 
-// The verdict and what follows from it.
+// The verdict and the next steps.
 extension Flow {
-    /// The verdict is known: of the head, or of content that was held.
+    /// The verdict is known: about the head, or about held content.
     mutating func ruled(_ ruling: Ruling, _ enforcement: Enforcement) -> Action {
         guard case .judging(let content) = state else { impossible("ruled") }
         judgement.give(ruling, enforcement)
         return decide(ruling, enforcement, content)
     }
 
-    /// Nothing in the head speaks against the request, and the verdict needs its content.
+    /// The head has no fault, and the verdict needs the content.
     ///
-    /// - provisional: a ruling that names the key; its standing says whether the key has signed.
+    /// - provisional: a ruling that names the key; its level says whether the key has signed.
     mutating func contentAwaited(
         _ provisional: Ruling,
         _ enforcement: Enforcement
@@ -241,12 +243,12 @@ extension Flow {
         commitEnded { $0.settle(decision) }
     }
 
-    /// The commit that the request waits for has not ended in time. Nothing more is said of it.
+    /// The commit that the request waits for has not ended in time. No later report follows.
     mutating func commitTimedOut() -> Action { commitEnded { $0.settleWithoutCommit() } }
 
     private mutating func commitEnded(_ settle: (inout Ruling) -> Void) -> Action {
         if isOver { return .none }  // Late: the client has gone.
-        // Whatever the store has answered about the key: all is judged again.
+        // Whatever the store has answered about the key, the request is judged again.
         if case .awaitingKey(let content) = state {
             state = .judging(content)
             return content == .held ? .judgeContent : .judgeHead
@@ -257,7 +259,7 @@ extension Flow {
         return decide(ruling, enforcement, content)
     }
 
-    /// It is known what Apple says of the device, or that it says nothing.
+    /// Apple has answered about the device, or has failed to.
     mutating func deviceAnswered(_ finding: DeviceFinding) -> Action {
         if isOver { return .none }  // Late: the client has gone.
         guard case .awaitingDevice(let content) = state, let device = rule.device,
@@ -267,7 +269,7 @@ extension Flow {
         return forward(content)
     }
 
-    /// Mode × rollout × verdict. What is refused by it waits for nothing; the device is asked about
+    /// Mode × rollout × verdict. A refused request waits for nothing. The device is asked about
     /// last, so that a request which is refused anyway costs no call to Apple.
     private mutating func decide(
         _ ruling: Ruling,
@@ -289,7 +291,7 @@ extension Flow {
         return .askDevice
     }
 
-    /// Why the request is answered here; `nil` where it goes on.
+    /// Why the gateway answers the request; `nil` where it continues.
     private func refusal(of ruling: Ruling, _ enforcement: Enforcement) -> Refusal? {
         switch Decision(ruling, rule: rule, isEnforced: enforcement == .enforced) {
         case .refuse(let refusal): refusal
@@ -297,7 +299,7 @@ extension Flow {
         }
     }
 
-    /// Nothing is waited for any more.
+    /// No further wait is needed: forwards.
     private mutating func forward(_ content: Content) -> Action {
         switch purpose {
         case .service:
@@ -331,10 +333,10 @@ extension Flow {
         return answer(reply)
     }
 
-    /// The client is gone in both directions, and nobody has read that.
+    /// The client has closed both directions, and this was not read yet.
     ///
-    /// What was verified whole arrives whole: nobody chooses where it ends by going away. That the
-    /// client is gone shows again when something is sent to it.
+    /// Content that was verified as a whole is delivered as a whole: a client can't cut it short by
+    /// going away. A later send to the client fails anyway.
     ///
     /// - Returns: whether the client's stream is to be closed.
     func clientBroke() -> Bool {

@@ -5,32 +5,32 @@ import KeyStore
 import Rules
 import Verification
 
-/// What is known of a request's verdict, and what is still to be done about it.
+/// The verdict of a request as far as it is known, and what is still to be done about it.
 struct Judgement: Sendable {
-    /// What was found last; `nil` for a request that was not judged, or needs no verdict.
+    /// The last ruling; `nil` for a request that was not judged, or needs no verdict.
     private var ruling: Ruling?
     private var enforcement = Enforcement.observed
-    /// Whether the ruling is the verdict. Before, the head is good as far as it is known, and the
-    /// content has to come.
+    /// Whether the ruling is the verdict. Until then the head has no known fault, and the content
+    /// has to come.
     private var isGiven = false
     private(set) var count = Count.none
-    /// Whether the store was asked for its key. It is asked once for a request.
+    /// Whether the store was asked for its key. It is asked at most once for a request.
     private var hasSoughtKey = false
-    /// Whether nothing that streamed content brings can change the verdict any more.
+    /// Whether streamed content can no longer change the verdict.
     private var isEndJudged = false
 
     /// Whether the verdict was counted.
     enum Count {
-        /// It was not, and need not be.
+        /// It was not counted, and need not be.
         case none
-        /// It will be when it is final: content may change it.
+        /// It will be counted when it is final: content may change it.
         case due
         case done
     }
 
     // MARK: Changes
 
-    /// Nothing in the head speaks against the request.
+    /// The head has no fault.
     mutating func await(_ provisional: Ruling, _ enforcement: Enforcement) {
         ruling = provisional
         self.enforcement = enforcement
@@ -43,9 +43,9 @@ struct Judgement: Sendable {
         isGiven = true
     }
 
-    /// A party that was waited for has answered, or not in time.
+    /// An awaited party has answered, or has failed to answer in time.
     ///
-    /// - Returns: the verdict as it is now.
+    /// - Returns: the current verdict.
     mutating func settle(_ settle: (inout Ruling) -> Void) -> (Ruling, Enforcement)? {
         guard isGiven, var changed = ruling else { return nil }
         settle(&changed)
@@ -53,9 +53,9 @@ struct Judgement: Sendable {
         return (changed, enforcement)
     }
 
-    /// The content changes the verdict, or makes it before all of it was judged.
+    /// The content changes the verdict, or sets it before all of it was judged.
     ///
-    /// - Returns: whether the request is refused for it.
+    /// - Returns: whether the verdict is enforced.
     mutating func change(to verdict: Verdict) -> Enforcement {
         guard ruling != nil else { return .observed }
         ruling?.verdict = verdict
@@ -64,7 +64,7 @@ struct Judgement: Sendable {
         return enforcement
     }
 
-    /// All of the content was judged. The verdict becomes the fault, where there is one.
+    /// All content was judged. If there is a fault, it becomes the verdict.
     mutating func endJudged(_ fault: Verdict?) -> Enforcement {
         isEndJudged = true
         return fault.map { change(to: $0) } ?? .observed
@@ -73,12 +73,12 @@ struct Judgement: Sendable {
     /// The store is asked for the key.
     mutating func keySought() { hasSoughtKey = true }
 
-    /// The verdict is counted once it is final.
+    /// Makes the verdict counted once it is final.
     mutating func mustCount() { if count == .none { count = .due } }
 
     /// Marks the verdict as counted.
     ///
-    /// - Returns: whether it is to be counted now, as it stands.
+    /// - Returns: whether the caller counts it now.
     mutating func counts() -> Bool {
         guard count != .done, isGiven else { return false }
         count = .done
@@ -95,13 +95,13 @@ struct Judgement: Sendable {
     /// Whether the assertion was used: its counter, or its challenge.
     var isProven: Bool { isGiven && ruling?.level == .complete }
 
-    /// The key whose assertion, or session, the request was admitted by; `nil` where there is none.
+    /// The key of the assertion or session that admitted the request; `nil` where there is none.
     var admittedKey: KeyID? { isProven && refusal == nil ? ruling?.keyID : nil }
 
-    /// The refusal that the verdict is, whether or not it is enforced.
+    /// The refusal in the verdict, enforced or not.
     var refusal: Refusal? { isGiven ? ruling?.refusal : nil }
 
-    /// The key that the request names, and by what it proves itself.
+    /// The key that the request names.
     var keyID: KeyID? { isGiven ? ruling?.keyID : nil }
     var proof: ProofKind? { isGiven ? ruling?.proof : nil }
 
@@ -113,26 +113,26 @@ struct Judgement: Sendable {
     /// Whether the store is to be asked for the key that a ruling names, before anything else.
     func seeksKey(_ ruling: Ruling) -> Bool { ruling.awaitsKey && !hasSoughtKey }
 
-    /// Whether the content must still show the digest that the head states.
+    /// Whether the content must still be compared with the digest that the head states.
     var expectsDigest: Bool { !isEndJudged && expectedDigest != nil }
 
-    /// What the head states.
+    /// The digest that the head states.
     var expectedDigest: SHA256Digest? { isGiven ? ruling?.expectedDigest : nil }
 
-    /// Whether the end of the content waits: it must have the digest that the head states, and the
+    /// Whether the end of the content waits. It must have the digest that the head states, or the
     /// key that has signed may be revoked meanwhile.
     var withholdsEnd: Bool { expectsDigest || admittedKey != nil && !isEndJudged }
 }
 
-/// Whether a verdict that is no pass refuses the request.
+/// Whether a verdict other than pass refuses the request.
 enum Enforcement: Equatable, Sendable {
     case observed
     case enforced
 
     /// Whether rule and rollout include the client.
     ///
-    /// - signer: the key that has signed the request; `nil` when none is known to have. A key id
-    ///   that is only named could be chosen so that it falls outside; for such a request the
+    /// - signer: the key that has signed the request; `nil` when no signature was verified. A
+    ///   client could choose an unsigned key id so that it falls outside; for such a request the
     ///   client's address counts.
     init(_ rule: Rule, signer: KeyID?, address: IPAddress, at now: UnixTime) {
         let includes: Bool
@@ -150,9 +150,9 @@ enum Enforcement: Equatable, Sendable {
         self = includes ? .enforced : .observed
     }
 
-    /// Where a request stands in the rollout of its rule, whatever mode and share say today.
+    /// The bucket of a request in the rollout of its rule, whatever the current mode and share.
     ///
-    /// - signer, address: as above.
+    /// - signer, address: as in ``init(_:signer:address:at:)``.
     static func bucket(_ rule: Rule, signer: KeyID?, address: IPAddress) -> Bucket {
         if let key = key(rule, signer) {
             rule.rollout.bucket(of: key.digest.bytes.span)

@@ -3,42 +3,42 @@ import Services
 
 /// One request on one connection to a server, as a machine that ``Flow`` holds.
 ///
-/// It knows what the server was given, what of the request is still here, and whether the response
-/// has begun. Each event returns a step: what the driver does, that the server has failed the
-/// request, or that the request is to be sent once more.
+/// It knows which part of the request the server got, which part is still here, and whether the
+/// response has begun. Each event returns a step: an action of the driver, a failure of the server,
+/// or a retry of the request.
 struct Leg: Equatable {
-    /// How far the server is.
+    /// The progress with the server.
     enum Phase: Equatable {
-        /// It is given the request. Leaves to `connecting`, `responding`, `over`.
+        /// The server is given the request. Leaves to `connecting`, `responding`, `over`.
         case sending
-        /// The response goes to the client, and maybe the rest of the request to the server.
+        /// The response goes to the client, and possibly the rest of the request to the server.
         /// Leaves to `over`.
         case responding(Response)
     }
 
-    /// What follows an event.
+    /// The step after an event.
     enum Step: Equatable {
         case does(Flow.Action)
         case fails(OriginFailure)
-        /// The request goes to another connection, with its content as it was.
+        /// The request goes to another connection, with its content as before.
         case retries(Retry, Content)
     }
 
     private(set) var phase = Phase.sending
     private(set) var upload: Upload
-    /// Whether something waits to be taken by the server.
+    /// Whether bytes wait until the server takes them.
     private(set) var output = Output.clear
     let attempt: Attempt
     let told: Told
     private let isReused: Bool
-    /// Whether a server that has got the request may get it again: nothing is executed twice.
+    /// Whether a server that got the request may get it again: the repetition does no harm.
     private let isHarmless: Bool
-    /// How often the origin lets a request be sent once more.
+    /// The most retries that the origin allows.
     private let retriesMax: Int
-    /// Bytes of content that is held.
+    /// Bytes of held content.
     private let heldBytes: UInt64
 
-    /// - inMemory: how many bytes of content that is held can go out with the head.
+    /// - inMemory: the number of held bytes that can be sent with the head.
     init(
         _ approach: Approach,
         _ via: Via,
@@ -66,7 +66,7 @@ struct Leg: Equatable {
         }
     }
 
-    /// Sends the head, with what of the content goes out together with it.
+    /// Sends the head, with the part of the content that is sent together with it.
     func sendHead(_ clientSent: Arrival) -> Flow.Action {
         switch upload {
         case .streaming where clientSent == .partial: .sendHead(heldBytes: 0, .byReset)
@@ -80,12 +80,12 @@ struct Leg: Equatable {
     }
 }
 
-// What the others ask.
+// State for other types.
 extension Leg {
     /// Whether the response has begun.
     var hasResponse: Bool { if case .responding = phase { true } else { false } }
 
-    /// Whether the trailers of the response are the client's.
+    /// Whether the client gets the trailers of the response.
     var passesTrailers: Bool {
         if case .responding(let response) = phase { response.trailers == .pass } else { false }
     }
@@ -93,19 +93,20 @@ extension Leg {
     /// Whether the server's connection was given all of the request.
     var isGiven: Bool { if case .given = upload { true } else { false } }
 
-    /// Whether content goes on as it comes.
+    /// Whether content is forwarded as it comes.
     var isStreaming: Bool { if case .streaming = upload { true } else { false } }
 
-    /// Whether the server's connection was given all of the request, and nothing waits.
+    /// Whether the server's connection was given the whole request, and no byte waits.
     var isSent: Bool { isGiven && output == .clear }
 
-    /// The server stops the client: nothing is read while something waits to be sent.
+    /// Whether content is read from the client. It is not while bytes wait to be sent to the
+    /// server.
     var takesContent: Bool { isStreaming && output == .clear }
 
-    /// What the server was given of the request.
+    /// The part of the request that the server got.
     var delivery: Delivery { isSent ? .whole : .cutShort(told) }
 
-    /// Whether the client's stream is closed when the client has gone in both directions.
+    /// Whether the client's stream is closed when the client has closed both directions.
     var endsWithClient: Bool {
         if hasResponse { return true }
         return switch upload {
@@ -115,10 +116,10 @@ extension Leg {
         }
     }
 
-    /// What becomes of the connection when the request leaves it.
+    /// What happens to the connection when the request leaves it.
     ///
     /// RFC 9112 §8: an incomplete request must not look complete. Some servers run the application
-    /// on what came before an orderly end; none does after a reset.
+    /// on the bytes before an orderly end; none does after a reset.
     func release(_ reuse: OriginReuse = .drops) -> Release {
         guard isSent else { return .reset }
         return switch reuse {
@@ -127,7 +128,7 @@ extension Leg {
         }
     }
 
-    /// Whether all of the request is still here.
+    /// Whether the whole request is still here.
     private var hasAll: Bool {
         switch upload {
         case .streaming(.nothing), .abandoned(.nothing), .replaying, .given(.all): true
@@ -137,7 +138,7 @@ extension Leg {
         }
     }
 
-    /// Whether the request may be sent once more though it has reached a server.
+    /// Whether the request may be retried though it has reached a server.
     private var mayRepeat: Bool {
         isHarmless && hasAll && (isReused || attempt.number < retriesMax)
     }
@@ -162,7 +163,7 @@ extension Leg {
         }
     }
 
-    /// A piece of content that is held was handed to the server's connection.
+    /// A piece of held content was handed to the server's connection.
     mutating func heldSent(_ count: Int) -> Step {
         guard case .replaying(let offset, let content) = upload else {
             preconditionFailure("Leg: content that is held was sent while \(upload)")
@@ -172,13 +173,13 @@ extension Leg {
         return replay(from: next)
     }
 
-    /// The server has not taken all that was handed over. `drained` follows when it has.
+    /// The server has not taken all bytes. `drained` follows when it has.
     mutating func queued() -> Step {
         output = .queued
         return .does(.none)
     }
 
-    /// The server has taken all that was handed over.
+    /// The server has taken all bytes.
     mutating func drained() -> Step {
         output = .clear
         switch upload {
@@ -189,7 +190,7 @@ extension Leg {
         }
     }
 
-    /// Content that streams is about to go; `false` where the server takes no more.
+    /// Streamed content is about to be sent; `false` where the server takes no more.
     mutating func streams() -> Bool {
         switch upload {
         case .streaming(.nothing): upload = .streaming(.some)
@@ -216,7 +217,7 @@ extension Leg {
         .does(hasResponse ? .endRequest(output, held) : .awaitResponse(output, held))
     }
 
-    /// Sends the next of what is held, when the server takes it.
+    /// Sends the next held bytes, when the server takes them.
     private mutating func replay(from offset: UInt64) -> Step {
         if case .queued = output { return .does(.none) }
         guard offset >= heldBytes else { return .does(.sendHeld(from: offset)) }
@@ -226,7 +227,7 @@ extension Leg {
             upload = .streaming(.unjudged)
             return .does(.streamOn)
         case .replaying(_, let content):
-            // Kept only as long as the request may have to be sent once more.
+            // Kept only while the request may have to be retried.
             let isKept = !hasResponse && mayRepeat
             upload = .given(isKept ? .all(content) : .nothing)
             return isOut(isKept ? .keep : .drop)
@@ -242,35 +243,36 @@ extension Leg {
     ///
     /// - isUntouched: whether the server has taken no byte of the request.
     mutating func writeFailed(isUntouched: Bool) -> Step {
-        // Not one byte of the request was taken: any method may be sent again.
+        // The server took no byte of the request: any method may be retried.
         if !hasResponse, isUntouched, isReused, hasAll { return retries(.unsent) }
         if case .streaming(let trace) = upload { upload = .abandoned(trace) }
         return .does(.readLastWords)
     }
 
-    /// The connection has ended or broken before the response was complete.
+    /// The connection ended or broke before the response was complete.
     func broke(_ heard: Heard, _ budget: RetryBudget) -> Step {
-        // RFC 9112 §8: a short response must not look like a whole one.
+        // RFC 9112 §8: an incomplete response must not look like a whole one.
         //
-        // The request may be sent once more if that does no harm and all of it is still here
-        // (RFC 9112 §9.3.1, RFC 9110 §9.2.2); the verdict stays as it is. An idle connection may be
-        // closed by the origin in the moment it is taken: that one is always allowed.
+        // The request may be retried if that does no harm and all of it is still here (RFC 9112
+        // §9.3.1, RFC 9110 §9.2.2); the verdict stays. The origin may close an idle connection at
+        // the moment it is taken: a retry after that needs no budget.
         guard !hasResponse, case .nothing = heard, mayRepeat, isReused || budget == .left else {
             return .fails(.originClosed)
         }
         return retries(.broken)
     }
 
-    /// The time of the connection has passed.
+    /// The deadline of the connection has passed.
     ///
-    /// - client: whether the client takes what is sent to it.
-    /// - heard: what came before; - budget: whether the origin has retries left.
+    /// - client: whether the client takes the bytes sent to it.
+    /// - heard: the bytes received before; - budget: whether the origin has retries left.
     func timedOut(client: Output, _ heard: Heard, _ budget: RetryBudget) -> Step {
         if hasResponse {
-            // The client is what stands still; its own deadline is running.
+            // The client does not take its bytes; its own deadline is running.
             return client == .queued ? .does(.awaitOrigin) : .fails(.originTimeout)
         }
-        // Every retry costs the client as long again, so the reused connection is no excuse.
+        // Every retry costs the client this time again, so a reused connection is no reason for
+        // one.
         guard case .nothing = heard, budget == .left, mayRepeat, attempt.number < retriesMax
         else { return .fails(.originTimeout) }
         return retries(.timedOut)
@@ -279,15 +281,15 @@ extension Leg {
 
 // The response.
 extension Leg {
-    /// The head of the response has come. Interim responses are passed on before it.
+    /// The head of the response has come. Interim responses are forwarded before it.
     mutating func responseBegan(_ kind: ResponseKind, to facts: RequestFacts) -> Step {
         precondition(!hasResponse, "Leg: a second response")
         guard case .final(var reuse, var trailers) = kind else { return .does(.beginTunnel) }
         if facts.asks(.isolation) || facts.asks(.authentication) { reuse = .drops }
-        // RFC 9110 §6.5.1: for clients that said that they take them.
+        // RFC 9110 §6.5.1: only for clients that accept trailers.
         if !facts.asks(.trailers) { trailers = .end }
         phase = .responding(Response(reuse: reuse, trailers: trailers))
-        // The request will not be sent once more.
+        // The request will not be retried.
         guard case .given(.all) = upload else {
             return .does(.relay(isGiven ? .behindRequest : .early, .keep))
         }
@@ -296,12 +298,12 @@ extension Leg {
     }
 }
 
-// What is told to it, and by it.
+// The values in its events and steps.
 extension Leg {
-    /// How a connection ends, also by the end of the process.
+    /// How a connection ends, also if the process ends.
     enum ConnectionEnd: Equatable, Sendable { case inOrder, byReset }
 
-    /// Why a request is sent once more.
+    /// Why a request is retried.
     enum Retry: Equatable, Sendable {
         /// The server took no byte of it.
         case unsent
@@ -311,27 +313,27 @@ extension Leg {
         case timedOut
     }
 
-    /// Whether content that is held is needed any longer.
+    /// Whether held content is still needed.
     enum HeldContent: Equatable, Sendable { case keep, drop }
 
     /// Whether the request was complete when its response began.
     enum ResponseStart: Equatable, Sendable {
         case behindRequest
-        /// The rest of the request is not waited for: the response is the connection's last.
+        /// The response does not wait for the rest of the request and is the connection's last.
         case early
     }
 
-    /// How much of the content is with the client's stream already, as far as its length is known.
+    /// How much of the content has reached the client's stream, as far as its length is known.
     enum Arrival: Equatable, Sendable { case partial, whole }
 
-    /// What a connection has brought before it broke.
+    /// What a connection has received before it broke.
     enum Heard: Equatable, Sendable {
         case nothing
         /// The beginning of a response, or an interim one.
         case something
     }
 
-    /// Whether another retry would be too many for the origin now.
+    /// Whether the origin allows another retry now.
     enum RetryBudget: Equatable, Sendable { case left, spent }
 }
 
@@ -353,12 +355,12 @@ enum Output: Equatable, Sendable {
     case queued
 }
 
-/// What becomes of the connection to a server.
+/// What happens to the connection to a server.
 enum Release: Equatable, Sendable {
     case none
     /// It may carry another request.
     case pool
     case close
-    /// The server must not take what it got for a whole request.
+    /// Closes by a reset, so that the server can't take the incomplete request for a whole one.
     case reset
 }

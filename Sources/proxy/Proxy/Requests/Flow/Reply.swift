@@ -4,17 +4,17 @@ import Verification
 
 /// Why the gateway answers a request itself, or cuts its response off.
 ///
-/// The status, the text and the metric that follow are in one table, which is not the machine's.
+/// A table outside of the machine has the status, the text and the metric of each.
 enum Reply: Equatable, Sendable {
     /// The verdict about the request. It is counted with the rule's verdicts.
     case refused(Refusal)
-    /// A limit or a failure, and no verdict.
+    /// A limit or a failure, without a verdict.
     case declined(Refusal)
-    /// The request can't be read, or not in one way.
+    /// The request can't be read, or has several interpretations.
     case malformed(Malformed.Reason)
     /// No server took the request.
     case unreached(OriginFailure)
-    /// The server failed that had the request, before its response began or in the middle of it.
+    /// The server with the request failed, before its response began or in the middle of it.
     case failed(OriginFailure)
     /// The content did not come, or came too slowly.
     case contentTimeout
@@ -23,19 +23,19 @@ enum Reply: Equatable, Sendable {
     case loopDetected
     /// An OPTIONS request ends here (RFC 9110 §7.6.2).
     case lastHop
-    /// What a service says.
+    /// The answer of a service.
     case service
     /// The proxy that has asked may forward the request.
     case allowed
 }
 
-/// What becomes of the client's connection.
+/// What happens to the client's connection.
 enum ClientFate: Equatable, Sendable {
     /// All of the request was read: another may follow.
     case goesOn
-    /// Content was not read. If all of it is here, it is dropped, and another request may
-    /// follow; or else as `lingers`.
+    /// Content was not read. If all of it is here, it is dropped, and another request may follow;
+    /// otherwise as `lingers`.
     case skips
-    /// The rest of the request is read away for a bounded time, or the connection ends.
+    /// The rest of the request is read and discarded for a bounded time, or the connection ends.
     case lingers
 }

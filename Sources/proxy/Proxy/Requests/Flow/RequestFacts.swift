@@ -1,23 +1,23 @@
 import HTTPWire
 
-/// What a request is and asks: read from its head once, and never changed.
+/// The facts of a request: read once from its head, and never changed.
 struct RequestFacts: Equatable, Sendable {
-    /// What a head asks beyond its method.
+    /// What a head asks for beyond its method.
     struct Demands: OptionSet, Sendable {
         let rawValue: UInt8
 
         init(rawValue: UInt8) { self.rawValue = rawValue }
 
-        /// The client would switch to WebSocket. To no other protocol: behind `h2c` the client
-        /// would send requests that nobody judges.
+        /// The client wants to switch to WebSocket. No other protocol is allowed: after a switch to
+        /// `h2c` the client could send requests that the gateway does not judge.
         static let upgrade = Demands(rawValue: 1)
-        /// The head authenticates the connection to the origin (NTLM, Negotiate), which then is
-        /// for no other client.
+        /// The head authenticates the connection to the origin (NTLM, Negotiate). Then no other
+        /// client may use the connection.
         static let authentication = Demands(rawValue: 2)
-        /// The origin may leave the content unread and take it for another request: its connection
-        /// carries this request last.
+        /// The origin may leave the content unread and take it for another request. So this request
+        /// is the last on its connection.
         static let isolation = Demands(rawValue: 4)
-        /// The client takes trailers (RFC 9110 §10.1.4).
+        /// The client accepts trailers (RFC 9110 §10.1.4).
         static let trailers = Demands(rawValue: 8)
     }
 
@@ -32,10 +32,10 @@ struct RequestFacts: Equatable, Sendable {
         self.demands = demands
     }
 
-    /// Of a head that can't be read.
+    /// The facts of a head that can't be read.
     static let malformed = RequestFacts(.other)
 
-    /// - bytes: those that the head was read from.
+    /// - bytes: the bytes that the head was read from.
     /// - isPooled: whether connections to origins carry more than one request.
     init(_ head: borrowing RequestHead, _ bytes: Span<UInt8>, isPooled: Bool) {
         var demands: Demands = []
@@ -50,7 +50,7 @@ struct RequestFacts: Equatable, Sendable {
         self.init(head.method, framing, demands)
     }
 
-    /// Whether the head asks for something.
+    /// Whether the head asks for this.
     func asks(_ demand: Demands) -> Bool { demands.contains(demand) }
 
     /// Whether content follows the head.
@@ -64,15 +64,15 @@ struct RequestFacts: Equatable, Sendable {
     }
 }
 
-/// What a response's head means for the connections.
+/// The meaning of a response's head for the connections.
 enum ResponseKind: Equatable, Sendable {
     /// 101: both connections become a tunnel.
     case switching
     /// The response: whether its head leaves the origin's connection free for other clients, and
-    /// what becomes of trailers.
+    /// what happens to trailers.
     case final(OriginReuse, Trailers = .end)
 
-    /// - bytes: those that the head was read from.
+    /// - bytes: the bytes that the head was read from.
     init(_ head: borrowing ResponseHead, _ bytes: Span<UInt8>) {
         guard head.status != 101 else {
             self = .switching
@@ -85,9 +85,9 @@ enum ResponseKind: Equatable, Sendable {
     }
 }
 
-/// What becomes of the trailers of a response.
+/// What happens to the trailers of a response.
 enum Trailers: Equatable, Sendable {
-    /// They are the client's.
+    /// The client gets them.
     case pass
     case end
 }
