@@ -1,15 +1,15 @@
 package import Telemetry
 
-/// How a batch went, ticket by ticket.
+/// The result of a batch, ticket by ticket.
 package struct CommitReport: Equatable, Sendable {
     private enum Decisions: Equatable {
-        /// The same for all: the journal keeps what was decided in memory.
+        /// One decision for all: the journal keeps what was decided in memory.
         case same(ConsumeDecision)
-        /// One for each ticket, in their order.
+        /// One decision for each ticket, in their order.
         case each([ConsumeDecision])
     }
 
-    /// Those that have ended with this batch.
+    /// The tickets that have ended with this batch.
     package let tickets: ClosedRange<CommitTicket>
     private let decisions: Decisions
 
@@ -20,8 +20,8 @@ package struct CommitReport: Equatable, Sendable {
         decisions = .same(decision)
     }
 
-    /// - `uses`: those that the journal was to decide, with what came of it.
-    /// - `decision`: what holds for the other tickets.
+    /// - `uses`: the uses that the journal was to decide, with its decisions.
+    /// - `decision`: the decision of the other tickets.
     init(
         _ tickets: ClosedRange<CommitTicket>,
         _ uses: [(ticket: CommitTicket, decision: ConsumeDecision)],
@@ -35,7 +35,7 @@ package struct CommitReport: Equatable, Sendable {
         decisions = .each(each)
     }
 
-    /// What has become of the use that got this ticket.
+    /// The decision about the use with this ticket.
     ///
     /// - `ticket`: one of ``tickets``.
     package func decision(of ticket: CommitTicket) -> ConsumeDecision {
@@ -48,7 +48,7 @@ package struct CommitReport: Equatable, Sendable {
     }
 }
 
-/// What the writer has done, and how it stands. Totals are since the start.
+/// The work and the state of the writer. Totals are since the start.
 package struct CommitStatistics: Sendable {
     /// Transactions that reached the disk.
     package var commits: UInt64 = 0
@@ -57,7 +57,7 @@ package struct CommitStatistics: Sendable {
     /// Keys whose counters were written; several changes of one key in a batch are one.
     package var counters: UInt64 = 0
     package var enrolments: UInt64 = 0
-    /// Keys that were looked up in the journal, and those of them that it had.
+    /// Keys that were looked up in the journal, and the number of them that it had.
     package var lookUps: UInt64 = 0
     package var foundLookUps: UInt64 = 0
     /// Uses, look-ups, enrolments and renewals that found no room to wait.

@@ -1,7 +1,7 @@
 internal import Dispatch
 internal import Synchronization
 
-/// The writer has begun to fail, fails for another reason, or fails no more.
+/// The writer has begun to fail, fails for another reason, or no longer fails.
 struct StandingChange {
     let error: JournalError?
 
@@ -12,14 +12,14 @@ struct StandingChange {
     }
 }
 
-// Tickets that end otherwise than with a batch.
+// Tickets that end without a batch.
 extension Committer {
     /// Monotonic nanoseconds.
     static var now: UInt64 { DispatchTime.now().uptimeNanoseconds }
 
     // MARK: Too late
 
-    /// Sets the timer for the next use or look-up whose time will be over, unless it is set.
+    /// Sets the timer for the deadline of the next use or look-up, unless it is set.
     func setAlarm(_ pending: inout PendingChanges) {
         guard let answerTime, !pending.hasAlarm, let oldest = pending.oldest else { return }
         pending.hasAlarm = true
@@ -35,9 +35,9 @@ extension Committer {
         }
     }
 
-    /// Ends the tickets whose time is over, whatever the journal does with their batch. What it is
-    /// asked about it may use all the same, so these uses are used in memory, where they are free:
-    /// the assertion is good once.
+    /// Ends the tickets whose time is over, whatever the journal does with their batch. The journal
+    /// may still use the counters of these uses. So they are also used in memory, where they are
+    /// free: the assertion is good once.
     private func expire(before now: UInt64, _ answerTime: UInt64) {
         guard now > answerTime else { return }
         let expired = pending.withLock { $0.expire(through: now - answerTime) }
@@ -64,14 +64,14 @@ extension Committer {
     /// The ticket of a use that the successor decides.
     func ticketOfSuccessor() -> CommitTicket { pending.withLock { $0.nextTicket() } }
 
-    /// Tells the listeners what the successor has decided.
+    /// Reports the successor's decisions to the listeners.
     func tell(_ report: CommitReport) {
         for listener in listeners.withLock({ $0 }) { listener.commitEnded(report) }
     }
 }
 
 extension Duration {
-    /// Negative ones are none.
+    /// Negative durations become 0.
     var nanoseconds: UInt64 {
         let (seconds, attoseconds) = components
         let (whole, isLong) = UInt64(clamping: seconds)

@@ -4,7 +4,7 @@ internal import Dispatch
 internal import Synchronization
 internal import Telemetry
 
-/// The one writer: commits what waits, in one transaction, on its own serial queue.
+/// The one writer: commits waiting changes, in one transaction, on its own serial queue.
 package final class Committer: Sendable {
     private let journal: any KeyJournal
     private let limits: Limits
@@ -14,8 +14,8 @@ package final class Committer: Sendable {
     /// Used only for its timed wait; it is never signalled.
     private let rests = DispatchSemaphore(value: 0)
     let pending = Mutex(PendingChanges())
-    /// Held while tickets end: those of a batch, or those whose time is over. Taken before all
-    /// others.
+    /// Held while tickets end, with a batch or because their time is over. Taken before all other
+    /// locks.
     let ending = Mutex<Void>(())
     /// The writer's own queue may be stuck in the journal.
     let alarms = DispatchQueue(label: "portcullis.store.alarms")
@@ -30,18 +30,18 @@ package final class Committer: Sendable {
         queue = DispatchQueue(label: "portcullis.store.writer")
     }
 
-    /// Adds a listener, which learns how commits go from the next batch on.
+    /// Adds a listener. It gets the results of commits from the next batch on.
     package func register(_ listener: some CommitListener) {
         listeners.withLock { $0.append(listener) }
     }
 
-    /// Tells, on the writer's queue, when transactions begin to fail or fail for another reason,
-    /// and, with `nil`, when all that failed is written.
+    /// Reports, on the writer's queue, when transactions begin to fail or fail for another reason.
+    /// It reports `nil` when all failed changes are written.
     package func watch(_ body: @escaping @Sendable (JournalError?) -> Void) {
         watcher.withLock { $0 = body }
     }
 
-    /// How the writer stands.
+    /// The state of the writer.
     package var statistics: CommitStatistics {
         pending.withLock { pending in
             var statistics = pending.statistics
@@ -63,7 +63,7 @@ package final class Committer: Sendable {
         case full
     }
 
-    /// Takes the change that `body` makes, unless there is no room; then `body` is not called.
+    /// Takes the change that `body` makes. If there is no room, `body` is not called.
     ///
     /// - `body`: makes the change real in memory, or declines with `nil`. Called under a
     ///   lock.
@@ -93,8 +93,8 @@ package final class Committer: Sendable {
     /// Whether there is room for another change.
     var hasRoom: Bool { pending.withLock { $0.depth < limits.changesMax } }
 
-    /// Has a key looked up; `nil` when there is no room. The ticket is `admitted` when the finder
-    /// knows whether there is one.
+    /// Looks up a key; `nil` when there is no room. The ticket is `admitted` when the finder knows
+    /// whether the key exists.
     func lookUp(_ keyID: KeyID) -> CommitTicket? {
         pending.withLock { pending in
             guard pending.lookUps.count < limits.lookUpsMax else {
@@ -106,15 +106,15 @@ package final class Committer: Sendable {
         }
     }
 
-    /// Tells, on the writer's queue and before the tickets end, which keys were asked for and which
-    /// of them are stored.
+    /// Reports, on the writer's queue and before the tickets end, which keys were looked up and
+    /// which of them are stored.
     func find(_ body: @escaping @Sendable (_ asked: [KeyID], _ found: [KeyRow]) -> Void) {
         finder.withLock { $0 = body }
     }
 
     /// Takes an enrolment, and starts the writer. `completion` is called on the writer's queue.
     ///
-    /// - `challenge`: what the journal is to spend with it.
+    /// - `challenge`: the challenge that the journal spends with it.
     func enrol(
         _ record: KeyRecord,
         spending challenge: ChallengeSerial?,
@@ -136,8 +136,8 @@ package final class Committer: Sendable {
         kick()
     }
 
-    /// Takes what a renewal has changed, and starts the writer, which may wait for more.
-    /// `completion` is called on the writer's queue.
+    /// Takes the changes of a renewal, and starts the writer, which may wait for more. `completion`
+    /// is called on the writer's queue.
     func renew(
         _ change: ReceiptChange,
         _ completion: @escaping @Sendable (Result<Void, JournalError>) -> Void
@@ -160,8 +160,8 @@ package final class Committer: Sendable {
 
     // MARK: Starting
 
-    /// Starts the writer when there is something to write and it does not run. Cheap: for the end
-    /// of every turn of an event loop.
+    /// Starts the writer when there are changes to write and it does not run. Cheap: every
+    /// iteration of an event loop calls it at its end.
     package func kick() {
         pending.withLock { pending in
             switch pending.phase {
@@ -173,7 +173,7 @@ package final class Committer: Sendable {
         }
     }
 
-    /// Chooses what the writer does next.
+    /// Chooses the writer's next step.
     private func schedule(_ pending: inout PendingChanges) {
         if pending.isAwaited || pending.changes.count >= limits.behindCount {
             pending.phase = .running
@@ -187,15 +187,15 @@ package final class Committer: Sendable {
             return
         }
         pending.phase = .delayed
-        // One timer at a time: one that was set for an earlier wait may end this one too early or,
-        // by the longest delay of a retry, too late.
+        // There is one timer at a time. A timer of an earlier wait may end this wait too early. Or
+        // it ends it too late, by at most the longest delay of a retry.
         guard !pending.hasTimer else { return }
         pending.hasTimer = true
         let delay =
             pending.failureCount == 0
             ? limits.behindDelay
             : limits.retryDelay * (1 << min(pending.failureCount - 1, 4))
-        // Weak, so that a timer does not keep a journal, and its lock, beyond its use.
+        // Weak, so that a timer does not keep a journal and its lock alive.
         queue.asyncAfter(deadline: .now() + delay.dispatchInterval) { [weak self] in
             self?.delayIsOver()
         }
@@ -214,7 +214,7 @@ package final class Committer: Sendable {
 
     // MARK: Writing
 
-    /// Commits until nothing is left that should not wait. Between batches it pauses, so that
+    /// Commits until only changes are left that should wait. Between batches it pauses, so that
     /// changes gather. The phase stays `running` then, so that no event loop starts the writer
     /// again.
     private func drain() {
@@ -233,12 +233,12 @@ package final class Committer: Sendable {
                 schedule(&pending)
                 return false
             }
-            // When the new phase is `running`, another drain stands in the queue.
+            // When the new phase is `running`, another drain is in the queue.
             if !goesOn { return }
         }
     }
 
-    /// Commits one batch. Returns why it failed; `nil` also when there was nothing to write.
+    /// Commits one batch. Returns why it failed; also `nil` when there was nothing to write.
     @discardableResult
     private func commitNext() -> JournalError? {
         let start = Self.now
@@ -255,7 +255,7 @@ package final class Committer: Sendable {
         return result.failure
     }
 
-    /// The journal has answered; or has failed, for all of the batch; or was not tried.
+    /// The journal has answered, has failed for the whole batch, or was not tried.
     private func end(
         _ batch: PendingChanges.Batch,
         _ changes: [CounterChange],
@@ -348,17 +348,17 @@ package final class Committer: Sendable {
         do throws(JournalError) {
             try journal.settle()
         } catch {
-            // No caller waits for it and nothing is lost. A fault that lasts shows in the next
-            // commit too.
+            // No caller waits for it and nothing is lost. A lasting fault shows in the next commit
+            // too.
             pending.withLock { $0.statistics.lastError = error }
         }
     }
 
-    /// Writes everything that waits, retained values included, and returns when it is durable.
+    /// Writes all waiting changes, retained values included, and returns when they are durable.
     ///
     /// Blocks. Called at a clean stop and by tests, never on an event loop or the writer's queue.
     ///
-    /// - Throws: why a batch failed; what it held stays retained.
+    /// - Throws: why a batch failed; its changes stay retained.
     package func flush() throws(JournalError) {
         dispatchPrecondition(condition: .notOnQueue(queue))
         let failure: JournalError? = queue.sync {
@@ -382,21 +382,21 @@ extension Result {
     }
 }
 
-/// How long the writer waits between batches, so that a busy gateway commits larger batches less
+/// The pauses of the writer between batches, so that a busy gateway commits larger batches less
 /// often.
 ///
-/// A transaction costs as much CPU time for one change as for forty. While changes are few, no
-/// change waits for others. Above 7,000 changes a second, when the event loops are likely to be
+/// A transaction costs as much CPU time for one change as for forty. While there are few changes,
+/// no change waits for others. Above 7,000 changes a second, when the event loops are likely to be
 /// busy, the next batch begins once about 40 changes wait, or after 4 ms.
 struct CommitPace {
     /// Changes a second below which the writer never waits.
     static let rateMin: UInt64 = 7_000
     /// Changes for which the writer waits.
     static let crowd: UInt64 = 40
-    /// The longest time from the beginning of one batch to the next one's, nanoseconds.
+    /// The longest time between the beginnings of two batches, nanoseconds.
     static let intervalMax: UInt64 = 4_000_000
 
-    /// When the last batch began, monotonic nanoseconds.
+    /// The beginning of the last batch, monotonic nanoseconds.
     private var begun: UInt64 = 0
     /// Changes a second, smoothed over some batches.
     private var rate: UInt64 = 0
@@ -413,25 +413,25 @@ struct CommitPace {
     mutating func began(_ count: Int, now: UInt64) {
         let interval = max(now &- begun, 1)
         begun = now
-        // A batch is bounded by what may wait, so the product is far from its type's end.
+        // The number of waiting changes bounds a batch, so the product can't overflow.
         let sample = UInt64(count) &* 1_000_000_000 / interval
         rate = (rate &* 3 &+ sample) / 4
     }
 }
 
 extension Committer {
-    /// The bounds of what may wait.
+    /// The limits of waiting changes.
     package struct Limits: Sendable {
         /// Changes of counters that are not on disk. With more, `consume` answers `unavailable`.
         ///
-        /// Default 262,144: 10 MiB, and some ten seconds of a disk that stands still.
+        /// Default 262,144: 10 MiB, and some ten seconds without a working disk.
         package var changesMax = 262_144
-        /// Enrolments that wait; each may hold some kilobytes of receipt. Default 4,096.
+        /// Enrolments that wait; each may have some kilobytes of receipt. Default 4,096.
         package var enrolmentsMax = 4_096
-        /// Renewed receipts that wait; each may hold some kilobytes. Default 1,024.
+        /// Renewed receipts that wait; each may have some kilobytes. Default 1,024.
         package var renewalsMax = 1_024
         /// Uses that wait until the journal decides them. Default 8,192: one transaction decides
-        /// all that wait, and has to end in time.
+        /// all waiting uses, and has to end in time.
         package var usesMax = 8_192
         /// Keys that wait to be looked up. Default 8,192.
         package var lookUpsMax = 8_192
@@ -439,25 +439,25 @@ extension Committer {
         /// 4,096 changes the writer starts earlier. A longer delay makes larger transactions.
         package var behindDelay = Duration.milliseconds(100)
         package var behindCount = 4_096
-        /// After a failure, how long until the next try; doubled four times at most.
+        /// The time from a failure to the next try; doubled at most four times.
         package var retryDelay = Duration.milliseconds(100)
-        /// Values of failed batches that one transaction takes.
+        /// The most values of failed batches in one transaction.
         package var retriesMax = 16_384
-        /// Failures in a row after which the writer pauses. What comes in a pause is answered at
-        /// once as after a failed commit, and nothing is tried for it: on a full disk a commit for
-        /// each request would only take time from the others. Default 8.
+        /// Consecutive failures after which the writer pauses. In a pause, a change is answered at
+        /// once like after a failed commit, and the writer does not try it. On a full disk a commit
+        /// for each request would only take time from the others. Default 8.
         package var failuresMax = 8
         /// The first pause, which doubles with each further failure, and the longest one. Defaults
         /// 20 ms and 1 s.
         package var pauseMin = Duration.milliseconds(20)
         package var pauseMax = Duration.seconds(1)
 
-        /// How long a use or look-up waits for its answer; `nil` for the journal's own time.
+        /// The time that a use or look-up waits for its answer; `nil` for the journal's own time.
         package var answerTime: Duration?
 
         package init() {}
 
-        /// How long the writer pauses after this number of failures in a row.
+        /// The writer's pause after this number of consecutive failures.
         func pause(after failures: Int) -> Duration {
             guard failures >= failuresMax else { return .zero }
             return min(pauseMin * (1 << min(failures - failuresMax, 16)), pauseMax)
@@ -465,7 +465,8 @@ extension Committer {
     }
 }
 
-/// The place of a change in the order in which changes are written. Tickets of one event loop rise.
+/// The place of a change in the order in which changes are written. Tickets of one event loop
+/// ascend.
 package struct CommitTicket: Comparable, Hashable, Sendable {
     let number: UInt64
 
@@ -476,11 +477,11 @@ package struct CommitTicket: Comparable, Hashable, Sendable {
 package enum Durability: Hashable, Sendable {
     /// Written with the next ``Committer/kick()``; listeners are notified.
     case awaited
-    /// Written soon; listeners may not be told.
+    /// Written soon; listeners may not be notified.
     case behind
 }
 
-/// Learns how commits went; one for each event loop.
+/// Gets the results of commits; one for each event loop.
 package protocol CommitListener: AnyObject, Sendable {
     /// A batch for which a caller waits has ended.
     ///

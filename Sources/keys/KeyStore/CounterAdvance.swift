@@ -31,17 +31,17 @@ package struct CounterAdvance: Hashable, Sendable {
     }
 }
 
-/// What a journal answers to a use.
+/// A journal's answer to a use.
 package enum UseAnswer: Hashable, Sendable {
-    /// Both were free, and that they are used is durable.
+    /// Both were free. They are used now, and that is durable.
     case used
     /// Nothing has changed.
     case refused(ConsumeRefusal)
-    /// It is not known whether they are used.
+    /// It is unknown whether they are used.
     case failed(JournalError)
 }
 
-/// How the use of a counter and a challenge went. Only `admitted` and `unassured` have used them.
+/// The decision about a counter and a challenge. Only `admitted` and `unassured` have used them.
 package enum ConsumeDecision: Equatable, Sendable {
     /// Both were free and are used now.
     case admitted
@@ -58,7 +58,7 @@ package enum ConsumeDecision: Equatable, Sendable {
     case unassured
 }
 
-/// Why a counter and a challenge can't be used, in the order in which it is reported.
+/// Why a counter and a challenge can't be used, in the order in which the reasons are reported.
 package enum ConsumeRefusal: Error, CaseIterable, Hashable, Sendable {
     /// The key is not enrolled.
     case unknown
@@ -69,60 +69,62 @@ package enum ConsumeRefusal: Error, CaseIterable, Hashable, Sendable {
     /// No more spent challenges can be remembered now.
     case challengesExhausted
     /// The key's counters come from an older copy of the store, and the use has no challenge.
-    /// Reported behind `replayed`. Last, since another version of this program may read its number.
+    /// Reported after `replayed`. It is the last case, since another version of this program may
+    /// read its number.
     case unanchored
 }
 
-/// What ``KeyTable`` answers to the use of a counter and a challenge.
+/// The answer of ``KeyTable`` to the use of a counter and a challenge.
 package enum ConsumeOutcome: Equatable, Sendable {
-    /// Nothing more will be said of it.
+    /// The decision is final.
     case decided(ConsumeDecision)
-    /// The commit of this ticket says how it went: see ``CommitListener``. Whether the use is good
-    /// already, but for the disk, depends on the journal: see ``DecisionMoment``.
+    /// The commit with this ticket reports the decision: see ``CommitListener``. Whether the use is
+    /// already good, except for the disk, depends on the journal: see ``DecisionMoment``.
     case pending(CommitTicket)
 }
 
-/// What becomes of a request whose key is known while the store fails: another process's changes
+/// The treatment of a request whose key is known while the store fails: another process's changes
 /// can't be read, or there is no room for a change.
 package enum FailingStore: Hashable, Sendable {
     /// Nothing is consumed.
     case decline
-    /// Counter and challenge are used in memory all the same, so that the assertion is good once.
+    /// Counter and challenge are used in memory nevertheless, so that the assertion is good once.
     case useInMemory
 }
 
 /// When a store says whether a counter and a challenge were free.
 package enum DecisionMoment: Hashable, Sendable {
-    /// At once: the table in memory is the truth, and the journal only follows it. A pending use
-    /// is good already and lacks nothing but durability.
+    /// At once: the table in memory is the truth, and the journal only follows it. A pending use is
+    /// already good and only lacks durability.
     case inMemory
-    /// With the commit: others write to the same store, so the journal alone knows. A pending use
+    /// With the commit: others write to the same store, so only the journal knows. A pending use
     /// may still be refused. The table knows a lower bound of every counter.
     case atCommit
 }
 
 /// Whether the counters of a key are known to be those of its last use.
 package enum CounterAnchor: UInt8, Hashable, Sendable {
-    /// They are: nothing was admitted that they don't know.
+    /// They are: no assertion was admitted that they don't include.
     case held
     /// They come from an older copy of the store, so assertions that were admitted since look
-    /// unused. A use then needs a challenge, which was issued after the copy. A device counts
-    /// upwards (Apple, "Validating Apps That Connect to Your Server"), so the counter of such an
-    /// assertion is above all that were signed before, and the key is held from then on.
+    /// unused. A use then needs a challenge that was issued after the copy. A device counts upwards
+    /// (Apple, "Validating Apps That Connect to Your Server"). So the counter of such an assertion
+    /// is above all earlier ones, and the key is held from then on.
     case lost
 }
 
-/// What is known of the counters that a key has used: the highest, and which of the 64 below it.
+/// Sliding-window bitmap of the used counters of a key: the highest, and the 64 below it.
 ///
-/// As the replay window of IPsec (RFC 4303 §3.4.3). It is kept under the strict rule too, so that a
-/// rule may change, or two rules may differ, and a counter that either has admitted stays used.
+/// It is like the replay window of IPsec (RFC 4303 §3.4.3). It is also kept under the strict rule.
+/// So when a rule changes, or two rules differ, a counter that either has admitted stays used.
 package struct CounterState: Hashable, Sendable {
     /// Bit i: the counter i + 1 below the highest was used, or may have been.
     package private(set) var seen: UInt64
     /// The highest counter used; that of the attestation, 0, at first.
     package private(set) var highest: SignCounter
 
-    /// - `seen`: when it is not known what was used below the highest, all of it: `.max`.
+    /// - `seen`: the bitmap; `.max` (all used) when the used counters below the highest are not
+    ///   known.
     package init(highest: SignCounter = .zero, seen: UInt64 = 0) {
         self.highest = highest
         self.seen = seen
@@ -145,7 +147,7 @@ package struct CounterState: Hashable, Sendable {
         merge(CounterState(highest: counter, seen: 0))
     }
 
-    /// Marks everything as used that the other state has marked.
+    /// Marks all counters as used that the other state has marked.
     package mutating func merge(_ other: CounterState) {
         if other.highest > highest {
             let own = self
@@ -156,7 +158,7 @@ package struct CounterState: Hashable, Sendable {
         }
     }
 
-    /// Marks what a state that is not ahead of this one has marked, its highest included.
+    /// Marks the counters of a state that is not ahead of this one, its highest included.
     private mutating func mark(_ other: CounterState) {
         let below = UInt64(highest.rawValue - other.highest.rawValue)
         // Shifting by 64 and more gives 0: those counters have left the window and stay used.
@@ -165,15 +167,15 @@ package struct CounterState: Hashable, Sendable {
     }
 }
 
-/// How an enrolment went.
+/// The result of an enrolment.
 package enum EnrolOutcome: Equatable, Sendable {
     /// The key is on disk.
     case inserted(KeyID)
-    /// It was there before, and its counter is what it was.
+    /// It was stored before, and its counter stays.
     case existing(KeyID)
-    /// It was there before, and is revoked or deleted.
+    /// It was stored before, and is revoked or deleted.
     case revoked
-    /// It was not there before, and is not there now: its challenge was spent before.
+    /// It is not stored: its challenge was spent before.
     case challengeSpent
     /// It may not be on disk.
     case failed

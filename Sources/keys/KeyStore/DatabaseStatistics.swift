@@ -24,15 +24,15 @@ package struct PostgreSQLSettings: Hashable, Sendable {
 
 /// How the connections to a database stand that several gateways share. Totals are since the start.
 package struct DatabaseStatistics: Sendable {
-    /// What a connection is for. The raw value is a label of metrics.
+    /// The purpose of a connection. The raw value is a label of metrics.
     package enum Role: String, CaseIterable, Sendable {
-        /// Uses, enrolments, and keys that are looked up.
+        /// Uses, enrolments and look-ups of keys.
         case writer
-        /// What others have changed.
+        /// Reads the changes of others.
         case reader
-        /// Hears of changes.
+        /// Receives notifications of changes.
         case listener
-        /// Receipts that are renewed.
+        /// Receipts and their renewal.
         case receipts
     }
 
@@ -42,21 +42,21 @@ package struct DatabaseStatistics: Sendable {
         package var isConnected = false
         /// Connections that were made, the first one included.
         package var made: UInt64 = 0
-        /// Connections that were lost, or left since the server takes no writes.
+        /// Connections that were lost, or closed since the server takes no writes.
         package var lost: UInt64 = 0
-        /// Tries that came to no connection.
+        /// Failed tries to connect.
         package var failures: UInt64 = 0
-        /// Nanoseconds from what was asked to its answer, with refusals, and without what was lost.
+        /// Nanoseconds from a query to its answer. Includes refusals, but not lost queries.
         package var roundTrips = Histogram()
-        /// Transactions that were asked once more, since they met others at the same rows.
+        /// Transactions that were retried because of a serialization conflict.
         package var serializationRetries: UInt64 = 0
-        /// The same, where they waited for each other.
+        /// Transactions that were retried because of a deadlock.
         package var deadlockRetries: UInt64 = 0
 
         package init(_ role: Role) { self.role = role }
     }
 
-    /// In the order of their roles; one for each.
+    /// One for each role, in the order of roles.
     package var connections: [Connection]
 
     package init(_ connections: [Connection]) { self.connections = connections }

@@ -4,7 +4,7 @@ internal import DeviceKey
 
 /// One key in memory: 128 bytes with its padding.
 struct KeyEntry {
-    /// Facts in one byte, since no other is free.
+    /// Flags in one byte, since no other is free.
     private struct Marks: OptionSet {
         let rawValue: UInt8
 
@@ -18,7 +18,7 @@ struct KeyEntry {
     let row: Int64
     var counters: CounterState
     let app: AppNumber
-    // What is small fills the four bytes before the key, whose words begin at a multiple of eight.
+    // Small values fill the four bytes before the key, whose words begin at a multiple of eight.
     var risk: KeyRisk
     let environment: KeyEnvironment
     var standing: KeyStanding
@@ -43,13 +43,13 @@ struct KeyEntry {
         set { if newValue { marks.insert(.hasContext) } else { marks.remove(.hasContext) } }
     }
 
-    /// Whether it was looked up since the hand of a bounded shard passed.
+    /// Whether it was looked up since the clock hand of a bounded shard passed.
     var isRecent: Bool {
         get { marks.contains(.isRecent) }
         set { if newValue { marks.insert(.isRecent) } else { marks.remove(.isRecent) } }
     }
 
-    /// Whether a use was decided here, of which the journal may not know yet.
+    /// Whether a use was decided here that the journal may not know yet.
     var isAhead: Bool {
         get { marks.contains(.isAhead) }
         set { if newValue { marks.insert(.isAhead) } else { marks.remove(.isAhead) } }
@@ -77,8 +77,8 @@ struct KeyEntry {
 
     /// Why the counter can't be used; `nil` when it is free.
     ///
-    /// Without a counter the challenge makes a use good once. With neither, nothing could tell a
-    /// replay, so every use is taken for one.
+    /// Without a counter the challenge makes a use good once. Without both, a replay can't be
+    /// detected, so every use counts as one.
     func refusal(
         _ counter: SignCounter?,
         _ rule: StoreCounterRule,
@@ -93,7 +93,7 @@ struct KeyEntry {
         switch anchor {
         case .held: return counters.admits(counter, rule) ? nil : .replayed
         case .lost:
-            // What is below the highest counter that is known was signed before the copy.
+            // Counters up to the highest known one were signed before the copy.
             guard counters.admits(counter, .strict) else { return .replayed }
             return hasChallenge ? nil : .unanchored
         }
@@ -115,7 +115,7 @@ struct KeyEntry {
         }
         if let counter {
             counters.use(counter)
-            // Any of those below may have been used after the copy.
+            // Any counter below may have been used after the copy.
             if anchor == .lost { counters.merge(CounterState(highest: counter, seen: .max)) }
         }
         hold()
@@ -124,12 +124,12 @@ struct KeyEntry {
     }
 }
 
-/// Whether a key may be used. Unlike counters it may change both ways, but by commands alone.
+/// Whether a key may be used. Unlike counters it may change both ways, but only by commands.
 package enum KeyStanding: UInt8, Hashable, Sendable {
     case active
-    /// Refused, and known to be.
+    /// Refused as a known key.
     case revoked
-    /// Refused as if it had never been stored. It never comes back: enrolled or imported again, it
-    /// would have its old assertions admitted once more.
+    /// Refused like an unknown key. It never comes back: if it were enrolled or imported again, its
+    /// old assertions would be admitted once more.
     case deleted
 }

@@ -1,10 +1,10 @@
 package import Challenges
 package import DeviceKey
 
-/// What keys are read from.
+/// The source from which keys are read.
 package protocol KeySource: AnyObject, Sendable {
-    /// Gives all keys in batches, and returns the revision that they are of. A source that is read
-    /// ahead gives later what another process has written since, as long as that leaves a trail:
+    /// Gives all keys in batches, and returns their revision. A source that is read ahead later
+    /// gives the changes that another process has written since, while that leaves a trail:
     /// ``KeyJournal/beginTrail()``.
     func load(
         apps: AppNumbers,
@@ -12,103 +12,104 @@ package protocol KeySource: AnyObject, Sendable {
     ) throws(JournalError) -> JournalRevision
 }
 
-/// Where keys and counters are durable.
+/// The durable store of keys and counters.
 ///
 /// `load` is called first and once, then `follow`, once. Then `commit` and `settle` are called on
 /// the writer's queue only, and `changes` by the body of `follow`, never twice at once.
 package protocol KeyJournal: KeySource {
-    /// Who decides whether a counter and a challenge are free: the table, or ``commit(_:)``.
+    /// Whether the table or ``commit(_:)`` decides if a counter and a challenge are free.
     var decides: DecisionMoment { get }
 
-    /// The most keys that the table is to hold; others are looked up when they are used. `nil` for
-    /// all keys: so it must be where the table decides.
+    /// The most keys that the table holds; others are looked up when they are used. `nil` for all
+    /// keys, which is required where the table decides.
     var keysMax: Int? { get }
 
-    /// For how long the changes of others count as known after they were read; `nil` where they do
-    /// until reading fails. After that a key that is in the table may be revoked, for all it knows.
+    /// The time for which the changes of others count as known after they were read; `nil` for
+    /// until reading fails. After that time a key in the table may be revoked without the table
+    /// knowing.
     var knowledgeLifetime: Duration? { get }
 
-    /// How long a use or a look-up waits for its answer, from when it was handed in, whatever
-    /// stands in its way: another batch, a connection that is made. `nil` for as long as it takes.
+    /// The time that a use or a look-up waits for its answer, from its hand-in, whatever delays it:
+    /// another batch, or a new connection. `nil` for no limit.
     var answerTime: Duration? { get }
 
-    /// The secret of the enrolment challenges, 32 bytes, which outlasts the process and is the same
-    /// for all gateways that share the store; `nil` where nothing outlasts the process. It is drawn
-    /// when it is first asked for. It is in no export, and it is never logged.
+    /// The secret of the enrolment challenges, 32 bytes. It outlasts the process and is the same
+    /// for all gateways that share the store; `nil` where nothing outlasts the process. The first
+    /// call draws it. It is in no export, and it is never logged.
     ///
-    /// Called at most once, behind `load`.
+    /// Called at most once, after `load`.
     func enrolmentSecret() throws(JournalError) -> [UInt8]?
 
     /// The secrets of the challenges that all gateways of the store share, the oldest first. When
-    /// the newest is old the next one is drawn, which is used a little later, so that every gateway
+    /// the newest is old, the next one is drawn. It is used a little later, so that every gateway
     /// has read it by then. They are in no export, and they are never logged.
     ///
-    /// Called behind `load` and then every few seconds, never on an event loop.
+    /// Called after `load` and then every few seconds, never on an event loop.
     ///
     /// - `now`: second of Unix time.
-    /// - `lifetime`: of the challenge that is good for the longest time, in seconds.
+    /// - `lifetime`: the longest lifetime of a challenge, in seconds.
     /// - Returns: `nil` where the process has secrets of its own.
     func sharedSecrets(now: Int64, lifetime: Int64) throws(JournalError) -> [SharedSecret]?
 
-    /// Writes a batch, and returns when it is durable. Counters only rise. When it throws, nothing
-    /// is known of what the batch has changed.
+    /// Writes a batch, and returns when it is durable. Counters only rise. If it throws, it is
+    /// unknown what the batch has changed.
     ///
     /// Changes are written before uses are decided, and uses in their order: of two with one
     /// counter the first may be good.
     func commit(_ batch: JournalBatch) throws(JournalError) -> CommitAnswer
 
-    /// Does a piece of the work that is left between commits. Called when the listeners have been
-    /// told of the last commit. What is unfinished or has failed is continued at the next call.
+    /// Does a piece of the work that is left between commits. Called after the listeners were
+    /// notified of the last commit. The next call continues unfinished or failed work.
     func settle() throws(JournalError)
 
     /// Calls `body` whenever another process may have revoked or imported keys, and from time to
-    /// time, on a queue of the journal's own, never twice at once. `body` reads what has changed
-    /// and returns why it could not.
+    /// time, on a queue of the journal's own, never twice at once. `body` reads the changes and
+    /// returns why it could not.
     ///
-    /// The other process learns that its change is obeyed when `body` has returned, and not
-    /// before. What was committed between `load` and `follow` is read by the first call.
+    /// The other process gets its confirmation when `body` has returned, and not before. The first
+    /// call reads the commits between `load` and `follow`.
     func follow(_ body: @escaping @Sendable () -> JournalError?)
 
-    /// Calls `body` when another process asks that all that waits is written, on the queue of
+    /// Calls `body` when another process asks that all waiting changes are written, on the queue of
     /// ``follow(_:)``. `body` returns why it could not.
     func writeOnDemand(_ body: @escaping @Sendable () -> JournalError?)
 
     /// The keys that others have changed after that revision, in batches; returns the revision
     /// reached.
     ///
-    /// - Throws: `replaced` when commands would read another store than this one.
+    /// - Throws: `replaced` when commands use another store than this one.
     func changes(
         since revision: JournalRevision,
         into body: ([KeyRow]) -> Void
     ) throws(JournalError) -> JournalRevision
 
-    /// The receipts, for their renewal; `nil` where nothing is renewed. Asked at most once, behind
+    /// The receipts, for their renewal; `nil` where nothing is renewed. Called at most once, after
     /// `load`.
     func receiptStore() throws(JournalError) -> (any ReceiptStore)?
 
-    /// From now on another process may read the store ahead, and then what is written since.
-    /// Returns when nothing is written any more that such a reader could miss.
+    /// From now on another process may read the store ahead, and then the later changes. Returns
+    /// when no change is being written that such a reader could miss.
     func beginTrail()
 
     /// No other process reads ahead any more.
     func endTrail()
 
     /// Stops using the store for another process of this gateway, until ``takeBack()`` or
-    /// ``leave()``: commits fail, and commands wait. Nothing may wait for the writer.
+    /// ``leave()``: commits fail, and commands wait. No change may wait for the writer.
     ///
-    /// - Returns: what that process needs; `nil` where nothing outlasts this one.
+    /// - Returns: the lease for that process; `nil` where nothing outlasts this one.
     func lend() -> StoreLease?
 
-    /// Goes on: the other process has not taken it, and is gone.
+    /// Continues to use the store: the other process has not taken it, and is gone.
     func takeBack() throws(JournalError)
 
-    /// The other process has it. Nothing is called afterwards, but ``close()``.
+    /// The other process has the store. No call may follow except ``close()``.
     func leave()
 
-    /// How its connections stand; `nil` where there are none. Never waits.
+    /// The state of its connections; `nil` where there are none. Never waits.
     var databaseStatistics: DatabaseStatistics? { get }
 
-    /// Ends the use of the journal. Nothing is called afterwards.
+    /// Ends the use of the journal. No call may follow.
     func close()
 }
 
@@ -130,7 +131,7 @@ extension KeyJournal {
     package func leave() {}
 }
 
-/// How far the changes by other processes have been read.
+/// The revision up to which the changes by other processes have been read.
 package struct JournalRevision: Comparable, Hashable, Sendable {
     package let number: Int64
 
@@ -154,19 +155,19 @@ package struct CounterChange: Hashable, Sendable {
     }
 }
 
-/// What one transaction writes.
+/// The contents of one transaction.
 package struct JournalBatch: Sendable {
     /// At most one for each key, in the order of their rows.
     package var changes: [CounterChange]
-    /// Uses that the journal decides; none when it decides nothing.
+    /// Uses that the journal decides; empty when it decides none.
     package var uses: [CounterAdvance]
     package var enrolments: [KeyRecord]
-    /// Of each enrolment in turn, what the journal spends with it: both or neither. Empty where it
-    /// spends none.
+    /// The challenge that the journal spends with each enrolment, in order: both or neither. Empty
+    /// where it spends none.
     package var challenges: [ChallengeSerial?]
     /// In any order; a key may have several.
     package var receipts: [ReceiptChange]
-    /// Keys that the table does not have; none when it has all. One may come twice.
+    /// Keys that the table does not have; empty when it has all. One may come twice.
     package var lookUps: [KeyID]
 
     package init(
@@ -185,7 +186,7 @@ package struct JournalBatch: Sendable {
         self.lookUps = lookUps
     }
 
-    /// What is spent with an enrolment; `nil` for nothing.
+    /// The challenge that is spent with an enrolment; `nil` for none.
     package func challenge(at place: Int) -> ChallengeSerial? {
         challenges.indices.contains(place) ? challenges[place] : nil
     }
@@ -196,14 +197,14 @@ package struct JournalBatch: Sendable {
     }
 }
 
-/// What has come of a batch that is durable.
+/// The result of a durable batch.
 package struct CommitAnswer: Sendable {
-    /// For each use in turn.
+    /// The answer to each use, in order.
     package var uses: [UseAnswer]
-    /// For each enrolment in turn, what is stored under its key id now; `nil` where there is
-    /// nothing, since its challenge was spent before.
+    /// The stored row of each enrolment's key id, in order; `nil` where there is none, since its
+    /// challenge was spent before.
     package var enrolments: [EnrolledRow?]
-    /// Those keys that were looked up and are stored, in any order.
+    /// The keys that were looked up and are stored, in any order.
     package var found: [KeyRow]
 
     package init(
@@ -217,10 +218,10 @@ package struct CommitAnswer: Sendable {
     }
 }
 
-/// What is stored after an enrolment.
+/// The stored row after an enrolment.
 package struct EnrolledRow: Sendable {
     package let key: KeyRow
-    /// Whether this enrolment stored it, and not one before.
+    /// Whether this enrolment stored it, and not an earlier one.
     package let isNew: Bool
 
     package init(key: KeyRow, isNew: Bool) {
@@ -236,7 +237,7 @@ package struct JournalError: Error, Hashable, Sendable, CustomStringConvertible 
         case busy
         /// The disk is full.
         case full
-        /// What is on disk can't be right.
+        /// The data on disk can't be right.
         case damaged
         /// The file can't be written or read.
         case unusable
@@ -249,10 +250,10 @@ package struct JournalError: Error, Hashable, Sendable, CustomStringConvertible 
     /// For people; left out of `==`.
     package let detail: String
 
-    /// What to do, where the journal knows better than ``reason`` tells; left out of `==`.
+    /// The next step, where the journal knows more than ``reason`` says; left out of `==`.
     package let next: String?
 
-    /// Whether it may be over by itself, as when a database is started; left out of `==`.
+    /// Whether the fault may end by itself, as while a database starts; left out of `==`.
     package let isOutage: Bool
 
     package init(_ reason: Reason, _ detail: String, next: String? = nil, isOutage: Bool = false) {
@@ -269,11 +270,11 @@ package struct JournalError: Error, Hashable, Sendable, CustomStringConvertible 
     package var description: String { "\(reason.rawValue): \(detail)" }
 }
 
-/// Descriptors with which the next process of a gateway takes over a store that is in use.
+/// Descriptors with which the next process of a gateway takes over a store in use.
 package struct StoreLease: Sendable {
-    /// Of the lock. It is held as long as one of both processes has it.
+    /// The descriptor of the lock. The lock is held while one of the two processes has it.
     package let lock: Int32
-    /// Of the socket on which commands call.
+    /// The descriptor of the socket on which commands call.
     package let calls: Int32
 
     package init(lock: Int32, calls: Int32) {

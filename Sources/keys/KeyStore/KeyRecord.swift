@@ -1,15 +1,15 @@
 package import DeviceKey
 package import Signatures
 
-/// All that is stored of a key.
+/// All that is stored about a key.
 package struct KeyRecord: Hashable, Sendable {
     /// Whether the key may be used.
     package enum Status: Hashable, Sendable {
         case active
         /// Refused, since this second of Unix time.
         case revoked(at: Int64)
-        /// Unknown to all, since this second of Unix time. What is left of it keeps it from being
-        /// enrolled again.
+        /// Unknown to all, since this second of Unix time. The remaining row prevents a new
+        /// enrolment.
         case deleted(at: Int64)
 
         package var standing: KeyStanding {
@@ -21,7 +21,7 @@ package struct KeyRecord: Hashable, Sendable {
         }
     }
 
-    /// How the key came here. The raw value is the word in exports.
+    /// The way in which the key came here. The raw value is the word in exports.
     package enum Source: String, CaseIterable, Hashable, Sendable {
         /// By an attestation that the gateway verified.
         case enrolled
@@ -33,26 +33,26 @@ package struct KeyRecord: Hashable, Sendable {
     package static let contextBytesMax = 256
 
     package var keyID: KeyID
-    /// Whose attestation vouches for it. A store need not keep it as long as there is one platform.
+    /// The platform that attests it. A store need not keep it while there is only one.
     package var platform: DevicePlatform
     package var appID: String
     package var environment: KeyEnvironment
     package var publicKey: P256PublicKey
     package var counters: CounterState
-    /// The receipt, as Apple made it: the attestation's, or the last one that took its place.
+    /// The receipt as Apple made it: that of the attestation, or the last one that replaced it.
     package var receipt: [UInt8]?
-    /// What is known of the receipt; without one it says nothing.
+    /// The state of the receipt; meaningless without one.
     package var receiptState: ReceiptState
-    /// What the app has handed in with the attestation, 1…256 bytes; `nil` for nothing.
+    /// The app's context from the attestation, 1…256 bytes; `nil` for none.
     package var context: [UInt8]?
-    /// Seconds since 1970; `nil` for an imported key whose line did not say it.
+    /// Seconds since 1970; `nil` for an imported key whose line did not have it.
     package var enrolledAt: Int64?
     /// Second of Unix time of the last admitted assertion that was written; `nil` before the first.
     package var lastUsedAt: Int64?
     package var status: Status
     package var source: Source
 
-    /// A key, by default as it is at enrolment.
+    /// A key, by default in its state at enrolment.
     package init(
         keyID: KeyID,
         platform: DevicePlatform = .apple,

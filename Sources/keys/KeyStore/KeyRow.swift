@@ -1,9 +1,9 @@
 package import DeviceKey
 package import Signatures
 
-/// A stored key as a journal gives it to the table.
+/// A stored key in the form that a journal gives to the table.
 package struct KeyRow: Sendable {
-    /// The number that the journal knows the key by.
+    /// The journal's number of the key.
     package let row: Int64
     package let keyID: KeyID
     package let publicKey: P256PublicKey
@@ -11,9 +11,9 @@ package struct KeyRow: Sendable {
     package let environment: KeyEnvironment
     package let counters: CounterState
     package let standing: KeyStanding
-    /// What the app has handed in at enrolment; `nil` for nothing.
+    /// The app's context from the enrolment; `nil` for none.
     package let context: [UInt8]?
-    /// What Apple's last receipt says of the device.
+    /// The risk of the device by Apple's last receipt.
     package let risk: KeyRisk
     /// Whether the counters are known to be the last ones.
     package let anchor: CounterAnchor

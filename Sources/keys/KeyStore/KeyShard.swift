@@ -2,14 +2,14 @@ internal import DeviceKey
 
 /// The keys of one shard: an index with open addressing over entries that never move.
 ///
-/// The index is hashed with a seed of the process, so that imported key ids, which need not be
-/// digests, can't be made to collide.
+/// The index is hashed with a seed of the process. So imported key ids, which need not be digests,
+/// can't be made to collide.
 struct KeyShard {
     /// Entries of one piece: 8 KiB. Pieces are never copied to grow.
     private static let pieceCount = 64
 
-    /// A place of the index: empty, or an entry's number with eight bits of its hash. Those bits
-    /// keep a search from looking at the entries of other keys, which lie in no cache.
+    /// A place of the index: empty, or an entry's number with eight bits of its hash. With those
+    /// bits a search avoids reading the entries of other keys, which would be cache misses.
     private struct Place {
         static let countMax = 1 << 24 - 1
         private static let tag: UInt32 = 0xFF00_0000
@@ -32,9 +32,9 @@ struct KeyShard {
         func mayHold(_ hash: UInt32) -> Bool { (rawValue ^ hash) & Self.tag == 0 }
     }
 
-    /// The most entries. Where there are as many, a new one takes the place of one that was not
-    /// looked up for a while: a hand goes round, passes those that were since its last round, and
-    /// takes the next (the clock algorithm). So a lookup writes one bit and moves nothing.
+    /// The most entries. When the shard is full, a new entry evicts one that was not looked up for
+    /// a while (the clock algorithm). A hand goes round, skips the entries that were looked up
+    /// since its last round, and takes the next one. So a lookup writes one bit and moves nothing.
     let countMax: Int
     private var hand = 0
 
@@ -44,16 +44,16 @@ struct KeyShard {
     private(set) var count = 0
     /// Entries that are revoked.
     private(set) var revokedCount = 0
-    /// Entries that are deleted: their places are free at the next start.
+    /// Entries that are deleted: their places become free at the next start.
     private(set) var deletedCount = 0
-    /// The contexts of the keys that have one, by the number of their entry. Beside the entries, so
-    /// that keys without one take no memory for it.
+    /// The contexts of the keys that have one, by the number of their entry. They are stored
+    /// separately, so that keys without one take no memory for it.
     private var contexts: [Int: [UInt8]] = [:]
     private var contextBytes = 0
 
     init(countMax: Int = .max) { self.countMax = countMax }
 
-    /// Whether a new entry takes the place of another.
+    /// Whether a new entry evicts another one.
     var isFull: Bool { count >= countMax }
 
     /// Bytes that the index, the entries and the contexts take.
@@ -63,7 +63,7 @@ struct KeyShard {
             + contextBytes
     }
 
-    /// What the verifier asks of an entry.
+    /// The facts of an entry for the verifier.
     func stored(_ number: Int) -> StoredKey {
         let entry = self[number]
         return entry.stored(context: entry.hasContext ? contexts[number] : nil)
@@ -116,9 +116,9 @@ struct KeyShard {
         self[number].isRecent = true
     }
 
-    /// Adds a key that is not here in the place of another one.
+    /// Adds a key that is not here, and evicts another one.
     ///
-    /// - `keepsAhead`: whether entries stay that know of uses of which the journal may not know.
+    /// - `keepsAhead`: whether entries with uses that the journal may not know must stay.
     /// - Returns: its number; `nil` where all entries must stay.
     mutating func replace(
         with entry: KeyEntry,
@@ -126,7 +126,7 @@ struct KeyShard {
         keepsAhead: Bool,
         rehash: (KeyID) -> UInt32
     ) -> Int? {
-        // Behind one round none is recent any more.
+        // After one round none is recent any more.
         for _ in 0..<2 * count {
             let number = hand
             hand = (hand + 1) % count
@@ -145,7 +145,7 @@ struct KeyShard {
         return nil
     }
 
-    /// Takes an entry out of the index. Those after it move up, so that no search stops early.
+    /// Removes an entry from the index. Those after it move up, so that no search stops early.
     private mutating func vacate(_ number: Int, _ rehash: (KeyID) -> UInt32) {
         let mask = index.count - 1
         var hole = Int(rehash(self[number].id)) & mask
@@ -165,7 +165,7 @@ struct KeyShard {
         index[hole] = .empty
     }
 
-    /// What a command has made of an entry. Nothing brings a deleted one back.
+    /// Sets the standing that a command gave to an entry. A deleted entry stays deleted.
     mutating func set(_ standing: KeyStanding, of number: Int) {
         let before = self[number].standing
         guard before != .deleted else { return }

@@ -6,50 +6,50 @@ internal import Synchronization
 //       ▲                                                      │                     (SQLite,
 //       └──────────── CommitListener: commitEnded(_:) ─────────┘                      memory)
 //
-// Who decides whether a counter and a challenge are free, depends on the journal (`decides`):
+// The journal determines who decides whether a counter and a challenge are free (`decides`):
 //
 // - in memory: the table is the truth, since no other gateway writes to the journal. `consume`
 //   answers `decided`, or `pending` when the caller waits for the disk.
-// - at commit: other gateways write there too, so only the journal knows. `consume` refuses what
-//   the table knows to be impossible and answers `pending` to everything else. The journal decides
+// - at commit: other gateways write there too, so only the journal knows. `consume` refuses uses
+//   that the table knows to be impossible and answers `pending` to all others. The journal decides
 //   all uses of a batch in one step, and answers each.
 //
 // Either way a commit is reported ticket by ticket: `admitted`, `refused` with a reason, or
 // `unassured` when the journal has failed.
 //
 // `KeyTable` holds every key, so that a lookup costs no I/O and no event loop waits for the disk to
-// verify. It is cut into shards, each under a mutex. `consume` is the one step that everything
-// rests on: under the shard's lock it looks whether the key is revoked and whether the counter is
-// free, under the writer's lock it makes sure that there is room for the change, spends the
-// challenge, moves the counter and appends the change. What is refused changes nothing.
+// verify. It consists of shards, each under a mutex. `consume` is the central step. Under the
+// shard's lock it checks whether the key is revoked and whether the counter is free. Under the
+// writer's lock it checks that there is room for the change, spends the challenge, moves the
+// counter and appends the change. A refused use changes nothing.
 //
-// `Committer` is the only writer. It runs on one serial queue and commits what waits in one
-// transaction. A change without a waiting caller may wait for a moment (`behindDelay`), so that
-// transactions are large. When a commit fails, those who wait are notified; the values are kept and
-// written later, merged with what has come since. A batch that failed may have reached the disk all
-// the same: values only grow, so writing them again does no harm. Uses that a failed journal was to
-// decide are decided in memory, so that an assertion that is let through is good once; their values
-// are kept and written in the same way.
+// `Committer` is the only writer. It runs on one serial queue and commits all waiting changes in
+// one transaction. A change without a waiting caller may wait for a moment (`behindDelay`), so that
+// transactions are large. When a commit fails, the waiting callers are notified. The values are
+// kept and written later, merged with later ones. A failed batch may have reached the disk
+// nevertheless: values only grow, so writing them again does no harm. Uses that a failed journal
+// was to decide are decided in memory, so that an admitted assertion is good once. Their values are
+// kept and written in the same way.
 //
-// What is promised, and by what:
+// The promises and what keeps them:
 //
-// 1. No assertion is admitted twice. `CounterState` never forgets an admitted counter: the highest
-//    one, and which of the 64 below it. States are only merged (highest of both, union of both), in
-//    memory and on disk, so late, repeated or reordered writes are harmless. Over a crash: a
-//    request that needs it waits for its ticket; for the others the challenge dies with the process
-//    (see Challenges).
+// 1. No assertion is admitted twice. `CounterState` never forgets an admitted counter: it has the
+//    highest one, and a bitmap of the 64 below it. States are only merged (highest of both, union
+//    of both), in memory and on disk, so late, repeated or reordered writes are harmless. Over a
+//    crash: a request that needs it waits for its ticket; for other requests the challenge dies
+//    with the process (see Challenges).
 // 2. A key answered 201 is on disk: the outcome of `enrol` is reported after the commit.
-// 3. A revoked key is refused from the moment the command returned. The command commits, tells the
-//    gateway, and returns when the gateway has read the change. While the gateway can't read, or
-//    sees that its files are not those that commands use, `find` answers `outdated` or
-//    `unavailable`, and `consume` `unassured` or `unavailable`, never `admitted`. A lookup itself
-//    reads one word of the gateway's own memory. A journal that decides checks it with each use.
+// 3. A revoked key is refused from the moment the command returns. The command commits, notifies
+//    the gateway, and returns when the gateway has read the change. While the gateway can't read,
+//    or sees that commands use other files, `find` answers `outdated` or `unavailable`, and
+//    `consume` `unassured` or `unavailable`, never `admitted`. A lookup itself reads one word of
+//    the gateway's own memory. A journal that decides checks it with each use.
 // 4. A stored counter never goes down: see 1. Where an older copy of the store was put back, the
 //    key's anchor is lost (`CounterAnchor`), and a use needs a challenge.
 //
-// `renew` writes a receipt that has taken the place of an older one, or how a try to get one ended.
-// No caller waits for it: it goes with the next batch, and what fails is renewed again. The metric
-// is in the table once it is on disk. Receipts themselves are on disk alone (`ReceiptStore`).
+// `renew` writes a receipt that has replaced an older one, or the outcome of a try to get one. No
+// caller waits for it: it is written with the next batch, and a failed one is renewed again. The
+// metric is in the table once it is on disk. Receipts themselves are only on disk (`ReceiptStore`).
 //
 // Memory: an entry takes 128 bytes, 4 of them for the risk metric and its day, and the index 6…12,
 // so a million keys take about 135 MiB.
@@ -59,8 +59,8 @@ package struct AppNumber: Hashable, Sendable {
     let rawValue: UInt32
 }
 
-/// The App IDs that have a number. They are those of the configuration and of the stored keys, so
-/// the list is as short as the operator made it.
+/// The App IDs that have a number: those of the configuration and of the stored keys. So the
+/// operator decides the length of the list.
 package final class AppNumbers: Sendable {
     private struct State {
         var names: [String] = []
@@ -71,7 +71,7 @@ package final class AppNumbers: Sendable {
 
     package init() {}
 
-    /// The number of an App ID, which is the same for the life of the process.
+    /// The number of an App ID. It stays for the life of the process.
     package func number(of appID: String) -> AppNumber {
         state.withLock { state in
             if let number = state.numbers[appID] { return number }
@@ -82,7 +82,7 @@ package final class AppNumbers: Sendable {
         }
     }
 
-    /// The App ID of a number that came from here.
+    /// The App ID of a number from ``number(of:)``.
     package func appID(of number: AppNumber) -> String {
         state.withLock { state in
             let index = Int(number.rawValue)
@@ -92,14 +92,14 @@ package final class AppNumbers: Sendable {
     }
 }
 
-/// Who attested a key. The raw value is the word in rules, logs and exports.
+/// The authority that attested a key. The raw value is the word in rules, logs and exports.
 package enum KeyEnvironment: String, CaseIterable, Hashable, Sendable {
     case production
     case development
     /// An authority of the operator, for simulators, CI and the demonstration.
     case test
 
-    /// The number that stands for it in a journal. Never renumber.
+    /// Its number in a journal. Never renumber.
     package var number: UInt8 {
         switch self {
         case .production: 1
@@ -108,7 +108,7 @@ package enum KeyEnvironment: String, CaseIterable, Hashable, Sendable {
         }
     }
 
-    /// The environment of a number; `nil` when there is none.
+    /// The environment with this number; `nil` when there is none.
     package init?(number: UInt8) {
         guard let found = Self.allCases.first(where: { $0.number == number }) else { return nil }
         self = found
@@ -119,6 +119,6 @@ package enum KeyEnvironment: String, CaseIterable, Hashable, Sendable {
 package enum StoreCounterRule: Hashable, Sendable {
     /// Greater than all before.
     case strict
-    /// Greater, or unseen and at most so far below the highest. Taken as 1…64.
+    /// Greater, or unseen and at most this far below the highest. Taken as 1…64.
     case window(Int)
 }

@@ -13,8 +13,8 @@ extension KeyTable {
     /// Why the keys can't be read at present; `nil` when they can.
     package var readFault: JournalError? { fault.withLock(\.error) }
 
-    /// Tells when reading begins to fail or fails for another reason, and, with `nil`, when it is
-    /// over. What fails already is reported at once.
+    /// Reports when reading begins to fail or fails for another reason, and `nil` when it works
+    /// again. A current failure is reported at once.
     package func watchReading(_ body: @escaping @Sendable (JournalError?) -> Void) {
         let error = fault.withLock { fault in
             fault.watcher = body
@@ -23,23 +23,23 @@ extension KeyTable {
         if let error { body(error) }
     }
 
-    /// Tells, on a queue of the journal's, that other processes have changed keys and that it was
-    /// read. Must return at once.
+    /// Reports, on a queue of the journal's, that other processes have changed keys and that the
+    /// changes were read. Must return at once.
     package func watchChanges(_ body: @escaping @Sendable () -> Void) {
         changeWatcher.withLock { $0 = body }
     }
 
-    /// Looks a key up for a request that the journal is not asked about: the key is `outdated` also
-    /// when the changes of others were read so long ago that it may be revoked since.
+    /// Looks up a key for a request without asking the journal. The key is also `outdated` when the
+    /// changes of others were read so long ago that it may be revoked since.
     package func findUnasked(_ keyID: KeyID) -> Finding {
-        // First: what is read meanwhile makes the answer below newer, and not older.
+        // First: changes that are read meanwhile make the answer below newer, not older.
         let counts = successor.holder != nil || moment.counts
         let finding = find(keyID)
         guard case .known(let key) = finding, !counts else { return finding }
         return .outdated(key)
     }
 
-    /// Writes what waits.
+    /// Writes all waiting changes.
     ///
     /// - Returns: why it failed.
     func writeNow() -> JournalError? {
@@ -51,8 +51,8 @@ extension KeyTable {
         }
     }
 
-    /// Reads what other processes have changed. While that fails the table admits nothing, since a
-    /// key that it holds may be revoked.
+    /// Reads the changes of other processes. While that fails the table admits nothing, since a key
+    /// that it holds may be revoked.
     ///
     /// - Returns: why it failed.
     package func refresh() -> JournalError? {
@@ -91,11 +91,11 @@ extension KeyTable {
     }
 }
 
-// What the journal says of keys.
+// Rows that the journal gives.
 extension KeyTable {
-    /// Where a row comes from.
+    /// The origin of a row.
     enum RowSource {
-        /// Read because it was asked for: on the writer's queue, after a commit.
+        /// Read because a request asked for it: on the writer's queue, after a commit.
         case enrolled
         /// Read from the journal. Such rows are read one after the other, so the last one is right.
         case journal
@@ -105,11 +105,11 @@ extension KeyTable {
         Self.apply(row, source, to: shards, keepsAhead: committer.isDegraded)
     }
 
-    /// Takes over what the journal says of a key. Counters only go one way, so that a row that was
-    /// read before a change here undoes nothing. For the same reason what an enrolment has read
-    /// says nothing about the standing of a key that is here.
+    /// Applies a row of the journal. Counters only go one way, so that a row that was read before a
+    /// change here undoes nothing. For the same reason a row that an enrolment has read does not
+    /// change the standing of a key that is here.
     ///
-    /// - `keepsAhead`: whether keys stay whose uses the journal may not know of.
+    /// - `keepsAhead`: whether keys with uses that the journal may not know must stay.
     static func apply(
         _ row: KeyRow,
         _ source: RowSource,
@@ -141,7 +141,7 @@ extension KeyTable {
         let entry = KeyEntry(row)
         var number: Int?
         if keys.isFull {
-            // What was not asked for here takes no place from another key.
+            // A row that no request asked for evicts no other key.
             guard source == .enrolled else { return }
             number = keys.replace(with: entry, hash: hash, keepsAhead: keepsAhead) {
                 place(of: $0).hash
@@ -152,7 +152,7 @@ extension KeyTable {
             keys.insert(entry, hash: hash) { place(of: $0).hash }
         }
         guard let number else { return }
-        // A request waits for a key that was asked for. The next ones must not take its place.
+        // A request waits for this key. The next keys must not evict it.
         if source == .enrolled { keys.touch(number) }
         if let context = row.context { keys.keep(context, for: number) }
     }

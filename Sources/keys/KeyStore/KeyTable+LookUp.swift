@@ -4,16 +4,16 @@ internal import Synchronization
 
 // Keys that are not in the table, where other gateways enrol keys too.
 extension KeyTable {
-    /// Has a key looked up that was ``Finding/absent``. When the ticket is `admitted`,
-    /// ``find(_:)`` knows the key, or that there is none.
+    /// Looks up a key that was ``Finding/absent``. When the ticket is `admitted`, ``find(_:)``
+    /// knows the key, or that there is none.
     ///
-    /// - Returns: `nil` when too many wait.
+    /// - Returns: `nil` when too many look-ups wait.
     package func lookUp(_ keyID: KeyID) -> CommitTicket? {
         if let successor = successor.holder { return lookUp(keyID, by: successor) }
         return committer.lookUp(keyID)
     }
 
-    /// Keeps a key that is in use from leaving the table, where there is not room for all.
+    /// Keeps a key in use from being evicted, where the table has no room for all.
     package func touch(_ keyID: KeyID) {
         guard journal.keysMax != nil, successor.holder == nil else { return }
         let place = Self.place(of: keyID)
@@ -22,7 +22,7 @@ extension KeyTable {
         }
     }
 
-    /// What is said of a key that is not in the table.
+    /// The finding for a key that is not in the table.
     func missing(_ keyID: KeyID) -> Finding {
         switch decides {
         case .inMemory: .unknown
@@ -30,14 +30,14 @@ extension KeyTable {
         }
     }
 
-    /// What is said of the use of a key that is not in the table. It has left it since it was
-    /// found, where the journal may still have it.
+    /// The decision about a key that is not in the table. It was evicted since it was found, and
+    /// the journal may still have it.
     func lacking(_ keyID: KeyID) -> ConsumeDecision {
         if case .unknown = missing(keyID) { return .refused(.unknown) }
         return .unavailable
     }
 
-    /// The journal was asked for keys.
+    /// Takes the result of a look-up in the journal.
     func take(_ asked: [KeyID], _ found: [KeyRow]) {
         for row in found { apply(row, .enrolled) }
         let stored = Set(found.lazy.filter { $0.standing != .deleted }.map(\.keyID))

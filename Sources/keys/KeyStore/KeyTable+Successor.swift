@@ -3,38 +3,38 @@ internal import Challenges
 internal import DeviceKey
 internal import Synchronization
 
-// After the hand-over: this process asks about each key and each use, and the next one answers.
+// After the hand-over this process asks its successor about each key and each use.
 extension KeyTable {
-    /// Questions. The raw value is the first byte; those of challenges have lower ones.
+    /// Queries. The raw value is the first byte; those of challenges have lower ones.
     enum Question: UInt8 {
         case find = 32
         case peek, consume, enrol, isEnrolling, lookUp
     }
 
-    /// From now on the next process may read the store ahead, until ``endTrail()`` or a hand-over.
+    /// From now on the successor may read the store ahead, until ``endTrail()`` or a hand-over.
     package func beginTrail() { journal.beginTrail() }
 
     /// No other process reads ahead any more.
     package func endTrail() { journal.endTrail() }
 
-    /// Stops writing: for the state of a hand-over, which ``handOver(to:)`` or ``goOn()`` ends.
-    /// Blocks until all that waits is durable. The table is not used meanwhile.
+    /// Stops writing, for the state of a hand-over, which ``handOver(to:)`` or ``goOn()`` ends.
+    /// Blocks until all waiting changes are durable. The table is not used meanwhile.
     ///
-    /// - Returns: what the next process needs for the store; `nil` where there is none.
-    /// - Throws: when something can't be written, or the changes of others can't be read.
+    /// - Returns: the successor's lease of the store; `nil` where there is none.
+    /// - Throws: when a change can't be written, or the changes of others can't be read.
     package func stopWriting() throws(JournalError) -> StoreLease? {
         if let readFault { throw readFault }
         try committer.flush()
         return journal.lend()
     }
 
-    /// Goes on: the hand-over has failed.
+    /// Continues to write: the hand-over has failed.
     package func goOn() throws(JournalError) { try journal.takeBack() }
 
-    /// Gives the store up, for the successor that has it.
+    /// Gives up the store, which the successor has now.
     package func leaveStore() { journal.leave() }
 
-    /// From now on the successor decides, with each ticket. Nothing may wait for the writer, and
+    /// From now on the successor decides, with each ticket. No change may wait for the writer, and
     /// the journal must be lent.
     package func handOver(to successor: any Successor) { self.successor.give(to: successor) }
 
@@ -96,7 +96,7 @@ extension KeyTable {
         return Self.decision(successor.ask(out.bytes))
     }
 
-    /// Asks for a use. The answer comes as that of a commit, with the ticket.
+    /// Asks for a use. The answer comes like that of a commit, with the ticket.
     func consume(
         _ use: Use,
         now: Int64,
@@ -112,15 +112,15 @@ extension KeyTable {
         return .pending(ticket(for: out.bytes, by: successor))
     }
 
-    /// Has a key looked up. The answer comes as that of a commit, with the ticket.
+    /// Looks up a key. The answer comes like that of a commit, with the ticket.
     func lookUp(_ keyID: KeyID, by successor: any Successor) -> CommitTicket {
         var out = Self.writer(.lookUp)
         keyID.write(to: &out)
         return ticket(for: out.bytes, by: successor)
     }
 
-    /// Asks for a decision that comes with a ticket. Tickets are asked for in their order, which is
-    /// that of the answers.
+    /// Asks for a decision with a ticket. Queries are sent in the order of their tickets, and
+    /// answers come in that order.
     private func ticket(for question: [UInt8], by successor: any Successor) -> CommitTicket {
         asking.withLock { _ in
             let ticket = committer.ticketOfSuccessor()

@@ -5,7 +5,7 @@ internal import Synchronization
 
 /// All keys in memory. Shared by all event loops.
 package final class KeyTable: Sendable {
-    /// What a lookup finds.
+    /// The result of a lookup.
     package enum Finding: Sendable {
         /// The key is not in the table, and the store can't be read: another process may have
         /// enrolled it.
@@ -14,11 +14,12 @@ package final class KeyTable: Sendable {
         /// The key is not in the table, and the journal may have it: ``KeyTable/lookUp(_:)`` asks.
         case absent
         case known(StoredKey)
-        /// The key as it was; whether another process has revoked it meanwhile can't be read.
+        /// The key as last read. The table can't read whether another process has revoked it
+        /// meanwhile.
         case outdated(StoredKey)
     }
 
-    /// A power of two; with two cores an event loop seldom meets another in one of 64.
+    /// A power of two; with two cores two event loops seldom need the same one of 64.
     private static let shardCount = 64
 
     /// A mutex in a class of its own, so that an array can hold it.
@@ -36,20 +37,20 @@ package final class KeyTable: Sendable {
         successor.holder == nil ? journalDecides : .atCommit
     }
     private let journalDecides: DecisionMoment
-    /// Who decides in the place of this table.
+    /// The successor, which decides after the hand-over.
     let successor = SuccessorPlace()
-    /// Held from the ticket of a question to its way out.
+    /// Held from taking a query's ticket until the query is sent.
     let asking = Mutex<Void>(())
     let apps: AppNumbers
     let shards: [Shard]
-    /// Keys that the journal does not have, as it said a moment ago.
+    /// Keys that the journal did not have a moment ago.
     let unknown = Mutex(UnknownKeys())
-    /// The keys that are being stored, and how many times each.
+    /// The keys that are being stored, and the number of enrolments of each.
     private let enrolling = Mutex<[KeyID: Int]>([:])
-    /// Whether the table may answer: all that others have changed is in it.
+    /// Whether the table may answer: it has all changes of others.
     let isCurrent = Atomic(true)
-    /// The revision read last, under the lock that makes readers of changes take turns; `nil`
-    /// before the keys were loaded.
+    /// The last read revision, under the lock that serialises readers of changes; `nil` before the
+    /// keys were loaded.
     let revision: Mutex<JournalRevision?>
     let fault = Mutex(ReadFault())
     let moment: ReadMoment
@@ -58,10 +59,10 @@ package final class KeyTable: Sendable {
 
     /// Reads all keys.
     ///
-    /// - `canWait`: whether an outage of the journal is no fault: the keys are then loaded when it
-    ///   is over, and until then the table answers as it does in any outage.
-    /// - `ahead`: the keys that were read ahead from this journal, which gives those that were
-    ///   written since.
+    /// - `canWait`: whether the table may start in an outage of the journal. The keys are then
+    ///   loaded after it, and until then the table answers as in any outage.
+    /// - `ahead`: the keys that were read ahead from this journal. The journal gives the later
+    ///   changes.
     /// - Throws: when the journal can't be read.
     package init(
         journal: any KeyJournal,
@@ -91,7 +92,7 @@ package final class KeyTable: Sendable {
             fault.withLock { $0.error = error }
         }
         committer.find { [weak self] asked, found in self?.take(asked, found) }
-        // Weak, so that a journal that still runs does not keep the table.
+        // Weak, so that a running journal does not keep the table alive.
         journal.follow { [weak self] in self?.refresh() }
         journal.writeOnDemand { [weak self] in self?.writeNow() }
     }
@@ -102,7 +103,7 @@ package final class KeyTable: Sendable {
         return (0..<shardCount).map { _ in Shard(countMax: countMax) }
     }
 
-    /// The number that stands for an App ID in ``StoredKey/app``.
+    /// The number of an App ID in ``StoredKey/app``.
     package func number(ofApp appID: String) -> AppNumber { apps.number(of: appID) }
 
     package func appID(of number: AppNumber) -> String { apps.appID(of: number) }
@@ -114,10 +115,10 @@ package final class KeyTable: Sendable {
 
     package var revokedCount: Int { shards.reduce(0) { $0 + $1.keys.withLock(\.revokedCount) } }
 
-    /// How the connections of a store stand that several gateways share; `nil` for others.
+    /// The state of the connections to a store that several gateways share; `nil` for other stores.
     package var databaseStatistics: DatabaseStatistics? { journal.databaseStatistics }
 
-    /// Bytes that the table takes.
+    /// The memory of the table in bytes.
     package var bytes: Int { shards.reduce(0) { $0 + $1.keys.withLock(\.bytes) } }
 
     /// Looks a key up.
@@ -138,8 +139,8 @@ package final class KeyTable: Sendable {
         }
     }
 
-    /// What ``consume(_:counter:rule:challenge:issuer:now:durability:whenFailing:)`` would answer
-    /// now as far as this process knows, with nothing consumed.
+    /// The answer that ``consume(_:counter:rule:challenge:issuer:now:durability:whenFailing:)``
+    /// would give now as far as this process knows. Nothing is consumed.
     package func peek(
         _ keyID: KeyID,
         counter: SignCounter?,
@@ -164,18 +165,18 @@ package final class KeyTable: Sendable {
 
     /// Uses a counter and a challenge: both or neither, once over all event loops.
     ///
-    /// Call it after the signature was verified: it changes what strangers must not change.
+    /// Call it after the signature was verified: an attacker must not cause its changes.
     ///
-    /// - `row`: what ``find(_:)`` has said, ``StoredKey/row``. A journal that decides needs no more
-    ///   of a key that has left the table since.
-    /// - `counter`: `nil` when the platform's keys count nothing; then the challenge alone makes
-    ///   the use good once.
-    /// - `challenge`: what ``ChallengeIssuer/examine(_:purpose:now:)`` found valid; `nil` when the
-    ///   request has none.
+    /// - `row`: ``StoredKey/row`` from ``find(_:)``. It is all that a deciding journal needs if the
+    ///   key was evicted since.
+    /// - `counter`: `nil` when the platform's keys count nothing; then only the challenge makes the
+    ///   use good once.
+    /// - `challenge`: the valid challenge from ``ChallengeIssuer/examine(_:purpose:now:)``; `nil`
+    ///   when the request has none.
     /// - `now`: second of Unix time, for the record of the last use.
     /// - `durability`: `behind` when a use that is decided need not be on disk; the answer is
     ///   `pending` then only where the journal decides.
-    /// - `whenFailing`: what is done where the answer would be `unavailable`.
+    /// - `whenFailing`: what to do where the answer would be `unavailable`.
     package func consume(
         _ keyID: KeyID,
         row: Int64? = nil,
@@ -201,7 +202,7 @@ package final class KeyTable: Sendable {
         let place = Self.place(of: keyID)
         let shard = shards[place.shard]
         let isAsked = journalDecides == .atCommit && isCurrent
-        /// Has the journal decide where it does; `nil` where it has no room.
+        /// Asks the journal where it decides; `nil` where it has no room.
         func ask(_ row: Int64) -> ConsumeOutcome? {
             guard isAsked else { return nil }
             let use = CounterAdvance(
@@ -232,10 +233,10 @@ package final class KeyTable: Sendable {
                     return nil
                 }
             }
-            // The writer's lock is taken inside the shard's, so that the changes of one key stand
-            // in the order of their admission. The writer never takes them the other way round.
+            // The writer's lock is taken inside the shard's lock, so that the changes of one key
+            // are in the order of their admission. The writer never takes them in the other order.
             switch committer.append(durability, use) {
-            // A journal that decides was not asked: another gateway may admit the same.
+            // A deciding journal was not asked: another gateway may admit the same assertion.
             case .taken where !isCurrent || isAsked: return .decided(.unassured)
             case .taken(let ticket):
                 return durability == .awaited ? .pending(ticket) : .decided(.admitted)
@@ -249,8 +250,8 @@ package final class KeyTable: Sendable {
 
     /// Stores a key; see ``EnrolOutcome``. The writer is started.
     ///
-    /// - `challenge`: what was found valid. A journal that decides spends it with the enrolment,
-    ///   once for all gateways of the store; another one leaves it to its issuer.
+    /// - `challenge`: the valid challenge. A journal that decides spends it with the enrolment,
+    ///   once for all gateways of the store. With another journal its issuer spends it.
     /// - `completion`: called on the writer's queue, when the key is durable and in the
     ///   table.
     package func enrol(
@@ -264,7 +265,7 @@ package final class KeyTable: Sendable {
         enrolling.withLock { $0[record.keyID, default: 0] += 1 }
         let spent = journalDecides == .atCommit ? challenge : nil
         committer.enrol(record, spending: spent) { result in
-            // Behind `apply`, so that a key is in the table or being stored without a gap.
+            // After `apply`, so that a key is always in the table or being stored.
             defer { self.endEnrolling(record.keyID) }
             guard case .success(let stored) = result else { return completion(.failed) }
             guard let row = stored else { return completion(.challengeSpent) }
@@ -281,10 +282,10 @@ package final class KeyTable: Sendable {
         }
     }
 
-    /// Stores what a renewal of a key's receipt has changed. The writer is started.
+    /// Stores the changes from the renewal of a key's receipt, and starts the writer.
     ///
-    /// - `completion`: called on the writer's queue, when it is durable and in the table, or with
-    ///   why it is not.
+    /// - `completion`: called on the writer's queue, when the change is durable and in the table,
+    ///   or with the failure.
     package func renew(
         _ change: ReceiptChange,
         completion: @escaping @Sendable (Result<Void, JournalError>) -> Void
@@ -299,8 +300,8 @@ package final class KeyTable: Sendable {
         let place = Self.place(of: change.keyID)
         shards[place.shard].keys.withLock { keys in
             guard let number = keys.find(change.keyID, hash: place.hash) else { return }
-            // Of one day, the one that was committed last is the newest. One of the future was
-            // imported so, and gives way.
+            // Of two metrics of one day, the one committed last is the newest. A metric of the
+            // future was imported, and is replaced.
             let now = change.state.triedAt ?? 0
             guard !keys[number].risk.isNewer(than: change.state.risk, at: now) else { return }
             keys[number].risk = change.state.risk
@@ -331,18 +332,18 @@ package final class KeyTable: Sendable {
         try journal.sharedSecrets(now: now, lifetime: lifetime)
     }
 
-    /// Starts the writer when something waits; for the end of every turn of an event loop.
+    /// Starts the writer when a change waits. Every iteration of an event loop calls it at its end.
     package func kick() { committer.kick() }
 
-    /// Writes what waits, and ends the use of the journal. Blocks; for a clean stop.
+    /// Writes all waiting changes, and ends the use of the journal. Blocks; for a clean stop.
     ///
-    /// - Throws: when something could not be written, or else what other processes have changed
-    ///   could not be read; the journal is closed all the same.
+    /// - Throws: when a change could not be written, or else the changes of other processes could
+    ///   not be read. The journal is closed in any case.
     package func close() throws(JournalError) {
         defer { journal.close() }
         try committer.flush()
-        // Whether anything was left to write depends on how fast the last requests came. That the
-        // store was not to be used any more does not.
+        // Whether any change was left to write depends on how fast the last requests came. Whether
+        // the store could be used does not.
         if let readFault { throw readFault }
     }
 

@@ -1,7 +1,7 @@
 package import DeviceKey
 internal import Synchronization
 
-/// A journal that lives as long as the process: for tests, and for a gateway without apps.
+/// A journal that lives as long as the process, for tests and for a gateway without apps.
 package final class MemoryJournal: KeyJournal {
     private struct State {
         var apps = AppNumbers()
@@ -112,14 +112,14 @@ package final class MemoryJournal: KeyJournal {
 
     private func announce() { _ = follower.withLock { $0 }?() }
 
-    /// What is stored under a key id.
+    /// The record stored under a key id.
     package func record(_ keyID: KeyID) -> KeyRecord? {
         state.withLock { state in
             state.rows[keyID].map { state.records[Int($0) - 1] }
         }
     }
 
-    /// What a gateway reads of a key.
+    /// The row of a key as a gateway reads it.
     package func row(_ keyID: KeyID) -> KeyRow? {
         state.withLock { state in state.rows[keyID].map { Self.row($0, state) } }
     }
@@ -132,8 +132,8 @@ package final class MemoryJournal: KeyJournal {
         return row
     }
 
-    /// A receipt takes the place of an older one only, with its outcome; another outcome takes that
-    /// of an earlier one.
+    /// A receipt replaces only an older one, with its outcome. Another outcome replaces only an
+    /// earlier one.
     private static func apply(_ change: ReceiptChange, _ state: inout State) {
         let index = Int(change.row) - 1
         guard state.records.indices.contains(index), state.records[index].receipt != nil else {

@@ -1,7 +1,7 @@
 internal import Challenges
 internal import DeviceKey
 
-/// What waits for the writer. Lives under the committer's mutex.
+/// The changes that wait for the writer. Lives under the committer's mutex.
 struct PendingChanges {
     typealias Enrolment = (
         record: KeyRecord, challenge: ChallengeSerial?,
@@ -12,12 +12,12 @@ struct PendingChanges {
         change: ReceiptChange, completion: @Sendable (Result<Void, JournalError>) -> Void
     )
 
-    /// `since`: when it was handed in, in monotonic nanoseconds.
+    /// `since`: the time of the hand-in, in monotonic nanoseconds.
     typealias Use = (ticket: CommitTicket, waiting: WaitingUse, since: UInt64)
 
     typealias LookUp = (ticket: CommitTicket, keyID: KeyID, since: UInt64)
 
-    /// Uses and look-ups that have waited too long. Those that wait have left the queue; those that
+    /// Uses and look-ups that have waited too long. Waiting ones have left the queue. Those that
     /// are being written stay in their batch, whose answer comes too late for them.
     struct Expired {
         var uses: [Use] = []
@@ -31,22 +31,22 @@ struct PendingChanges {
         }
     }
 
-    /// What the writer is about.
+    /// The state of the writer.
     enum Phase {
         /// Nothing is scheduled. Leaves to `delayed`, `running`.
         case idle
-        /// A timer will start it. Leaves to `running`.
+        /// A timer will start the writer. Leaves to `running`.
         case delayed
-        /// It is on its queue, or will be. Leaves to `idle`, `delayed`.
+        /// The writer is on its queue, or will be. Leaves to `idle`, `delayed`.
         case running
     }
 
-    /// What one transaction writes, and the tickets that wait for it.
+    /// The contents of one transaction, and the tickets that wait for it.
     struct Batch {
         var changes: [CounterChange] = []
-        /// What the journal is to decide, in the order of the tickets.
+        /// The uses that the journal decides, in the order of the tickets.
         var uses: [Use] = []
-        /// Values of failed batches that are tried again with this one.
+        /// Values of failed batches that are retried with this one.
         var retried: [CounterChange] = []
         var enrolments: [Enrolment] = []
         var renewals: [Renewal] = []
@@ -62,18 +62,18 @@ struct PendingChanges {
     }
 
     var phase = Phase.idle
-    /// A timer is set that will start the writer if it is `delayed` then.
+    /// A timer is set. It starts the writer if the phase is `delayed` then.
     var hasTimer = false
     private(set) var changes: [CounterChange] = []
     private(set) var uses: [Use] = []
     private(set) var enrolments: [Enrolment] = []
-    /// Receipts that were renewed, or not. No one waits for them; one that fails is renewed again.
+    /// Results of renewals of receipts. No caller waits for them; a failed one is renewed again.
     private(set) var renewals: [Renewal] = []
     private(set) var lookUps: [LookUp] = []
-    /// Uses and look-ups that are being written, and whose time is not over.
+    /// Uses and look-ups that are being written and are still in time.
     private var writtenUses: [Use] = []
     private var writtenLookUps: [LookUp] = []
-    /// A timer is set for the next of them whose time will be over.
+    /// A timer is set for the next deadline among them.
     var hasAlarm = false
     /// The newest values of failed batches, by row.
     private(set) var retained: [Int64: CounterChange] = [:]
@@ -86,11 +86,11 @@ struct PendingChanges {
     private var takenTicket: UInt64 = 0
     var statistics = CommitStatistics()
     private(set) var pace = CommitPace()
-    /// Failures in a row.
+    /// Consecutive failures.
     var failureCount = 0
-    /// When the pause after many failures is over, monotonic nanoseconds; 0 without one.
+    /// The end of the pause after many failures, monotonic nanoseconds; 0 without a pause.
     var pausedUntil: UInt64 = 0
-    /// The next batch takes retained values along, although the last one failed.
+    /// The next batch includes retained values, although the last one failed.
     var retryIsDue = false
 
     /// Why the writer is degraded; `nil` when it is not.
@@ -132,7 +132,7 @@ struct PendingChanges {
         return ticket
     }
 
-    /// When the oldest use or look-up without an answer was handed in; `nil` where all have theirs.
+    /// The hand-in time of the oldest use or look-up without an answer; `nil` where all have one.
     var oldest: UInt64? {
         [
             writtenUses.first?.since, uses.first?.since, writtenLookUps.first?.since,
@@ -140,8 +140,8 @@ struct PendingChanges {
         ].compactMap(\.self).min()
     }
 
-    /// Takes what was handed in at that moment or before. Tickets and moments rise together, so
-    /// these are the first ones of all.
+    /// Takes the uses and look-ups that were handed in at that moment or before. Tickets and
+    /// moments ascend together, so these are the first ones of all.
     mutating func expire(through moment: UInt64) -> Expired {
         var expired = Expired()
         func move<Item>(_ list: inout [Item], _ to: inout [Item], _ since: (Item) -> UInt64) {
@@ -156,15 +156,15 @@ struct PendingChanges {
         return expired
     }
 
-    /// What expired uses have changed in memory is written later.
+    /// Keeps the changes of expired uses, to be written later.
     mutating func expired(_ changes: [CounterChange], _ error: JournalError) {
         retain(changes)
         statistics.lastError = error
-        // Otherwise no batch would come to say that the journal answers again.
+        // Otherwise no batch would follow that shows that the journal answers again.
         if isWriting || !retained.isEmpty { statistics.isDegraded = true }
     }
 
-    /// Takes all that is new, and some of the retained values when it is time for them.
+    /// Takes all new changes, and some of the retained values when they are due.
     ///
     /// - `retainedMax`: the most retained values to take.
     /// - `now`: monotonic nanoseconds.
@@ -194,7 +194,7 @@ struct PendingChanges {
         return batch
     }
 
-    /// The batch is on disk, but for changes that the journal has failed to decide: their values
+    /// The batch is on disk, except for changes that the journal has failed to decide: their values
     /// are kept.
     mutating func succeeded(
         _ count: Int,
@@ -223,8 +223,8 @@ struct PendingChanges {
         retain(changes)
     }
 
-    /// Why the next batch is not tried: the last error, in a pause. What a timer or the end asks
-    /// for is tried in any case.
+    /// Why the next batch is not tried: the last error, in a pause. A batch for a timer or for the
+    /// end is always tried.
     func pause(now: UInt64) -> JournalError? {
         now < pausedUntil && !retryIsDue ? statistics.lastError : nil
     }
@@ -247,8 +247,7 @@ struct PendingChanges {
         }
     }
 
-    /// The changes with at most one for each key, in the order of their rows: neighbours share a
-    /// page.
+    /// The changes, at most one for each key, in the order of their rows: neighbours share a page.
     static func merged(_ changes: [CounterChange]) -> [CounterChange] {
         var merged: [CounterChange] = []
         merged.reserveCapacity(changes.count)

@@ -1,34 +1,35 @@
 package import DeviceKey
 package import Signatures
 
-/// The stored receipts, for their renewal. Used on one queue, beside the writer's, and may block.
+/// The stored receipts, for their renewal. Used on its own queue beside the writer's, and may
+/// block.
 package protocol ReceiptStore: AnyObject, Sendable {
-    /// Gives each active key whose receipt is due, in no order. Reads what it gives and no receipt.
+    /// Gives each active key whose receipt is due, in no order. Reads no receipts.
     ///
     /// - `now`: second of Unix time.
     func forEachDue(at now: Int64, _ body: (DueReceipt) -> Void) throws(JournalError)
 
-    /// Gives those of them that an operator has asked for, ``askedReceiptsMax`` at most. Cheap.
+    /// Gives those of them that an operator has asked for, at most ``askedReceiptsMax``. Cheap.
     func forEachAsked(_ body: (DueReceipt) -> Void) throws(JournalError)
 
-    /// The receipt of a key, with what is needed to judge a newer one; `nil` when the key is
-    /// revoked or has none any more.
+    /// The receipt of a key, with the data for judging a newer one; `nil` when the key is revoked
+    /// or has no receipt any more.
     func receipt(ofRow row: Int64) throws(JournalError) -> KeptReceipt?
 
-    /// How all receipts stand.
+    /// The state of all receipts.
     ///
     /// - `now`: second of Unix time.
     func census(at now: Int64) throws(JournalError) -> ReceiptCensus
 }
 
-/// The most receipts that are given at once of those that were asked for.
+/// The most receipts that are given at once among those that were asked for.
 package let askedReceiptsMax = 1_000
 
-/// A receipt that may be renewed, as far as the order of renewals needs to know it: 64 bytes.
-/// Times are seconds of Unix time.
+/// A receipt that may be renewed, with the data for the order of renewals: 64 bytes. Times are
+/// seconds of Unix time.
 package struct DueReceipt: Hashable, Sendable {
     package var row: Int64
-    /// Whose host of Apple's is asked.
+    /// The environment whose host of Apple's is asked.
     package var environment: KeyEnvironment
     package var dueAt: Int64
     /// `nil` when it is not known.
@@ -58,7 +59,7 @@ package struct DueReceipt: Hashable, Sendable {
     }
 }
 
-/// A stored receipt, and whose it is.
+/// A stored receipt, and its key.
 package struct KeptReceipt: Sendable {
     package var row: Int64
     package var keyID: KeyID
@@ -87,19 +88,19 @@ package struct KeptReceipt: Sendable {
     }
 }
 
-/// How the receipts of the active keys stand.
+/// The state of the receipts of the active keys.
 package struct ReceiptCensus: Hashable, Sendable {
     /// Active keys with a receipt.
     package var receipts = 0
-    /// Those that may be renewed now.
+    /// Receipts that may be renewed now.
     package var due = 0
-    /// Those that have ended without having been renewed in time.
+    /// Receipts that have expired without a renewal in time.
     package var expired = 0
-    /// Those whose renewal was never tried.
+    /// Receipts whose renewal was never tried.
     package var untried = 0
-    /// Those whose metric is known.
+    /// Receipts whose metric is known.
     package var known = 0
-    /// By how their last try ended.
+    /// By the result of their last try.
     package var outcomes: [ReceiptState.Outcome: Int] = [:]
 
     package init() {}

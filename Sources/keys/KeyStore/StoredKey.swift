@@ -3,27 +3,27 @@ internal import Challenges
 package import DeviceKey
 package import Signatures
 
-/// What the verifier asks of an enrolled key. A value of some 100 bytes.
+/// The facts of an enrolled key for the verifier. A value of some 100 bytes.
 package struct StoredKey: Sendable {
     package let publicKey: P256PublicKey
     package let app: AppNumber
     package let environment: KeyEnvironment
     package let counters: CounterState
     package let isRevoked: Bool
-    /// What the app has handed in at enrolment; `nil` for nothing.
+    /// The app's context from the enrolment; `nil` for none.
     package let context: [UInt8]?
-    /// What Apple's last receipt says of the device.
+    /// The risk of the device by Apple's last receipt.
     package let risk: KeyRisk
     /// Whether the counters are known to be the last ones.
     package let anchor: CounterAnchor
-    /// Where the journal has it, as ``KeyRow/row``; `nil` where another process was asked.
+    /// The journal's number, as ``KeyRow/row``; `nil` where another process was asked.
     package let row: Int64?
 
     /// The highest counter admitted so far.
     package var counter: SignCounter { counters.highest }
 }
 
-// Values of the key store as bytes, for a process of this gateway: questions and answers behind a
+// Values of the key store as bytes, for a process of this gateway: queries and answers after a
 // hand-over.
 
 extension ConsumeDecision {
@@ -121,7 +121,7 @@ extension KeyEnvironment {
 extension StoredKey {
     private static let daySeconds: Int64 = 86_400
 
-    /// - appID: the name of ``app``, whose number is another in another process.
+    /// - appID: the name of ``app``, whose number differs in another process.
     func write(to out: inout ByteWriter, appID: String) {
         publicKey.write(to: &out)
         out.text(appID)
@@ -142,7 +142,7 @@ extension StoredKey {
         context = try bytes.optional { (bytes) throws(ByteReader.Fault) in try bytes.block() }
         let metric = try bytes.optional { (bytes) throws(ByteReader.Fault) in try bytes.word() }
         guard let day = UInt16(exactly: try bytes.word()) else { throw ByteReader.Fault() }
-        // Not said: the process that has the store decides, and asks for the challenge.
+        // Not sent: the process that has the store decides, and asks for the challenge.
         anchor = .held
         row = nil
         risk = KeyRisk(metric: metric.map(UInt32.init(clamping:)), at: Int64(day) * Self.daySeconds)
@@ -150,7 +150,7 @@ extension StoredKey {
 }
 
 extension KeyRecord {
-    /// A key that was just enrolled: nothing is said of its status and source.
+    /// A key that was just enrolled: its status and source are not sent.
     func write(to out: inout ByteWriter) {
         keyID.write(to: &out)
         out.text(appID)
@@ -223,7 +223,7 @@ extension EnrolOutcome {
         }
     }
 
-    /// - keyID: whose enrolment it was.
+    /// - keyID: the key of the enrolment.
     init(from bytes: [UInt8], _ keyID: KeyID) {
         switch bytes.first {
         case 0: self = .inserted(keyID)

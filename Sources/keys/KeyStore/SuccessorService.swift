@@ -3,12 +3,12 @@ package import Challenges
 internal import DeviceKey
 internal import Synchronization
 
-/// Answers what the process before still has to know of keys and challenges.
+/// Answers the predecessor's queries about keys and challenges.
 ///
-/// Uses of counters are answered in the order in which they were asked, those that wait for the
-/// disk with the commit.
+/// Uses of counters are answered in the order of their queries. Those that wait for the disk are
+/// answered with the commit.
 package final class SuccessorService: CommitListener {
-    /// An answer, for ``Successor``'s asker; empty where a question can't be read.
+    /// Takes the answer for ``Successor``'s caller; empty where a query can't be read.
     package typealias Reply = @Sendable ([UInt8]) -> Void
 
     private struct Waiting {
@@ -20,7 +20,7 @@ package final class SuccessorService: CommitListener {
 
     private let keys: KeyTable
     private let issuer: ChallengeIssuer
-    /// Uses that are not answered yet, in their order.
+    /// Uses without an answer so far, in their order.
     private let waiting = Mutex<[Waiting]>([])
 
     /// Answers from this process's keys and challenges.
@@ -30,7 +30,7 @@ package final class SuccessorService: CommitListener {
         keys.committer.register(self)
     }
 
-    /// Answers a question. `reply` is called once, maybe before this returns, maybe on another
+    /// Answers a query. `reply` is called once, possibly before this returns, possibly on another
     /// thread; it must return at once.
     package func answer(_ question: [UInt8], _ reply: @escaping Reply) {
         if let answer = issuer.answer(question) { return reply(answer) }
@@ -53,7 +53,7 @@ package final class SuccessorService: CommitListener {
         switch kind {
         case .find:
             let keyID = try KeyID(from: &bytes)
-            // Whoever asks may have a session of the key.
+            // The predecessor may have a session of the key.
             reply(keys.findUnasked(keyID).bytes(keys.appID))
         case .isEnrolling:
             reply([keys.isEnrolling(try KeyID(from: &bytes)) ? 1 : 0])
@@ -98,7 +98,7 @@ package final class SuccessorService: CommitListener {
         let now = try bytes.number()
         let isAwaited = try bytes.flag()
         let usesMemory = try bytes.flag()
-        // One lock from the use to its place in the row: its commit may end at once.
+        // One lock from the use to its place in the queue: its commit may end at once.
         waiting.withLock { waiting in
             let outcome = keys.consume(
                 use.keyID,
@@ -148,20 +148,20 @@ package final class SuccessorService: CommitListener {
 
 /// The uses of one batch, from before the journal is asked until their tickets are answered.
 struct DecidedUses {
-    /// What has come of each, in the order of the tickets.
+    /// The decision about each, in the order of the tickets.
     private(set) var decisions: [(ticket: CommitTicket, decision: ConsumeDecision)] = []
-    /// Those that the journal is asked about.
+    /// The uses that the journal is asked about.
     private(set) var asked: [CounterAdvance] = []
-    /// Uses that are good in memory and unknown to the journal, which learns of them later.
+    /// Uses that are good in memory and unknown to the journal, which gets them later.
     private(set) var retained: [CounterChange] = []
-    /// How many the journal has used.
+    /// The number of uses that the journal has accepted.
     private(set) var usedCount = 0
     /// Why the journal could not decide one of them.
     private(set) var error: JournalError?
-    /// The same as `asked`, with their places in `decisions`.
+    /// The uses of `asked`, with their places in `decisions`.
     private var waiting: [(place: Int, use: WaitingUse)] = []
 
-    /// Refuses what has become impossible while it waited.
+    /// Refuses the uses that have become impossible while they waited.
     init(_ uses: [PendingChanges.Use]) {
         for (place, use) in uses.enumerated() {
             if let refusal = use.waiting.refusal() {
@@ -177,7 +177,7 @@ struct DecidedUses {
 
     var isEmpty: Bool { decisions.isEmpty }
 
-    /// The journal has answered; or has failed, for all of them.
+    /// The journal has answered, or has failed for all of them.
     mutating func take(_ result: Result<[UseAnswer], JournalError>) {
         for (index, (place, use)) in waiting.enumerated() {
             let answer: UseAnswer =
@@ -194,7 +194,7 @@ struct DecidedUses {
     }
 }
 
-/// A use that waits until the journal has decided it, and what it changes in memory then.
+/// A use that waits for the journal's decision, and its change in memory after that.
 struct WaitingUse {
     let use: CounterAdvance
     let shard: KeyTable.Shard
@@ -203,8 +203,8 @@ struct WaitingUse {
 
     /// Why it can't be good any more, as far as this process knows; `nil` when it may be.
     ///
-    /// Looked at just before the journal is asked. An earlier batch may have failed, in which the
-    /// same counter stood: that one was used in memory, and the journal does not know of it yet.
+    /// Checked just before the journal is asked. An earlier batch with the same counter may have
+    /// failed: that counter was used in memory, and the journal does not know it yet.
     func refusal() -> ConsumeRefusal? {
         let refusal = shard.keys.withLock { keys in
             keys.find(use.keyID, hash: hash).flatMap { keys[$0].refusal(use) }
@@ -213,11 +213,11 @@ struct WaitingUse {
         return use.challenge.map(issuer.isSpent) == true ? .challengeSpent : nil
     }
 
-    /// The journal has decided, and the table follows. When it has failed, it may have used them
-    /// all the same: they are used in memory, if they are free there, so that the assertion is good
-    /// once.
+    /// The journal has decided, and the table follows. When the journal has failed, it may have
+    /// used them nevertheless. Then they are used in memory, if they are free there, so that the
+    /// assertion is good once.
     ///
-    /// - Returns: what has come of it, and what the journal is to be told later.
+    /// - Returns: the decision, and the change that the journal gets later.
     func settle(_ answer: UseAnswer) -> (decision: ConsumeDecision, change: CounterChange?) {
         shard.keys.withLock { keys in
             guard let number = keys.find(use.keyID, hash: hash) else {
@@ -225,7 +225,7 @@ struct WaitingUse {
             }
             switch answer {
             case .used:
-                // Whether the challenge is remembered here as well makes no difference.
+                // It does not matter whether the challenge is also remembered here.
                 _ = use.challenge.map(issuer.spend)
                 if let counter = use.counter { keys[number].counters.use(counter) }
                 return (.admitted, nil)
@@ -252,8 +252,8 @@ struct WaitingUse {
 }
 
 extension WaitingUse {
-    /// What has come of the use of a key that has left the table meanwhile. Where the journal has
-    /// failed, nothing is used here.
+    /// The decision about a key that was evicted meanwhile. If the journal has failed, nothing is
+    /// used here.
     private static func decision(_ answer: UseAnswer) -> ConsumeDecision {
         switch answer {
         case .used: .admitted

@@ -1,11 +1,11 @@
 internal import DeviceKey
 internal import Synchronization
 
-/// Keys that the journal does not have, remembered for a moment, so that a client which asks again
-/// and again costs one question. A key that another gateway enrols meanwhile is found when the
-/// moment is over.
+/// Keys that the journal does not have, remembered for a moment, so that a client which repeats its
+/// request costs one query. A key that another gateway enrols meanwhile is found when the moment is
+/// over.
 struct UnknownKeys {
-    /// The most that are remembered. With more, all are forgotten: each then costs a question.
+    /// The most keys that are remembered. Beyond it, all are forgotten: each then costs a query.
     static let countMax = 16_384
     static let lifetime = Duration.seconds(1)
 
@@ -22,23 +22,23 @@ struct UnknownKeys {
 
     mutating func remove(_ keyID: KeyID) { ends[keyID] = nil }
 
-    /// Another process has changed keys.
+    /// Forgets all: another process has changed keys.
     mutating func removeAll() { ends.removeAll(keepingCapacity: true) }
 }
 
-/// Keys that were read from a store that another process still uses: for the table of the process
-/// that takes the store over, so that clients need not wait until all keys are read.
+/// Keys that were read from a store that another process still uses. They are for the table of the
+/// process that takes over the store, so that clients need not wait until all keys are read.
 package final class KeysAhead: Sendable {
-    /// What may be left to be read while clients wait.
+    /// The most keys that may be left to read while clients wait.
     private static let littleCount = 256
-    /// Under load there is always something new. What the last pass leaves is read while clients
+    /// Under load there is always something new. The rest after the last pass is read while clients
     /// wait.
     private static let passesMax = 8
 
     let apps = AppNumbers()
     let shards = KeyTable.emptyShards()
 
-    /// Reads all keys, and then again what is new, until that is little.
+    /// Reads all keys, then the new ones again and again, until few are left.
     ///
     /// - Throws: when the source can't be read.
     package init(_ source: any KeySource) throws(JournalError) {
@@ -53,9 +53,10 @@ package final class KeysAhead: Sendable {
     }
 }
 
-/// When the changes of others were read last, and for how long that counts.
+/// When the changes of others were last read, and for how long they count as known.
 ///
-/// By the continuous clock: it goes on while the process is stopped and the machine sleeps.
+/// It uses the continuous clock, which advances while the process is stopped and while the machine
+/// sleeps.
 struct ReadMoment: ~Copyable, Sendable {
     private let lifetime: Duration?
     private let clock: @Sendable () -> ContinuousClock.Instant
@@ -63,7 +64,7 @@ struct ReadMoment: ~Copyable, Sendable {
     /// Nanoseconds after the start.
     private let last: Atomic<Int64>
 
-    /// - lifetime: `nil` where what was read counts until reading fails.
+    /// - lifetime: `nil` if the last reading counts until reading fails.
     init(lifetime: Duration?, clock: @escaping @Sendable () -> ContinuousClock.Instant) {
         self.lifetime = lifetime
         self.clock = clock
@@ -71,22 +72,22 @@ struct ReadMoment: ~Copyable, Sendable {
         last = Atomic(0)
     }
 
-    /// The moment before a reading, for ``note(_:)``: what changes during it may be missed.
+    /// The moment before a reading, for ``note(_:)``: a change during the reading may be missed.
     var now: ContinuousClock.Instant { clock() }
 
-    /// What had changed by then is known.
+    /// All changes before this moment are known.
     func note(_ moment: ContinuousClock.Instant) {
         _ = last.max(Self.nanoseconds(moment - start), ordering: .releasing)
     }
 
-    /// Whether what is known counts now.
+    /// Whether the known changes count now.
     var counts: Bool {
         guard let lifetime else { return true }
         let age = Self.nanoseconds(clock() - start) - last.load(ordering: .acquiring)
         return age <= Self.nanoseconds(lifetime)
     }
 
-    /// At most 2⁶² of them, 146 years.
+    /// At most 2⁶² nanoseconds, 146 years.
     private static func nanoseconds(_ duration: Duration) -> Int64 {
         let most = Duration.nanoseconds(Int64(1) << 62)
         let (seconds, attoseconds) = min(max(duration, .zero), most).components

@@ -2,8 +2,8 @@ internal import Dispatch
 internal import KeyStore
 internal import Synchronization
 
-/// Waits for changes by others: for notifications, and a second at most, since a notification is a
-/// hint that may get lost, and some databases have none.
+/// Waits for changes by others: for a notification, and at most for a second. A notification is
+/// only a hint that may get lost, and some databases have none.
 final class ChangeFollower: Sendable {
     /// The channel of the notifications.
     static let channel = "portcullis_keys"
@@ -15,7 +15,7 @@ final class ChangeFollower: Sendable {
 
     private let settings: PostgreSQLSettings
     private let queue = DispatchQueue(label: "portcullis.store.changes")
-    /// Connecting takes its time, and changes are read meanwhile.
+    /// Connecting takes time, and changes are read meanwhile.
     private let connecting = DispatchQueue(label: "portcullis.store.listening")
     private let isConnecting = Atomic(false)
     private let body = Mutex<(@Sendable () -> JournalError?)?>(nil)
@@ -54,7 +54,7 @@ final class ChangeFollower: Sendable {
         queue.asyncAfter(deadline: .now() + .seconds(1)) { [weak self] in self?.turn() }
     }
 
-    /// Asks to be notified. What fails is tried again in a second; until then the turns suffice.
+    /// Asks for notifications. A failure is retried in a second; until then the polling suffices.
     private func listen() {
         let deadline = ContinuousClock.now + settings.connectTimeout
         do throws(DatabaseFault) {
@@ -71,7 +71,7 @@ final class ChangeFollower: Sendable {
                 ear = Ear(connection: connection, source: source)
             }
             tally.connected()
-            // What changed before is not reported.
+            // Earlier changes are not reported.
             queue.async { [weak self] in self?.call() }
             if isEnded.load(ordering: .acquiring) { end() }
         } catch {
@@ -97,7 +97,7 @@ final class ChangeFollower: Sendable {
     private func stopListening() {
         ear.withLock { ear in
             guard let old = ear else { return }
-            // The socket is closed once the source has let it go.
+            // The socket is closed once the source has released it.
             old.source.setCancelHandler { [connection = old.connection] in _ = connection }
             old.source.cancel()
             ear = nil

@@ -1,24 +1,24 @@
 internal import DeviceKey
 internal import KeyStore
 
-/// Counters and their windows, as SQL and as parameters. Shifts by 64 and more are left out: in
-/// PostgreSQL they shift by the remainder of 64.
+/// Counters and their windows, as SQL and as parameters. Shifts by 64 and more are omitted:
+/// PostgreSQL shifts by the remainder of 64.
 enum CounterColumns {
-    /// A window moved up by this number.
+    /// A window shifted up by this number.
     static func shifted(_ window: String, by distance: String) -> String {
         "(CASE WHEN \(distance) < 64 THEN \(window) << (\(distance))::int ELSE 0 END)"
     }
 
-    /// The window in which the counter this number below the highest is used.
+    /// The window in which the counter at this distance below the highest is used.
     static func mark(_ distance: String) -> String {
         "(CASE WHEN \(distance) BETWEEN 1 AND 64 THEN 1::bigint << (\(distance) - 1)::int "
             + "ELSE 0 END)"
     }
 
-    /// Raises a key's counter and window to others, or leaves them where they are ahead: the
-    /// highest of both, and the union of what both have marked. See `CounterState.merge`.
+    /// Raises a key's counter and window to the given ones, or leaves them where they are ahead:
+    /// the highest of both, and the union of both bitmaps. See `CounterState.merge`.
     ///
-    /// - Parameters: the columns of the key, and the expressions of the others.
+    /// - Parameters: the columns of the key, and the expressions of the given state.
     static func merge(
         _ counter: String,
         _ window: String,

@@ -1,29 +1,30 @@
 internal import Foundation
 package import KeyStore
 
-/// What `portcullis doctor` finds out about a database. Nothing is changed there.
+/// The findings of `portcullis doctor` about a database. It changes nothing.
 package struct DatabaseCheckup: Hashable, Sendable {
-    /// As PostgreSQL counts: 150004 is 15.4.
+    /// In PostgreSQL's form: 150004 is 15.4.
     package var version = 0
-    /// Why the tables can't be used, or not by connections like these, and what to do.
+    /// Why the tables can't be used, or not over such connections, with the next step.
     package var tableFault: JournalError?
-    /// Whether it takes no writes: a standby, or set so.
+    /// Whether it accepts no writes: a standby, or set so.
     package var isReadOnly = false
-    /// `on`, `off`, `local`, `remote_write` or `remote_apply`; `nil` where there is no such thing.
+    /// `on`, `off`, `local`, `remote_write` or `remote_apply`; `nil` where the database has no such
+    /// setting.
     package var synchronousCommit: String?
     /// How far its clock is ahead of the gateway's.
     package var clockAhead = Duration.zero
-    /// Connections that it takes altogether; `nil` where it does not say.
+    /// The most connections; `nil` where it does not say.
     package var connectionsMax: Int64?
-    /// Connections that there are now; `nil` where it does not say.
+    /// The current connections; `nil` where it does not say.
     package var connections: Int64?
     /// Rights that this role lacks: `INSERT on keys`.
     package var missingRights: [String] = []
-    /// How long it took to connect, and to answer.
+    /// The time to connect, and the time to answer.
     package var connectTime = Duration.zero
     package var roundTrip = Duration.zero
 
-    /// Connects, and looks.
+    /// Connects and checks.
     ///
     /// - Throws: why there is no connection, or no answer.
     package init(_ settings: PostgreSQLSettings) throws(JournalError) {
@@ -55,7 +56,7 @@ package struct DatabaseCheckup: Hashable, Sendable {
         isReadOnly = found.text(0, 1) == "on"
         synchronousCommit = found.text(0, 2)
         connectionsMax = found.text(0, 3).flatMap { Int64($0) }
-        // Not every database that speaks the protocol has this view.
+        // Not every database with this protocol has this view.
         let counting = DatabaseStatement(Self.connectionsAsked)
         connections = try refusable { () throws(DatabaseFault) in
             let rows = try connection.run([counting], until: deadline)
@@ -86,7 +87,7 @@ package struct DatabaseCheckup: Hashable, Sendable {
             } ?? []
     }
 
-    /// What a refusal makes `nil`; the connection is good after it.
+    /// Runs a query for which a refusal gives `nil`; the connection is good after it.
     private func refusable<Value>(
         _ body: () throws(DatabaseFault) -> Value?
     ) throws(DatabaseFault) -> Value? {
@@ -121,14 +122,13 @@ package struct DatabaseCheckup: Hashable, Sendable {
 }
 
 extension DatabaseConnection {
-    /// Finds out whether transactions of this connection may run in several sessions of the
-    /// server, as with a pooler of transactions. Prepared statements, settings and LISTEN would go
-    /// astray.
+    /// Finds out whether transactions of this connection may run in several sessions of the server,
+    /// as with a pooler of transactions. Prepared statements, settings and LISTEN would then fail.
     ///
-    /// A pooler at rest gives the session that was used last to whoever asks next: so another
-    /// connection asks between two times that this one does.
+    /// An idle pooler gives its last used session to the next client. So another connection queries
+    /// between two queries of this one.
     ///
-    /// - Throws: `refused` where they may; else why the connection gave no answer.
+    /// - Throws: `refused` where they may; otherwise why the connection gave no answer.
     func checkSession(_ settings: PostgreSQLSettings) throws(DatabaseFault) {
         let deadline = ContinuousClock.now + settings.connectTimeout
         func session(_ connection: DatabaseConnection) throws(DatabaseFault) -> Int64? {
@@ -137,13 +137,13 @@ extension DatabaseConnection {
             return (try? rows.first?.number(0, 0)) ?? nil
         }
         let own = try session(self)
-        // Without another connection, as where the role has no more, nothing can be said.
+        // Without another connection, as where the role has no more, nothing can be found out.
         guard let probe = try? DatabaseConnection.open(settings.address, until: deadline)
         else { return }
         let other = try session(probe)
         let again = try session(self)
         guard own != nil, own == other || own != again else { return }
-        // As the server names a prepared statement that another session has.
+        // The server's name for a prepared statement that another session has.
         throw .refused(
             state: "26000",
             "the transactions of a connection run in several sessions of the server"

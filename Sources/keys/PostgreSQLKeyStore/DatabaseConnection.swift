@@ -3,8 +3,8 @@ internal import Foundation
 
 /// One connection to the database. Used by one thread at a time.
 ///
-/// Each wait ends at a deadline. What failed otherwise than by a refusal leaves the connection
-/// unusable: it is unknown how far the database has come.
+/// Each wait ends at a deadline. After any failure except a refusal the connection is unusable: it
+/// is unknown what the database has done.
 ///
 /// `@unchecked Sendable`: its owner has it under a mutex.
 final class DatabaseConnection: @unchecked Sendable {
@@ -15,10 +15,10 @@ final class DatabaseConnection: @unchecked Sendable {
     /// The names of the statements that this connection has prepared, by their text.
     private var prepared: [String: String] = [:]
 
-    /// Connects to the first server that takes it. Each gets its share of the time.
+    /// Connects to the first server that accepts. Each server gets its share of the time.
     ///
-    /// - address: as libpq reads it (PostgreSQL manual, section 34.1.1). What it leaves open is set
-    ///   here: TLS with the server's name verified, and keepalive probes.
+    /// - address: libpq's connection string (PostgreSQL manual, section 34.1.1). Unless it says
+    ///   otherwise, TLS verifies the server's name, and keepalive probes are on.
     static func open(
         _ address: String,
         names: NameLookUp = .shared,
@@ -39,7 +39,7 @@ final class DatabaseConnection: @unchecked Sendable {
         throw .all(faults)
     }
 
-    /// When the first of this number has to be done, so that the others have as much time.
+    /// The deadline of the first of `count` servers, so that the others have as much time.
     private static func share(of deadline: Deadline, among count: Int) -> Deadline {
         let now = ContinuousClock.now
         return now + max(now.duration(to: deadline), .zero) / max(count, 1)
@@ -50,7 +50,7 @@ final class DatabaseConnection: @unchecked Sendable {
         _ server: DatabaseServers.Server,
         until deadline: Deadline
     ) throws(DatabaseFault) {
-        // Of two settings of one name the last one counts; `dbname` is the whole address.
+        // Of two settings with one name the last one counts; `dbname` is the whole address.
         let settings =
             [
                 ("sslmode", "verify-full"), ("keepalives_idle", "10"),
@@ -65,7 +65,7 @@ final class DatabaseConnection: @unchecked Sendable {
         }
         guard let handle else { throw .unreachable("no memory for a connection", state: nil) }
         self.handle = handle
-        // With the SQLSTATE in what is said of a connection that the server refuses.
+        // The verbose form has the SQLSTATE also when the server refuses a connection.
         PQsetErrorVerbosity(handle, PQERRORS_VERBOSE)
         try finishConnecting(server.name, until: deadline)
         PQsetnonblocking(handle, 1)
@@ -86,10 +86,10 @@ final class DatabaseConnection: @unchecked Sendable {
 
     deinit { PQfinish(handle) }
 
-    /// PostgreSQL 12. What else speaks its protocol says which one it is like.
+    /// PostgreSQL 12. Other servers with its protocol report the version that they resemble.
     private static let oldestVersion: Int32 = 120_000
 
-    /// As PostgreSQL counts: 150004 is 15.4.
+    /// In PostgreSQL's form: 150004 is 15.4.
     var version: Int32 { PQserverVersion(handle) }
 
     private func finishConnecting(
@@ -115,7 +115,7 @@ final class DatabaseConnection: @unchecked Sendable {
     /// Why there is no connection.
     private var unreachable: DatabaseFault { .connecting(message) }
 
-    /// What libpq says of the last fault, on one line.
+    /// libpq's message about the last fault, on one line.
     private var message: String {
         String(cString: PQerrorMessage(handle))
             .split(whereSeparator: \.isNewline).joined(separator: "; ")
@@ -124,14 +124,14 @@ final class DatabaseConnection: @unchecked Sendable {
     /// The socket, to wait for notifications.
     var descriptor: Int32 { PQsocket(handle) }
 
-    /// Whether the server has said something unasked, or has ended the connection. A
-    /// connection that does not listen hears of nothing else than its end.
+    /// Whether the server has sent something unasked, or has ended the connection. A connection
+    /// that does not listen gets nothing unasked but its end.
     var isOver: Bool {
         var watched = pollfd(fd: PQsocket(handle), events: Int16(POLLIN), revents: 0)
         return poll(&watched, 1, 0) > 0
     }
 
-    /// Whether others have notified since the last call. Reads what has come.
+    /// Whether others have notified since the last call. Reads the notifications.
     func takeNotifications() throws(DatabaseFault) -> Bool {
         guard PQconsumeInput(handle) == 1 else { throw .lost(message) }
         var isNotified = false
@@ -146,7 +146,7 @@ final class DatabaseConnection: @unchecked Sendable {
 
     /// Runs statements as one transaction, in one round trip.
     ///
-    /// - Returns: the rows of each in turn.
+    /// - Returns: the rows of each statement, in order.
     /// - Throws: the first fault. After `refused` nothing has changed, and the connection is good.
     func run(
         _ statements: [DatabaseStatement],
@@ -170,8 +170,7 @@ final class DatabaseConnection: @unchecked Sendable {
         }
         let refusal = try finish(until: deadline)
         if let fault = fault ?? refusal { throw fault }
-        // It is committed here, and the standby may not have it: after a failover it may never have
-        // been.
+        // It is committed on this server, and the standby may not have it: a failover may lose it.
         if notices.standbyWaitEnded {
             throw .lost("the commit's wait for a synchronous standby was cancelled")
         }
@@ -230,7 +229,7 @@ final class DatabaseConnection: @unchecked Sendable {
         }
     }
 
-    /// The end of the transaction. What speaks against it may come to light only now.
+    /// The end of the transaction. A refusal may come only now.
     ///
     /// - Returns: why it was refused.
     private func finish(until deadline: Deadline) throws(DatabaseFault) -> DatabaseFault? {
@@ -248,7 +247,7 @@ final class DatabaseConnection: @unchecked Sendable {
         throw .lost("the transaction did not end")
     }
 
-    /// What a result says of a refusal; `nil` when it does not come from the server.
+    /// The refusal in a result; `nil` when it does not come from the server.
     private static func refusal(_ result: OpaquePointer) -> DatabaseFault? {
         guard let state = PQresultErrorField(result, Int32(UInt8(ascii: "C"))) else { return nil }
         let detail = PQresultErrorField(result, Int32(UInt8(ascii: "M")))
@@ -313,14 +312,14 @@ final class DatabaseConnection: @unchecked Sendable {
     }
 }
 
-/// What the server says beside its answers. Touched where its connection is.
+/// Notices that the server sends beside its answers. Used where its connection is used.
 private final class Notices {
-    /// A commit was to wait for a synchronous standby, and that wait was cancelled
-    /// (PostgreSQL manual, section 26.2.8.3): the server answers it with a warning and as done.
+    /// The wait of a commit for a synchronous standby was cancelled (PostgreSQL manual, section
+    /// 26.2.8.3). The server answers it with a warning and as done.
     var standbyWaitEnded = false
 
-    /// PostgreSQL's function that waits. The text of the warning is in the server's language, and
-    /// its SQLSTATE, 01000, is that of all warnings.
+    /// PostgreSQL's function for this wait. The text of the warning is in the server's language,
+    /// and its SQLSTATE, 01000, is that of all warnings.
     private static let waiting = "SyncRepWaitForLSN"
 
     static func take(_ place: UnsafeMutableRawPointer?, _ result: OpaquePointer?) {

@@ -1,19 +1,19 @@
 internal import KeyStore
 
-/// Why the database did not do what it was asked.
+/// Why the database did not do its work.
 enum DatabaseFault: Error {
     /// No connection could be made.
     ///
-    /// - state: what the server said, as in ``refused(state:_:)``; `nil` when it said nothing.
+    /// - state: the server's state, as in ``refused(state:_:)``; `nil` when it sent none.
     case unreachable(String, state: String?)
-    /// The connection was lost, or no answer came in time: what was asked may have been done.
+    /// The connection was lost, or no answer came in time: the work may have been done.
     case lost(String)
     /// It refused, and nothing was changed.
     ///
     /// - state: five characters (PostgreSQL manual, appendix A).
     case refused(state: String, String)
 
-    /// Whether the same may be good when it is asked again at once: others were at the same rows.
+    /// Whether a retry may succeed at once: other transactions used the same rows.
     var isCollision: Bool {
         guard case .refused(let state, _) = self else { return false }
         return state == "40001" || isDeadlock
@@ -28,14 +28,14 @@ enum DatabaseFault: Error {
     /// Whether the connection can't be used any more.
     var endsConnection: Bool {
         guard case .refused(let state, _) = self else { return true }
-        // A connection that has found a standby, or a server that ends, is worth nothing.
+        // A connection to a standby, or to a server that ends, is useless.
         return state == "25006" || state.hasPrefix("57P") || state.hasPrefix("08")
     }
 
     var journalError: JournalError {
         switch self {
         case .unreachable(let detail, let state):
-            // The server has it in its text already.
+            // The server's text has it already.
             JournalError(
                 .unusable,
                 detail,
@@ -53,8 +53,8 @@ enum DatabaseFault: Error {
         }
     }
 
-    /// What libpq says of a connection that came to nothing, with the SQLSTATE when it has one:
-    /// `FATAL:  28P01: password …; LOCATION:  auth_failed, auth.c:326`.
+    /// Makes a fault of libpq's message about a failed connection, with the SQLSTATE when it has
+    /// one: `FATAL: 28P01: password …; LOCATION: auth_failed, auth.c:326`.
     static func connecting(_ message: String) -> DatabaseFault {
         let said = message.split(separator: "; LOCATION: ", maxSplits: 1).first ?? ""
         let state = said.split(separator: ":").dropFirst().lazy
@@ -67,8 +67,8 @@ enum DatabaseFault: Error {
         return .unreachable(String(said), state: state.map(String.init))
     }
 
-    /// None of several servers gave a connection. What one of them said is worth more than that
-    /// another is silent.
+    /// No server of several gave a connection. A server's message tells more than another one's
+    /// silence.
     static func all(_ faults: [DatabaseFault]) -> DatabaseFault {
         var (texts, state): ([String], String?) = ([], nil)
         for case .unreachable(let text, let found) in faults {
@@ -85,7 +85,7 @@ enum DatabaseFault: Error {
         case "53100", "53200": .full
         // Serialization failure, deadlock, too many connections, cancelled by a timeout.
         case "40001", "40P01", "53300", "57014", "55P03": .busy
-        // A table or column that is not there.
+        // A table or column is missing.
         case "42P01", "42703": .damaged
         default: .unusable
         }

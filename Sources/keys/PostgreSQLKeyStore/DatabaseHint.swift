@@ -1,34 +1,32 @@
 internal import KeyStore
 
-/// What to do next when the database does not do what it was asked.
+/// The operator's next step after a fault of the database.
 ///
-/// The server's language does not matter: its faults are known by their SQLSTATE (PostgreSQL
-/// manual, appendix A). What libpq finds itself it says in English, since this program asks for no
-/// other language.
+/// The server's language does not matter: the SQLSTATE identifies its faults (PostgreSQL manual,
+/// appendix A). libpq's own messages are in English, since this program asks for no other language.
 enum DatabaseHint {
-    /// The state of a server that lacks what is needed (feature not supported).
+    /// The state of a server without a needed feature (feature not supported).
     static let tooOld = "0A000"
 
-    /// Of rows that no gateway writes.
+    /// The hint for rows that no gateway writes.
     static let damaged =
         "see in the database's log whether its disk fails, look at the tables with pg_amcheck, and "
         + "ask who else writes to them; then restore a backup of the database, and empty the table "
         + "shared_secrets before gateways start"
 
-    /// Of what is known by nothing else.
+    /// The hint for all other faults.
     private static let other =
         "see in the database's log why; portcullis doctor FILE tries all that a gateway needs of it"
 
-    /// - state: `nil` when the server has said nothing.
+    /// - state: `nil` when the server has sent none.
     static func next(_ state: String?, _ detail: String) -> String {
         if let state { return next(state) ?? other }
         return words.first { entry in entry.found.contains { detail.contains($0) } }?.next ?? other
     }
 
-    /// Whether what stood against a connection may be over by itself: a server that does not
-    /// answer, is being started or ended, or has no connection left; a name that can't be looked up
-    /// now; no server that takes writes. Not what only a change of the configuration or the
-    /// database mends.
+    /// Whether a fault of connecting may end by itself: the server does not answer, starts or ends,
+    /// or has no connection left; a name can't be looked up now; no server accepts writes. False
+    /// for a fault that needs a change of the configuration or the database.
     static func isOutage(_ state: String?, _ detail: String) -> Bool {
         if let state { return state.hasPrefix("57P") || state == "53300" }
         return outages.contains { detail.contains($0) }
@@ -137,7 +135,7 @@ enum DatabaseHint {
 }
 
 extension JournalError {
-    /// What is stored can't be right.
+    /// The stored data can't be right.
     static func damaged(_ detail: String) -> JournalError {
         JournalError(.damaged, detail, next: DatabaseHint.damaged)
     }

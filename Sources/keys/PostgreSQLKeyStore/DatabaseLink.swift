@@ -1,14 +1,14 @@
 internal import KeyStore
 internal import Synchronization
 
-/// A connection that is made again when it was lost: not at once after a failure, and not by all
+/// A connection that is made again after it was lost: not at once after a failure, and not by all
 /// gateways at the same moment.
 final class DatabaseLink: Sendable {
-    /// Tries of a transaction that met others at the same rows.
+    /// The most tries of a transaction that collided with others at the same rows.
     private static let collisionsMax = 5
 
-    /// How long no connection is tried after this number of failures: 50 ms, doubled to 1.6 s, less
-    /// up to a half by chance.
+    /// The pause before the next try to connect after this number of failures: 50 ms, doubled up to
+    /// 1.6 s, less up to a half at random.
     static func pause(after failures: Int) -> Duration {
         let longest = 50.0 * Double(1 << min(failures, 5))
         return .milliseconds(Int(Double.random(in: longest / 2...longest)))
@@ -37,12 +37,12 @@ final class DatabaseLink: Sendable {
 
     private let settings: PostgreSQLSettings
     private let state = Mutex(State())
-    /// Read by others while the lock is held.
+    /// Other threads read it while the lock is held.
     let tally = LinkTally()
 
     init(_ settings: PostgreSQLSettings) { self.settings = settings }
 
-    /// Runs statements as one transaction, again when it collided with another one.
+    /// Runs statements as one transaction, and again when it collided with another one.
     func ask(_ statements: [DatabaseStatement]) throws(JournalError) -> [DatabaseRows] {
         guard !statements.isEmpty else { return [] }
         let timeout = settings.statementTimeout
@@ -65,12 +65,12 @@ final class DatabaseLink: Sendable {
         }
     }
 
-    /// Calls `body` with the connection, which no other uses meanwhile.
+    /// Calls `body` with the connection, which no other thread uses meanwhile.
     func run<Value>(
         _ body: (DatabaseConnection) throws(DatabaseFault) -> Value
     ) throws(JournalError) -> Value {
         let result: Result<Value, JournalError> = state.withLock { state in
-            // A call that comes too early for another try is no failure of its own.
+            // A call in a pause is no failure of its own.
             if let fault = state.pausedBy { return .failure(fault.journalError) }
             do throws(DatabaseFault) {
                 return .success(try body(try connection(&state)))
@@ -84,7 +84,7 @@ final class DatabaseLink: Sendable {
     }
 
     private func connection(_ state: inout State) throws(DatabaseFault) -> DatabaseConnection {
-        // What the server has ended meanwhile costs no request an answer.
+        // If the server has ended the connection meanwhile, no request loses its answer for that.
         if let connection = state.connection {
             guard connection.isOver else { return connection }
             tally.disconnected()
@@ -106,8 +106,8 @@ final class DatabaseLink: Sendable {
         return connection
     }
 
-    /// Has the server end what takes too long, a little before the last caller gives up, and
-    /// find out that a gateway is gone while locks are held for it.
+    /// Makes the server end slow statements, a little before the last caller gives up. It also
+    /// makes the server detect a lost gateway while locks are held for it.
     private func prepare(
         _ connection: DatabaseConnection,
         until deadline: DatabaseConnection.Deadline
@@ -124,7 +124,7 @@ final class DatabaseLink: Sendable {
         )
     }
 
-    /// Finds out whether the server has ended the connection, unless it is in use now. Never waits.
+    /// Checks whether the server has ended the connection, unless it is in use now. Never waits.
     func look() {
         _ = state.withLockIfAvailable { state in
             guard let connection = state.connection, connection.isOver else { return }

@@ -1,16 +1,16 @@
 internal import Foundation
 package import KeyStore
 
-/// How far the tables have come, and how they are brought to this version.
+/// The version of the tables, and the steps to this program's version.
 package enum DatabaseMigration {
-    /// The tables as they are.
+    /// The state of the tables.
     struct State {
         /// 0 where there are none.
         var version: Int64
         /// The lowest version whose program can use them.
         var oldestReader: Int64
 
-        /// - Throws: that this program can't use them, and what to do.
+        /// - Throws: that this program can't use them, with the next step.
         func check() throws(JournalError) {
             guard version > 0 else {
                 throw JournalError(
@@ -60,22 +60,22 @@ package enum DatabaseMigration {
         }
     }
 
-    /// What a migration has come to.
+    /// The result of a migration.
     package struct Outcome: Equatable, Sendable {
-        /// The versions that this one has made.
+        /// The versions that this migration has made.
         package var made: [Int64] = []
         /// The version of the tables.
         package var version: Int64
-        /// Whether that is a newer one than this program's, which can use it.
+        /// Whether that version is newer than this program's, and this program can use it.
         package var isNewer: Bool { version > DatabaseSchema.version }
     }
 
-    /// More migrations than this don't run at once.
+    /// The most tries: more migrations than this don't run at the same time.
     private static let triesMax = 32
 
-    /// Makes the steps that are missing, each in a transaction of its own. Of two that run side by
-    /// side one makes a step. The other is refused, nothing of it is changed, and it goes on with
-    /// what it finds.
+    /// Makes the missing steps, each in its own transaction. If two migrations run at the same
+    /// time, one makes a step. The other is refused without a change, and continues with the new
+    /// state.
     ///
     /// - Throws: also where the tables are of a newer version that this program can't use.
     package static func run(_ settings: PostgreSQLSettings) throws(JournalError) -> Outcome {
@@ -106,7 +106,7 @@ package enum DatabaseMigration {
         )
     }
 
-    /// Runs statements as one transaction; false when another migration was at the same.
+    /// Runs statements as one transaction; false when another migration made the same step.
     private static func attempt(
         _ link: DatabaseLink,
         _ statements: [DatabaseStatement]
@@ -115,7 +115,7 @@ package enum DatabaseMigration {
             _ = try link.ask(statements)
             return true
         } catch {
-            // Unique violation, in PostgreSQL's own tables too; a table or object that is there.
+            // Unique violation, in PostgreSQL's own tables too; a table or object that exists.
             let others = ["23505", "42P07", "42710"]
             guard others.contains(where: { error.detail.contains("SQLSTATE \($0))") }) else {
                 throw error

@@ -1,7 +1,7 @@
 internal import CPostgreSQL
 internal import KeyStore
 
-/// The rows that a statement has answered. Columns are read by their place, from 0.
+/// The rows in a statement's answer. Columns are read by their place, from 0.
 final class DatabaseRows {
     private let result: OpaquePointer
 
@@ -12,7 +12,7 @@ final class DatabaseRows {
 
     var count: Int { Int(PQntuples(result)) }
 
-    /// How many rows a statement has written that answers none.
+    /// The number of rows that a statement without an answer has written.
     var changedCount: Int { Int(String(cString: PQcmdTuples(result))) ?? 0 }
 
     private func content(_ row: Int, _ column: Int) -> UnsafeRawBufferPointer? {

@@ -1,14 +1,14 @@
-/// The tables, and how they came to be. Steps are numbered and never changed.
+/// The tables and their history. Steps are numbered and never changed.
 ///
-/// Nothing here is PostgreSQL's alone but the fill factor, which CockroachDB and YugabyteDB read
-/// and leave aside: numbers are `bigint`, identities are standard SQL, and there is no trigger,
-/// function, sequence of our own or advisory lock.
+/// Only the fill factor is specific to PostgreSQL; CockroachDB and YugabyteDB accept and ignore it.
+/// Numbers are `bigint`, identities are standard SQL, and there is no trigger, function, own
+/// sequence or advisory lock.
 enum DatabaseSchema {
     /// The steps that have made the tables so far.
     static let version = Int64(steps.count)
 
-    /// The oldest version of the tables that this program can use. A newer one can be used as long
-    /// as ``oldestReader`` there says so.
+    /// The oldest version of the tables that this program can use. A newer one can be used if its
+    /// ``oldestReader`` says so.
     static let steps: [[String]] = [keys]
 
     /// The tables that a gateway and the `keys` commands write to.
@@ -17,8 +17,8 @@ enum DatabaseSchema {
         "secrets", "shared_secrets", "spent_challenges", "state",
     ]
 
-    /// Where the steps that were made are noted. `oldest_reader`: the lowest version whose program
-    /// can use the tables, so that old and new gateways run side by side over a migration.
+    /// The table of the steps that were made. `oldest_reader`: the lowest version whose program can
+    /// use the tables, so that old and new gateways run side by side over a migration.
     static let begin = """
         CREATE TABLE IF NOT EXISTS schema_steps (
             version bigint PRIMARY KEY,
@@ -32,7 +32,7 @@ enum DatabaseSchema {
     // change by a command that gateways must read. environment: as in `KeyEnvironment.number`.
     //
     // A use changes no column of an index, and a page has room for some new rows beside the old
-    // ones, so that PostgreSQL writes the row alone (heap-only tuples).
+    // ones. So PostgreSQL writes only the row (heap-only tuples).
     private static let keys = [
         """
         CREATE TABLE apps (
@@ -81,7 +81,7 @@ enum DatabaseSchema {
             leased_until bigint NOT NULL DEFAULT 0
         )
         """,
-        // What one gateway does for all of them: until when, by the clock of the database.
+        // Work that one gateway does for all: until when, by the clock of the database.
         """
         CREATE TABLE leases (
             name text PRIMARY KEY,
@@ -102,7 +102,7 @@ enum DatabaseSchema {
         """,
         "CREATE INDEX spent_challenges_by_expiry ON spent_challenges (expires_at)",
         // Uses of challenges whose expiry is at or below `expiry` are refused. Those at or below
-        // `removable` may be forgotten: no statement can still run that has not seen them refused.
+        // `removable` may be removed: no statement that has not seen them refused can still run.
         """
         CREATE TABLE challenge_floor (
             id bigint PRIMARY KEY CHECK (id = 1),

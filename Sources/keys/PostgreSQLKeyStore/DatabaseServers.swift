@@ -1,15 +1,15 @@
 internal import CPostgreSQL
 
-/// The servers of a connection string, each with what a connection to it alone needs.
+/// The servers of a connection string, each with the settings for a connection to it alone.
 ///
-/// libpq, when it is polled, waits for its first server as long as that is silent, and looks names
-/// up without a deadline. So each server gets a connection of its own, and an address.
+/// When libpq is polled, it waits for a silent first server without a limit, and it looks up names
+/// without a deadline. So each server gets its own connection and an address.
 struct DatabaseServers {
-    /// A server, or the one way there is where the string names none.
+    /// A server, or the only target where the string names none.
     struct Server: Hashable {
-        /// For messages: the name, and the address where that is another.
+        /// For messages: the name, and the address where that differs.
         var name: String
-        /// What is set beside the string.
+        /// Settings beside the string.
         var settings: [Setting]
     }
 
@@ -20,14 +20,14 @@ struct DatabaseServers {
         init(_ name: String, _ value: String) { (self.name, self.value) = (name, value) }
     }
 
-    /// More servers than this are not tried: each gets its share of the time.
+    /// The most servers that are tried: each gets its share of the time.
     private static let serversMax = 16
 
     /// In the order in which they are tried.
     let servers: [Server]
 
-    /// - address: as libpq reads it.
-    /// - lookUp: the addresses of a name. What it throws is what is said of that server.
+    /// - address: libpq's connection string.
+    /// - lookUp: gives the addresses of a name. Its error becomes that server's fault.
     /// - Throws: that the string can't be read, or that no name of a server has an address.
     init(
         _ address: String,
@@ -45,7 +45,7 @@ struct DatabaseServers {
             servers = [Server(name: "the database", settings: [])]
             return
         }
-        // libpq says what is wrong with other lists.
+        // libpq reports what is wrong with other lists.
         guard hosts.isEmpty || addresses.isEmpty || hosts.count == addresses.count,
             ports.count <= 1 || ports.count == count
         else {
@@ -59,7 +59,7 @@ struct DatabaseServers {
             var common = [Setting("host", host)]
             if !ports.isEmpty {
                 let port = ports.count == 1 ? ports[0] : ports[index]
-                // As libpq reads a list with gaps.
+                // libpq reads a list with gaps in this way.
                 common.append(Setting("port", port.isEmpty ? "5432" : port))
             }
             let known = addresses.isEmpty ? "" : addresses[index]
@@ -81,7 +81,7 @@ struct DatabaseServers {
             }
         }
         if servers.isEmpty, let fault { throw fault }
-        // Where several are named it is because one of them takes writes.
+        // Several servers are named because one of them accepts writes.
         if count > 1, said["target_session_attrs"] == nil {
             let setting = Setting("target_session_attrs", "read-write")
             for index in servers.indices { servers[index].settings.append(setting) }
@@ -94,11 +94,11 @@ struct DatabaseServers {
         host.isEmpty || host.hasPrefix("/") || host.hasPrefix("@")
     }
 
-    /// What the string says.
+    /// The settings in the string.
     static func settings(_ address: String) throws(DatabaseFault) -> [String: String] {
         var message: UnsafeMutablePointer<CChar>?
         guard let options = PQconninfoParse(address, &message) else {
-            // The message may repeat the string, and so a password.
+            // The message may contain the string, and so a password.
             PQfreemem(message)
             throw .unreachable("libpq can't read the address", state: nil)
         }

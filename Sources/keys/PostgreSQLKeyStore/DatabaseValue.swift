@@ -1,6 +1,6 @@
 internal import CPostgreSQL
 
-/// What a statement is given for one of its parameters.
+/// The value of a statement's parameter.
 enum DatabaseValue {
     case number(Int64?)
     case flag(Bool)
@@ -29,7 +29,7 @@ enum DatabaseValue {
         }
     }
 
-    /// What is sent; `nil` for NULL. Text ends with a zero, which is not counted by the database.
+    /// The sent bytes; `nil` for NULL. Text ends with a zero, which the database does not count.
     var encoded: [UInt8]? {
         switch self {
         case .number(let number): number.map { withUnsafeBytes(of: $0.bigEndian) { Array($0) } }
@@ -53,7 +53,7 @@ enum DatabaseValue {
     }
 }
 
-/// A statement with what it is given. Its parameters are `$1`, `$2` and so on.
+/// A statement with its values. Its parameters are `$1`, `$2` and so on.
 struct DatabaseStatement {
     let sql: String
     let values: [DatabaseValue]

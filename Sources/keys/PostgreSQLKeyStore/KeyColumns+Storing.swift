@@ -4,9 +4,10 @@ internal import DeviceKey
 internal import KeyStore
 
 extension KeyColumns {
-    /// Stores a key with its receipt unless its key id is there. Answers one row where it was not.
+    /// Stores a key with its receipt unless its key id exists. Answers one row if it stored the
+    /// key.
     ///
-    /// - challenge: spent with it; where that was spent before, nothing is stored.
+    /// - challenge: spent with it; if it was spent before, nothing is stored.
     static func insert(
         _ record: KeyRecord,
         revision: String = "0",

@@ -4,7 +4,8 @@ internal import KeyStore
 
 /// Keys as rows of the database.
 enum KeyColumns {
-    /// What the table in memory holds of a key, in the order in which ``row(_:_:apps:)`` reads it.
+    /// The columns of a key for the table in memory, in the order in which ``row(_:_:apps:)`` reads
+    /// them.
     static let select = """
         SELECT k.id, k.key_id, k.public_key, a.app_id, k.environment, k.counter,
             k.counter_window, k.revoked_at, k.deleted_at, k.context, n.risk_metric, n.metric_at
@@ -33,7 +34,7 @@ enum KeyColumns {
         )
     }
 
-    /// All that is stored of a key, in the order in which ``record(_:_:)`` reads it.
+    /// All columns of a key, in the order in which ``record(_:_:)`` reads them.
     static let selectRecord = """
         SELECT k.id, k.key_id, k.public_key, a.app_id, k.environment, k.counter,
             k.counter_window, k.revoked_at, k.deleted_at, k.context, k.is_imported,

@@ -2,8 +2,8 @@ internal import KeyStore
 internal import Synchronization
 internal import Telemetry
 
-/// What has become of one connection. Whoever reads it never waits for the database: the link's own
-/// lock is held for as long as that answers.
+/// The counters and the state of one connection. Reading them never waits for the database. The
+/// link's own lock is held until the database answers.
 final class LinkTally: Sendable {
     private let isConnected = Atomic(false)
     private let made = Atomic<UInt64>(0)
@@ -18,16 +18,16 @@ final class LinkTally: Sendable {
         isConnected.store(true, ordering: .relaxed)
     }
 
-    /// No connection could be made.
+    /// A try to connect failed.
     func failed() { failures.add(1, ordering: .relaxed) }
 
-    /// There was one, and it can't be used any more.
+    /// The connection can't be used any more.
     func disconnected() {
         lost.add(1, ordering: .relaxed)
         isConnected.store(false, ordering: .relaxed)
     }
 
-    /// It is not needed any more.
+    /// The connection is not needed any more.
     func closed() { isConnected.store(false, ordering: .relaxed) }
 
     func answered(in time: Duration) {
@@ -38,7 +38,7 @@ final class LinkTally: Sendable {
         roundTrips.withLock { $0.add(nanoseconds.partialValue &+ rest) }
     }
 
-    /// A transaction is asked once more.
+    /// A transaction is retried.
     func retried(after fault: DatabaseFault) {
         if fault.isDeadlock {
             deadlockRetries.add(1, ordering: .relaxed)

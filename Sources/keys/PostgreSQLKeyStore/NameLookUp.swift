@@ -2,19 +2,19 @@ internal import Dispatch
 internal import Foundation
 internal import Synchronization
 
-/// Looks names up with a deadline, which the system's own way has not.
+/// Looks up names with a deadline, which the system's function does not have.
 ///
-/// A look-up that was given up goes on in a thread of its own until the resolver ends it. Whoever
-/// asks for that name meanwhile waits for the same look-up, so that there is one for each name.
+/// A look-up that was given up continues in its own thread until the resolver ends it. A caller
+/// with the same name meanwhile waits for the same look-up, so that there is one for each name.
 final class NameLookUp: Sendable {
     typealias Resolve = @Sendable (String) -> [String]
 
-    /// Names that are looked up at the same time: each may keep a thread.
+    /// The most names that are looked up at the same time: each may keep a thread.
     private static let runningMax = 16
 
     static let shared = NameLookUp()
 
-    /// A look-up that runs.
+    /// A running look-up.
     private final class Run: Sendable {
         let ended = DispatchGroup()
         let addresses = Mutex<[String]>([])
@@ -67,7 +67,7 @@ final class NameLookUp: Sendable {
         }
     }
 
-    /// The system's way: /etc/hosts, DNS and what else nsswitch.conf(5) names.
+    /// The system's resolver: /etc/hosts, DNS and the other sources of nsswitch.conf(5).
     static let system: Resolve = { name in
         var hints = addrinfo()
         hints.ai_family = AF_UNSPEC

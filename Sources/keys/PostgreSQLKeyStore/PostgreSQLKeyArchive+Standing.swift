@@ -2,7 +2,7 @@ package import DeviceKey
 package import KeyStore
 
 extension PostgreSQLKeyArchive {
-    /// Keys that are looked at in one transaction.
+    /// The keys that one transaction checks.
     private static let expiryPiece: Int64 = 2_000
 
     package func revoke(
@@ -42,7 +42,7 @@ extension PostgreSQLKeyArchive {
         }
     }
 
-    /// Leaves the row, which keeps its key id from being enrolled again.
+    /// Keeps the row, so that its key id can't be enrolled again.
     static let deletion = """
         deleted_at = $1, context = NULL, enrolled_at = NULL, last_used_at = NULL
         """
@@ -56,7 +56,7 @@ extension PostgreSQLKeyArchive {
         return try attempt { () throws(JournalError) in try KeyColumns.status(rows, 0, 0, 1) }
     }
 
-    /// Changes a key, notes it and tells the gateways, in one transaction.
+    /// Changes a key, notes the change and notifies the gateways, in one transaction.
     private func change(
         _ keyID: KeyID,
         _ columns: String,

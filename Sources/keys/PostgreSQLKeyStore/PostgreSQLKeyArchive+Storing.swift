@@ -28,7 +28,7 @@ extension PostgreSQLKeyArchive {
         return try attempt { () throws(JournalError) in
             var outcomes: [StoreOutcome] = []
             for (index, record) in records.enumerated() {
-                // Of each record: the app, the key, what is stored, the merge.
+                // For each record: the app, the key, the stored row, the merge.
                 let first = 1 + 4 * index
                 guard let stored = try Self.identity(rows[first + 2]) else {
                     throw JournalError.damaged("a key that was stored is not there")
@@ -48,7 +48,7 @@ extension PostgreSQLKeyArchive {
         }
     }
 
-    /// Adds to a stored key what a record knows more of it, if it is the same key.
+    /// Adds a record's further facts to a stored key, if it is the same key.
     private static func merge(_ record: KeyRecord) -> DatabaseStatement {
         let revokedAt: Int64? = if case .revoked(let second) = record.status { second } else { nil }
         let counters = CounterColumns.merge("k.counter", "k.counter_window", with: "$2", "$3")

@@ -2,21 +2,21 @@ package import DeviceKey
 internal import Dispatch
 package import KeyStore
 
-/// What the `keys` commands do on the database that gateways share.
+/// The `keys` commands on the database that gateways share.
 ///
 /// A gateway asks the database about each use of a counter, so a key is refused from the moment its
-/// revocation was committed. About a request of a session it asks no one: it admits one only when
-/// it has read changes a short time ago, and commands wait for that time.
+/// revocation is committed. A request of a session is admitted without the database, but only if
+/// the gateway has read changes a short time ago. Commands wait for that time.
 package final class PostgreSQLKeyArchive: KeyArchive {
     let link: DatabaseLink
-    /// For messages: the address without what is secret in it.
+    /// For messages: the address without its secrets.
     let name: String
     private let revokedWithin: Duration
 
-    /// The least time that a command gives the database to answer: 30 s. No request waits for it,
-    /// and a page of keys takes longer than the one use that `statement_timeout` is made for.
+    /// The minimum time for the database to answer a command: 30 s. No request waits for it, and a
+    /// page of keys takes longer than the one use that `statement_timeout` is for.
     private static let statementTimeout = Duration.seconds(30)
-    /// Keys of one transaction, which are up to four statements each.
+    /// Keys of one transaction; each takes up to four statements.
     static let pieceCount = 1_000
 
     /// Connects, and checks the tables.
@@ -41,7 +41,7 @@ package final class PostgreSQLKeyArchive: KeyArchive {
         let milliseconds =
             Int(components.seconds) * 1_000
             + Int(components.attoseconds / 1_000_000_000_000_000) + 1
-        // No signal comes: the gateways obey within this time.
+        // The gateways send no confirmation: they obey within this time.
         let time = DispatchTime.now() + .milliseconds(milliseconds)
         _ = DispatchSemaphore(value: 0).wait(timeout: time)
     }
@@ -171,9 +171,10 @@ package final class PostgreSQLKeyArchive: KeyArchive {
         return try attempt { () throws(JournalError) in try ReceiptColumns.census(rows[0]) }
     }
 
-    /// Takes on what one gateway does for all of them, such as to expire keys.
+    /// Takes a lease for work that one gateway does for all, such as expiring keys.
     ///
-    /// - Returns: whether `holder` has it for this number of seconds; otherwise another one has.
+    /// - Returns: whether `holder` has it for this number of seconds; if not, another gateway has
+    ///   it.
     package func lease(
         _ name: String,
         to holder: Int64,
@@ -194,8 +195,7 @@ package final class PostgreSQLKeyArchive: KeyArchive {
 }
 
 extension KeyFilter {
-    /// What the filter says in terms of `KeyColumns.selectRecord`, with parameters from this
-    /// number on.
+    /// The filter as a condition on `KeyColumns.selectRecord`, with parameters from this number on.
     fileprivate func condition(from first: Int) -> (sql: String, values: [DatabaseValue]) {
         var terms = [deleted == .included ? "true" : "k.deleted_at IS NULL"]
         var values: [DatabaseValue] = []

@@ -5,7 +5,7 @@ internal import Foundation
 package import KeyStore
 internal import Synchronization
 
-/// A gateway's journal in PostgreSQL, which other gateways use too: the database decides each use.
+/// A gateway's journal in PostgreSQL. Other gateways use it too, so the database decides each use.
 package final class PostgreSQLKeyJournal: KeyJournal {
     /// Rows of one batch of `load` and `changes`.
     private static let batchCount: Int64 = 4_096
@@ -22,11 +22,11 @@ package final class PostgreSQLKeyJournal: KeyJournal {
 
     /// Connects, and checks the tables.
     ///
-    /// - canWait: whether a database that can't be reached now is no fault: the tables are then
-    ///   checked when they are loaded.
-    /// - clock: the second of Unix time, for what has expired.
-    /// - Throws: that no connection can be made; that the tables are missing, older or newer than
-    ///   what this version can use.
+    /// - canWait: whether the database may be unreachable now: the tables are then checked when
+    ///   they are loaded.
+    /// - clock: the second of Unix time, for expiry.
+    /// - Throws: when no connection can be made, or when the tables are missing, or this version
+    ///   can't use them.
     package init(
         _ settings: PostgreSQLSettings,
         canWait: Bool = false,
@@ -65,9 +65,9 @@ package final class PostgreSQLKeyJournal: KeyJournal {
     ) throws(JournalError) -> JournalRevision {
         self.apps.withLock { $0 = apps }
         try check()
-        // The revision comes first: what changes meanwhile is read twice.
+        // The revision is read first: a change meanwhile is read twice.
         let revision = try self.revision()
-        // Others come when they are asked for: the database may have more than fit here.
+        // Other keys are looked up when requested: the database may have more than fit here.
         try fetch("k.deleted_at IS NULL", [], most: settings.keysCached, into: body)
         return revision
     }
@@ -175,7 +175,7 @@ package final class PostgreSQLKeyJournal: KeyJournal {
                 )
             )
         }
-        // Gateways that have just been told that there is no such key ask again.
+        // A gateway that has just learned that there is no such key asks again.
         if !batch.enrolments.isEmpty { statements.append(PostgreSQLKeyArchive.notification) }
         let rows = try writer.ask(statements)
         var answer = CommitAnswer()

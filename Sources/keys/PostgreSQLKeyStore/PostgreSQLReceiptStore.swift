@@ -1,12 +1,12 @@
 internal import KeyStore
 
-/// The receipts in the database, over a connection of their own: to look through all of them takes
-/// longer than anybody waits for a use.
+/// The receipts in the database, over their own connection: scanning all of them takes longer than
+/// a use may wait.
 ///
-/// A receipt is given to one gateway at a time, which has it for some minutes: see ``Lease``.
+/// One gateway at a time has a receipt, for some minutes: see ``Lease``.
 final class PostgreSQLReceiptStore: ReceiptStore {
-    /// For how long a gateway has a receipt that it has asked for. A call to Apple takes half a
-    /// minute at most; a gateway that died meanwhile is not waited for much longer.
+    /// The time for which a gateway has a receipt that it has asked for. A call to Apple takes at
+    /// most half a minute. If the gateway dies meanwhile, the others don't wait much longer.
     private enum Lease {
         static let seconds: Int64 = 300
         static let now = "extract(epoch FROM now())::bigint"
@@ -16,7 +16,7 @@ final class PostgreSQLReceiptStore: ReceiptStore {
     private static let pieceCount: Int64 = 4_096
 
     private let link: DatabaseLink
-    /// Which gateway this is.
+    /// Identifies this gateway.
     private let holder = Int64.random(in: 1...Int64.max)
 
     init(_ settings: PostgreSQLSettings) {

@@ -1,7 +1,7 @@
 internal import KeyStore
 
-/// What is known of receipts, as rows of the table `renewals`. The receipts themselves are in
-/// another table, since a scan of the one must not read the other.
+/// The states of receipts, as rows of the table `renewals`. The receipts themselves are in another
+/// table, since a scan of the states must not read them.
 enum ReceiptColumns {
     private static let all = [
         "created_at", "not_before", "expires_at", "risk_metric", "metric_at", "tried_at",
@@ -11,7 +11,7 @@ enum ReceiptColumns {
     /// The columns of a state, in the order in which ``state(_:_:from:)`` reads them.
     static let names = all.joined(separator: ", ")
 
-    /// The same, of the table `renewals` under this name.
+    /// The columns of a state, with the name of the table `renewals` in front.
     static func names(of table: String) -> String {
         all.map { "\(table).\($0)" }.joined(separator: ", ")
     }
@@ -59,9 +59,8 @@ enum ReceiptColumns {
         return state
     }
 
-    /// Writes what a renewal has changed: a receipt takes the place of an older one only, with its
-    /// outcome; another outcome takes that of an earlier one. So the order of two changes does not
-    /// matter.
+    /// Writes the changes of a renewal. A receipt replaces only an older one, with its outcome;
+    /// another outcome replaces only an earlier one. So the order of two changes does not matter.
     static func statement(_ change: ReceiptChange) -> DatabaseStatement {
         let state = change.state
         guard let receipt = change.receipt else {
@@ -91,7 +90,7 @@ enum ReceiptColumns {
         )
     }
 
-    /// Counts in one pass over the states of all receipts; see ``census(_:)``.
+    /// Counts the states of all receipts in one pass; see ``census(_:)``.
     static func census(at now: Int64) -> DatabaseStatement {
         DatabaseStatement(
             """

@@ -4,17 +4,17 @@ internal import KeyStore
 
 /// The secrets that all gateways share, as rows.
 enum SharedSecretRows {
-    /// How long one is used until the next one is drawn, in seconds.
+    /// The time from the use of one secret to the drawing of the next one, in seconds.
     private static let usedSeconds: Int64 = 86_400
-    /// How long before its use one is drawn: every gateway reads it within that time.
+    /// The time from drawing a secret to its use: every gateway reads it within that time.
     private static let leadSeconds: Int64 = 60
-    /// How far the clocks of gateways may be apart.
+    /// The greatest difference between the clocks of gateways.
     private static let marginSeconds: Int64 = 3_600
-    /// The most rows that are kept. By number and not by age, so that no clock is believed.
+    /// The most rows that are kept. By number and not by age, so that it depends on no clock.
     private static let kept: Int64 = 32
 
-    /// Draws one where it is time; of two gateways that do so at once, one does. The last statement
-    /// answers all secrets.
+    /// Draws a secret when it is time. If two gateways do so at once, one succeeds. The last
+    /// statement answers all secrets.
     static func statements(now: Int64) -> [DatabaseStatement] {
         [
             DatabaseStatement(
@@ -43,9 +43,9 @@ enum SharedSecretRows {
         ]
     }
 
-    /// Those that are still good.
+    /// The secrets that are still good.
     ///
-    /// - lifetime: of the challenge that is good for the longest time, in seconds.
+    /// - lifetime: the longest lifetime of a challenge, in seconds.
     static func secrets(
         _ rows: DatabaseRows,
         now: Int64,
@@ -75,6 +75,6 @@ enum SharedSecretRows {
         return secrets
     }
 
-    /// Far enough from the ends of the numbers to be added.
+    /// Bounds a number, so that additions can't overflow.
     private static func bounded(_ number: Int64) -> Int64 { min(max(number, 0), 1 << 60) }
 }

@@ -1,11 +1,12 @@
-/// Which piece of the spent challenges is removed next.
+/// Chooses the next piece of the spent challenges to remove.
 ///
-/// A challenge is forgotten when every gateway's use of it is refused, whatever the time is there.
-/// So the floor in the database is raised first: the statement that decides uses refuses what
-/// expires at or below it. Challenges are removed with the next rise, a minute later or more, when
-/// no statement can still run that has read the older floor.
+/// A challenge is removed when every gateway's use of it is refused, whatever the gateway's clock
+/// says. So the floor in the database is raised first: the statement that decides uses refuses
+/// challenges that expire at or below it. They are removed with the next rise, at least a minute
+/// later, when no statement with the older floor can still run.
 struct SpentChallengePruner {
-    /// How far the clocks of gateways may be apart without a good challenge being refused.
+    /// The greatest difference between the clocks of gateways at which no good challenge is
+    /// refused.
     private static let marginSeconds: Int64 = 3_600
     private static let piece: Int64 = 10_000
     private static let pause = Duration.seconds(10)
@@ -16,15 +17,15 @@ struct SpentChallengePruner {
     /// - clock: the second of Unix time.
     init(clock: @escaping @Sendable () -> Int64) { self.clock = clock }
 
-    /// The statements that remove a piece, of which the last one says how many it has removed;
+    /// The statements that remove a piece; the last one answers the number of removed challenges.
     /// `nil` when it is too early.
     func piece() -> [DatabaseStatement]? {
         guard ContinuousClock.now >= next else { return nil }
         return [Self.rise(to: clock() - Self.marginSeconds), Self.removal]
     }
 
-    /// Of two clocks the one that is behind counts, so that a gateway whose clock is ahead does not
-    /// have good challenges refused.
+    /// The earlier of two clocks counts, so that a gateway whose clock is ahead does not make
+    /// others refuse good challenges.
     private static func rise(to expiry: Int64) -> DatabaseStatement {
         let now = "extract(epoch FROM now())::bigint"
         return DatabaseStatement(
@@ -37,7 +38,7 @@ struct SpentChallengePruner {
         )
     }
 
-    /// Another gateway may remove them meanwhile; then this removes fewer.
+    /// Another gateway may remove some meanwhile; then this removes fewer.
     private static let removal = DatabaseStatement(
         """
         DELETE FROM spent_challenges WHERE (epoch, number, purpose) IN (
@@ -48,7 +49,7 @@ struct SpentChallengePruner {
         [.number(piece)]
     )
 
-    /// The piece was removed: the next one comes at once when there is more.
+    /// The piece was removed: the next one follows at once when there are more.
     mutating func swept(_ count: Int) {
         next = count < Self.piece ? .now + Self.pause : .now
     }

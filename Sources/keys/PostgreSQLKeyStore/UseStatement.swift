@@ -2,15 +2,15 @@ internal import Challenges
 internal import DeviceKey
 internal import KeyStore
 
-/// The statement that decides uses: it looks whether counters and challenges are free, and takes
+/// The statement that decides uses: it checks whether counters and challenges are free, and takes
 /// them, for many requests at once.
 ///
-/// Rows are locked in the order of their numbers, and challenges are inserted in theirs, so that
-/// two gateways wait for each other in one order and do not meet in a deadlock. The counters that
-/// are compared are those of the locked rows. Under READ COMMITTED these are the newest ones,
-/// whatever was committed since the statement began (PostgreSQL manual, section 13.2.1).
+/// Rows are locked in the order of their numbers, and challenges are inserted in their order, so
+/// that two gateways can't deadlock. It compares the counters of the locked rows. Under READ
+/// COMMITTED these are the newest ones, whatever was committed since the statement began
+/// (PostgreSQL manual, section 13.2.1).
 enum UseStatement {
-    /// The answers, in the order in which they are looked at.
+    /// The answers, in the order in which they are checked.
     private enum Answer: Int64 {
         case used = 0
         case unknown, revoked, replayed, challengeSpent
@@ -26,8 +26,8 @@ enum UseStatement {
         }
     }
 
-    /// Cuts uses into rounds, each of which has a key and a challenge once at most: one statement
-    /// changes a row once. Later rounds see what earlier ones have changed.
+    /// Divides uses into rounds. Each round has a key and a challenge at most once, since one
+    /// statement changes a row once. Later rounds see the changes of earlier ones.
     ///
     /// - Returns: the places of the uses of each round.
     static func rounds(_ uses: [CounterAdvance]) -> [[Int]] {
@@ -35,7 +35,7 @@ enum UseStatement {
         var nextOfKey: [Int64: Int] = [:]
         var nextOfChallenge: [ChallengeSerial: Int] = [:]
         for (place, use) in uses.enumerated() {
-            // Of one key, and of one challenge, the uses stay in their order.
+            // The uses of one key, and of one challenge, stay in their order.
             let round = max(
                 nextOfKey[use.row, default: 0],
                 use.challenge.map { nextOfChallenge[$0, default: 0] } ?? 0
@@ -80,8 +80,8 @@ enum UseStatement {
         return answers
     }
 
-    /// The challenges that were spent are looked for in a hash. In a join, the planner, which
-    /// expects few rows, would compare each with each.
+    /// The spent challenges are looked up in a hash. In a join, the planner, which expects few
+    /// rows, would compare each with each.
     ///
     /// `width` 0 is the strict rule. See `CounterState.admits` and `CounterState.use`.
     private static let sql = """
@@ -139,7 +139,7 @@ enum UseStatement {
 }
 
 extension StoreCounterRule {
-    /// How far below the highest an unused counter is good.
+    /// The greatest distance below the highest at which an unused counter is good.
     fileprivate var width: Int {
         switch self {
         case .strict: 0

@@ -1,27 +1,27 @@
 internal import Glibc
 
-/// The Unix socket on which a gateway hears that a command has changed keys.
+/// The Unix socket on which commands notify a gateway that keys have changed.
 ///
-/// A command sends ``call`` or ``writeCall`` and is answered with an ``Answer``, a message each.
-/// What is said is only that there is something to read: the database holds what.
+/// A command sends ``call`` or ``writeCall`` and gets an ``Answer``, one message each. The message
+/// only says that there is something to read: the database has the change.
 enum ChangeAddress {
-    /// What is added to the path of a database.
+    /// The suffix of the database's path.
     static let suffix = ".socket"
     static let call = "changed"
-    /// A command that copies the database asks that what waits is written first.
+    /// A command that copies the database asks to write all waiting changes first.
     static let writeCall = "write"
-    /// Bytes of a message at most.
+    /// The most bytes of a message.
     static let messageMax = 512
-    /// Bytes of a path in an address at most (unix(7)); the last one ends it.
+    /// The most bytes of a path in an address (unix(7)); another byte ends it.
     private static let pathMax = 107
 
-    /// What a gateway answers.
+    /// The answer of a gateway.
     enum Answer: Equatable {
-        /// It has read what was changed, or written what waited.
+        /// It has read the change, or written the waiting changes.
         case seen
         /// It could not, and refuses all keys until it can.
         case unreadable(String)
-        /// Its files are not those that commands use.
+        /// It has other files open than commands use.
         case replaced(String)
 
         var text: String {
@@ -44,8 +44,8 @@ enum ChangeAddress {
         }
     }
 
-    /// Makes a socket and does something with it and the address of a database's socket; `nil` when
-    /// that is not possible. The caller closes the socket.
+    /// Makes a socket and calls the closure with it and the address of a database's socket; `nil`
+    /// when that is not possible. The caller closes the socket.
     ///
     /// - `body`: 0 or more is success, as of `bind` and `connect`.
     static func socket(
@@ -54,7 +54,7 @@ enum ChangeAddress {
         _ body: (Int32, UnsafePointer<sockaddr>, socklen_t) -> Int32
     ) -> Int32? {
         let path = database + suffix
-        // An address holds 107 bytes of a path. A longer one is reached through its folder.
+        // An address has at most 107 bytes of a path. A longer path is reached through its folder.
         var folder: Int32 = -1
         var name = path
         if path.utf8.count > pathMax {
@@ -70,10 +70,10 @@ enum ChangeAddress {
         var address = sockaddr_un()
         address.sun_family = sa_family_t(AF_UNIX)
         withUnsafeMutableBytes(of: &address.sun_path) { bytes in
-            // The rest is zero, and ends it.
+            // The remaining bytes are zero, and end it.
             bytes.copyBytes(from: name.utf8)
         }
-        // Messages keep their ends, so that none has to be put together.
+        // Messages keep their boundaries, so that none has to be assembled.
         let type = Int32(SOCK_SEQPACKET.rawValue) | Int32(SOCK_CLOEXEC.rawValue) | flags
         let descriptor = Glibc.socket(AF_UNIX, type, 0)
         guard descriptor >= 0 else { return nil }
@@ -92,7 +92,7 @@ enum ChangeAddress {
         return descriptor
     }
 
-    /// Bounds how long a message is waited for, and a place for one.
+    /// Limits the wait for a message, and for room to send one.
     static func bound(_ descriptor: Int32, seconds: Int) {
         var time = timeval(tv_sec: seconds, tv_usec: 0)
         let length = socklen_t(MemoryLayout<timeval>.size)

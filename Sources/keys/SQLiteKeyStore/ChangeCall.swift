@@ -2,15 +2,15 @@ internal import Glibc
 
 /// A command's call to the gateway that runs on a database.
 enum ChangeCall {
-    /// Seconds for which an answer is waited for. A gateway that starts answers when it has read
-    /// all keys, and one whose database is locked after five seconds.
+    /// Seconds to wait for an answer. A gateway that starts answers when it has read all keys. A
+    /// gateway whose database is locked answers after five seconds.
     static let answerSeconds = 10
-    /// Between two tries to reach a gateway that holds the lock and has no socket, since it starts
-    /// or ends.
+    /// The pause between two tries to reach a gateway that has the lock and no socket, since it
+    /// starts or ends.
     private static let pauseMilliseconds: Int32 = 20
     private static let triesMax = 100
 
-    /// How a call went.
+    /// The result of a call.
     enum Outcome: Equatable {
         /// No gateway runs.
         case nobody
@@ -19,12 +19,12 @@ enum ChangeCall {
         case unheard(String)
     }
 
-    /// Tells that keys have changed.
+    /// Notifies the gateway that keys have changed.
     static func changed(database: String) -> Outcome {
         make(ChangeAddress.call, database)
     }
 
-    /// Asks that all admissions so far are written.
+    /// Asks the gateway to write all admissions so far.
     static func write(database: String) -> Outcome {
         make(ChangeAddress.writeCall, database)
     }

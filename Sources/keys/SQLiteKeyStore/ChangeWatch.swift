@@ -3,29 +3,29 @@ internal import Glibc
 internal import KeyStore
 internal import Synchronization
 
-/// Hears of changes by commands: through a socket, and by a look at the store once a second.
+/// Detects changes by commands: through a socket, and by checking the store once a second.
 ///
 /// `@unchecked Sendable`: `timer` and `calls` are set once, by the thread that makes the store, and
 /// Dispatch's sources may be cancelled on any; everything else is constant or atomic.
 final class ChangeWatch: @unchecked Sendable {
-    /// How often the store is looked at unasked. It bounds how long it goes unnoticed that the
-    /// store was replaced, can't be read, or can be read again.
+    /// The interval of checks without a call. It limits how long the gateway does not notice that
+    /// the store was replaced, can't be read, or can be read again.
     private static let interval = DispatchTimeInterval.seconds(1)
     /// Seconds for which a command may keep the gateway waiting for its message.
     private static let messageSeconds = 1
-    /// Commands that wait to be heard.
+    /// The most commands that wait for the gateway.
     private static let backlog: Int32 = 64
-    /// How long the socket is left alone when there is no descriptor for a caller, which would
-    /// wake the queue again and again.
+    /// The pause of the socket when there is no descriptor for a caller. Without it the caller
+    /// would wake the queue again and again.
     private static let shortageMilliseconds: Int32 = 100
 
     private let path: String
     private let identity: FileIdentity?
-    /// On which commands call; the next process of a gateway can be given it.
+    /// The socket on which commands call; the successor can get it.
     let descriptor: Int32
     private let queue = DispatchQueue(label: "portcullis.store.changes")
     private let hasEnded = Atomic(false)
-    /// Writes what waits; told by the table behind ``start(_:)``.
+    /// Writes all waiting changes; set by the table after ``start(_:)``.
     private let writer = Mutex<(@Sendable () -> JournalError?)?>(nil)
     private var timer: (any DispatchSourceTimer)?
     private var calls: (any DispatchSourceRead)?
@@ -33,7 +33,8 @@ final class ChangeWatch: @unchecked Sendable {
     /// Listens on the socket of a database whose lock this process holds. Callers wait until
     /// ``start(_:)``.
     ///
-    /// - Throws: `locked` when a gateway answers there all the same: its lock was deleted.
+    /// - Throws: `locked` when a gateway answers there although this process has the lock: its lock
+    ///   file was deleted.
     init(database: String) throws(StoreProblem) {
         path = database + ChangeAddress.suffix
         let other = ChangeAddress.socket(ofDatabase: database) {
@@ -45,7 +46,7 @@ final class ChangeWatch: @unchecked Sendable {
             let detail = "is used by another gateway, whose lock somebody has deleted"
             throw StoreProblem(.locked, database, detail)
         }
-        // What a gateway has left that was killed.
+        // Removes the socket of a gateway that was killed.
         unlink(path)
         let flags = Int32(SOCK_NONBLOCK.rawValue)
         let descriptor = ChangeAddress.socket(ofDatabase: database, flags: flags) {
@@ -60,7 +61,7 @@ final class ChangeWatch: @unchecked Sendable {
         identity = FileIdentity(path: path)
     }
 
-    /// Goes on listening where another process has, which has given its descriptor.
+    /// Continues to listen on the socket of another process, which has given its descriptor.
     init(lent descriptor: Int32, database: String) {
         path = database + ChangeAddress.suffix
         self.descriptor = descriptor
@@ -71,20 +72,20 @@ final class ChangeWatch: @unchecked Sendable {
 
     // MARK: For the next process
 
-    /// Lets callers wait, and returns when nothing is called any more.
+    /// Lets callers wait, and returns when no call runs any more.
     func pause() {
         timer?.suspend()
         calls?.suspend()
         queue.sync {}
     }
 
-    /// Serves again, those that have waited first.
+    /// Serves again, the waiting callers first.
     func goOn() {
         calls?.resume()
         timer?.resume()
     }
 
-    /// Leaves the socket to the process that has it too. Behind ``pause()``.
+    /// Leaves the socket to the process that also has it. Called after ``pause()``.
     func leave() {
         guard !hasEnded.exchange(true, ordering: .acquiringAndReleasing) else { return }
         close()
@@ -107,12 +108,12 @@ final class ChangeWatch: @unchecked Sendable {
         calls.activate()
     }
 
-    /// Calls `body` when a command asks that what waits is written.
+    /// Calls `body` when a command asks to write all waiting changes.
     func writeOnDemand(_ body: @escaping @Sendable () -> JournalError?) {
         writer.withLock { $0 = body }
     }
 
-    /// Looks at the store soon.
+    /// Checks the store soon.
     func look(_ body: @escaping @Sendable () -> JournalError?) {
         queue.async { [weak self] in self?.lookNow(body) }
     }
@@ -121,16 +122,16 @@ final class ChangeWatch: @unchecked Sendable {
         if !isEnded { _ = body() }
     }
 
-    /// Ends it, and returns when nothing is called any more. Not to be called on the queue.
+    /// Ends it, and returns when no call runs any more. Not to be called on the queue.
     func endAndWait() {
         end()
         queue.sync {}
     }
 
-    /// Ignores calls from now on, and begins none of its own. Idempotent.
+    /// Ignores calls from now on, and makes no checks of its own. Idempotent.
     private func end() {
         guard !hasEnded.exchange(true, ordering: .acquiringAndReleasing) else { return }
-        // Only what is ours is removed.
+        // Removes only its own socket.
         if let identity, FileIdentity(path: path) == identity { unlink(path) }
         close()
     }
@@ -168,7 +169,7 @@ final class ChangeWatch: @unchecked Sendable {
                 case let error? where error.reason == .replaced: .replaced(error.detail)
                 case let error?: .unreadable(error.description)
                 }
-            // Who does not wait for the answer does not need it.
+            // A caller that does not wait for the answer does not need it.
             _ = ChangeAddress.send(answer.text, to: caller)
         }
     }

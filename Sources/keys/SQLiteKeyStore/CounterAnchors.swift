@@ -1,30 +1,30 @@
 internal import GRDB
 internal import KeyStore
 
-/// Which keys of a store that was put back have counters that may be too low.
+/// The keys of a restored store whose counters may be too low.
 ///
-/// When an older copy is accepted, the second is kept in `state.anchored_after`. A key that was
+/// When an older copy is accepted, that second is stored in `state.anchored_after`. A key that was
 /// neither enrolled nor used after it has the counters of the copy: its anchor is lost. Its next
-/// use needs a challenge, and is written with its second as any use, so the key is held from then
-/// on. The border is not before any second in the copy, so that no key of the copy passes for held
-/// by a clock that was fast.
+/// use needs a challenge. That use is written with its second like any use, so the key is held from
+/// then on. The border is not before any second in the copy, so that a fast clock makes no key of
+/// the copy look held.
 struct CounterAnchors: Equatable, Sendable {
     /// Second of Unix time; 0 when no older copy was accepted.
     let second: Int64
 
     init(second: Int64) { self.second = second }
 
-    /// What is in force.
+    /// Reads the current border.
     init(_ db: Database) throws {
         second = try Int64.fetchOne(db, sql: "SELECT anchored_after FROM state") ?? 0
     }
 
-    /// - lastKnown: when the key was last enrolled or used; `nil` for unknown.
+    /// - lastKnown: the last time the key was enrolled or used; `nil` for unknown.
     func anchor(lastKnown: Int64?) -> CounterAnchor {
         second == 0 || lastKnown ?? .min > second ? .held : .lost
     }
 
-    /// Takes the anchor of all keys that are in the database.
+    /// Removes the anchor of all keys in the database.
     ///
     /// - now: second of Unix time. A key that is used within this second is held again.
     static func take(now: Int64, _ db: Database) throws {
@@ -39,7 +39,7 @@ struct CounterAnchors: Equatable, Sendable {
         )
     }
 
-    /// How many keys have lost their anchor.
+    /// The number of keys without an anchor.
     func lostCount(_ db: Database) throws -> Int {
         guard second > 0 else { return 0 }
         let newer = try CounterLog.entries(db)

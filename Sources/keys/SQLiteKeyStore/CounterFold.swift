@@ -2,22 +2,22 @@ internal import DeviceKey
 internal import GRDB
 internal import KeyStore
 
-/// Brings the rows of keys up to date with the log of counters, piece by piece, between commits.
+/// Merges the log of counters into the rows of keys, piece by piece, between commits.
 ///
 /// Lives on the writer's queue. When the log has grown to its limit, all its entries are read,
-/// merged and put in the order of the rows, so that those that share a page are written together;
-/// each piece is a transaction of its own. The last one removes the blobs that were read. A crash
-/// in between costs nothing but to do it again.
+/// merged and sorted by row, so that rows of one page are written together. Each piece is its own
+/// transaction. The last one removes the blobs that were read. After a crash in between the work is
+/// simply repeated.
 struct CounterFold {
-    /// Entries at which the log is folded by default: 7 MiB.
+    /// The default number of entries at which the log is merged: 7 MiB.
     static let entriesMax = 262_144
-    /// Keys of a piece at least: some milliseconds.
+    /// The least keys of a piece: some milliseconds.
     static let pieceMin = 512
 
-    /// Entries in the log, those that are being folded left out.
+    /// Entries in the log, except those that are being merged.
     private var entryCount: Int
     private var changes: ArraySlice<CounterChange> = []
-    /// The newest blob that `changes` comes from; `nil` when nothing is being folded.
+    /// The newest blob in `changes`; `nil` when no merge runs.
     private var last: Int64?
 
     private let entriesMax: Int
@@ -27,7 +27,7 @@ struct CounterFold {
         self.entriesMax = entriesMax
     }
 
-    /// Whether there is something to do.
+    /// Whether there is work to do.
     var isDue: Bool { last != nil || entryCount >= entriesMax }
 
     /// This number of entries was added to the log.
@@ -35,8 +35,8 @@ struct CounterFold {
 
     /// Does a piece.
     ///
-    /// - `added`: entries of the last commit. A piece is at least twice as many, so that a
-    ///   fold is over before the log has grown to its limit again.
+    /// - `added`: entries of the last commit. A piece has at least twice as many, so that a merge
+    ///   ends before the log has grown to its limit again.
     mutating func fold(_ database: KeyDatabase, added: Int) throws(JournalError) {
         if last == nil {
             let (entries, newest) = try database.read { db in

@@ -3,8 +3,8 @@ internal import Foundation
 internal import GRDB
 internal import KeyStore
 
-/// Counters that were written since the rows of their keys were last brought up to date: a table of
-/// blobs, one for each transaction.
+/// Counters that were written since the last merge into the rows of their keys: a table of blobs,
+/// one for each transaction.
 ///
 /// An entry of a blob is 28 bytes, big-endian:
 ///
@@ -14,7 +14,7 @@ internal import KeyStore
 ///     12      8       window
 ///     20      8       second of Unix time
 ///
-/// Entries are merged in any order, once or more often, with the same result. Some keys have many.
+/// Merging is idempotent and independent of the order of entries. Some keys have many entries.
 enum CounterLog {
     private static let entryBytes = 28
 
@@ -57,7 +57,7 @@ enum CounterLog {
         try db.execute(sql: "DELETE FROM counter_log WHERE id <= ?", arguments: [last])
     }
 
-    /// All entries behind one blob and up to another, one for each key, by row.
+    /// All entries after one blob and up to another, one for each key, by row.
     static func entries(
         after first: Int64 = 0,
         through last: Int64 = .max,

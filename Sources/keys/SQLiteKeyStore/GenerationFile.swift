@@ -3,26 +3,26 @@ internal import Glibc
 internal import KeyStore
 internal import Synchronization
 
-/// The file beside a database that says how far it has come, so that an older copy, an empty file
-/// or another store in its place is noticed.
+/// The file beside a database with the database's generation, so that an older copy, an empty file
+/// or another store in its place is detected.
 ///
-/// Four lines; the number has 20 digits, so that it is raised in place and needs no room:
+/// Four lines; the number has 20 digits, so that it can be raised in place without more room:
 ///
 ///     generation 00000000000000004711
 ///     store 6d0f…                         which store
 ///     database 2049:131                   the database's device and inode at the last start
 ///     log 2049:140                        the same of -wal; `-` after a clean stop
 ///
-/// It is written after the transaction that it speaks of, so after a crash or a power cut it is
-/// older than the database or level with it, never ahead.
+/// It is written after its transaction. So after a crash or a power cut it is older than the
+/// database or equal to it, never ahead.
 final class GenerationFile: Sendable {
-    /// What is added to the path of a database.
+    /// The suffix of the database's path.
     static let suffix = ".generation"
     private static let label = "generation "
     private static let digits = 20
     private static let lengthMax = 512
 
-    /// What the file says.
+    /// The contents of the file.
     struct Record: Equatable, Sendable {
         var generation: Generation
         var database: FileIdentity?
@@ -44,7 +44,7 @@ final class GenerationFile: Sendable {
             log \(record.log?.description ?? "-")
 
             """
-        // Another file takes the place of the last one as a whole.
+        // The new file replaces the old one as a whole.
         let draft = path + ".new"
         unlink(draft)
         let descriptor = try StoreFile.open(draft)
@@ -74,8 +74,8 @@ final class GenerationFile: Sendable {
 
     /// Raises the number; a smaller one than before changes nothing.
     ///
-    /// - Throws: `full` or `unusable`. The file then says less than it could, and is right all the
-    ///   same.
+    /// - Throws: `full` or `unusable`. The file then has a lower number than it could, and is still
+    ///   correct.
     func raise(to number: Int64) throws(StoreProblem) {
         let isWritten = written.withLock { written in
             guard number > written else { return true }
@@ -89,7 +89,7 @@ final class GenerationFile: Sendable {
         }
     }
 
-    /// What the file of a database says; `nil` when there is none, or it can't be understood.
+    /// The contents of a database's file; `nil` when there is none, or it can't be read.
     static func record(ofDatabase database: String) -> Record? {
         let path = database + suffix
         let descriptor = Glibc.open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
@@ -126,13 +126,12 @@ final class GenerationFile: Sendable {
 
 }
 
-/// How far a store has come: which store it is, and a number that each transaction raises.
+/// The generation of a store: the store's identity, and a number that each transaction raises.
 ///
-/// The number of the newest entry of the log of counters is the generation as long as the log has
-/// one; `state` has the generation of what came before. So a commit of counters writes no more
-/// pages for it.
+/// While the log of counters has entries, the number of the newest one is the generation; `state`
+/// has the generation before the log. So a commit of counters writes no further pages for it.
 struct Generation: Equatable, Sendable {
-    /// Drawn when the database was made: 32 hexadecimal digits.
+    /// Drawn when the database was created: 32 hexadecimal digits.
     let store: String
     let number: Int64
 
@@ -141,7 +140,7 @@ struct Generation: Equatable, Sendable {
         (SELECT max(generation, coalesce((SELECT max(id) FROM counter_log), 0)) + 1 FROM state)
         """
 
-    /// How far the database has come.
+    /// The generation of the database.
     static func current(_ db: Database) throws -> Generation {
         let statement = try db.cachedStatement(sql: "SELECT store, \(next) - 1 FROM state")
         guard let row = try Row.fetchOne(statement) else {
@@ -168,16 +167,16 @@ struct Generation: Equatable, Sendable {
     }
 }
 
-/// Which file something is: its device and inode.
+/// The identity of a file: its device and inode.
 ///
-/// As long as a process has a file open, no other file has its identity.
+/// While a process has a file open, no other file has its identity.
 struct FileIdentity: Equatable, Sendable, CustomStringConvertible {
     let device: UInt64
     let inode: UInt64
-    /// Bytes of the file when it was looked at; no part of the identity.
+    /// The file's length when it was checked; no part of the identity.
     let length: Int64
 
-    /// The file at a path, symbolic links not followed; `nil` when there is none.
+    /// The file at a path, without following symbolic links; `nil` when there is none.
     init?(path: String) {
         var status = stat()
         guard lstat(path, &status) == 0 else { return nil }

@@ -4,7 +4,7 @@ internal import GRDB
 package import KeyStore
 
 extension KeyAdministration {
-    /// Keys that are looked at in one transaction, so that a running gateway can write between.
+    /// The keys that one transaction checks, so that a running gateway can write in between.
     static let expiryPiece = 2_000
 
     package func revoke(
@@ -71,8 +71,8 @@ extension KeyAdministration {
                 let used: Int64? = row[2]
                 return used.map { $0 < second } ?? false
             }
-            // Some of these were used since, as the log knows. It is long, and most pieces have
-            // none.
+            // The log of counters may say that some of these were used since. It is long, and most
+            // pieces have none.
             let newer = old.isEmpty ? [:] : try CounterLog.entries(db)
             var deleted = 0
             for row in old where newer[row[0]]?.usedAt ?? .min < second {
@@ -95,8 +95,8 @@ extension KeyAdministration {
 
     // MARK: Rows
 
-    /// Does something with a key as it stands, and tells a running gateway, also where nothing has
-    /// changed: an earlier change may be one that a gateway could not be told of.
+    /// Calls the closure with a key's current state, and notifies a running gateway, also when
+    /// nothing has changed: a gateway may have missed an earlier change.
     ///
     /// - body: its first argument is `nil` for a key that is not stored.
     private func change<Outcome>(
@@ -114,7 +114,7 @@ extension KeyAdministration {
         return row.map { KeyColumns.status($0, 0, 1) }
     }
 
-    /// - change: what is set; `?1` is the second.
+    /// - change: the assignment; `?1` is the second.
     private static func set(
         _ change: String,
         _ keyID: KeyID,
@@ -128,7 +128,7 @@ extension KeyAdministration {
         try statement.execute(arguments: [max(note.now, 0), revision, Data(keyID.bytes)])
     }
 
-    /// Leaves the row, which keeps its number, its key id and its counter from being used again.
+    /// Keeps the row, so that its number, key id and counter can't be used again.
     static func delete(_ keyID: KeyID, _ note: ChangeNote, _ db: Database) throws {
         let change = """
             deleted_at = ?1, context = NULL, enrolled_at = NULL, last_used_at = NULL

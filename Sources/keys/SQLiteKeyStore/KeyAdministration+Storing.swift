@@ -20,7 +20,7 @@ extension KeyAdministration {
     }
 
     package func store(_ records: [KeyRecord]) throws(StoreProblem) -> [StoreOutcome] {
-        // In the order of the index, which then is written page after page; the first of two lines
+        // In the order of the index, which is then written page after page; the first of two lines
         // of one key goes first.
         let prefixes = records.map { record in
             record.keyID.bytes.prefix(8).reduce(0 as UInt64) { $0 << 8 | UInt64($1) }
@@ -93,7 +93,7 @@ extension KeyAdministration {
         return outcomes
     }
 
-    /// Stores a key as one that was deleted.
+    /// Stores a key as a deleted one.
     private static func bury(
         _ record: KeyRecord,
         at second: Int64,

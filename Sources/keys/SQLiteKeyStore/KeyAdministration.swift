@@ -3,22 +3,22 @@ internal import Foundation
 internal import GRDB
 package import KeyStore
 
-/// What the `keys` commands do, with or without a running gateway.
+/// The `keys` commands on a SQLite file, with or without a running gateway.
 ///
-/// Whatever changes keys has been told to a running gateway when it returns.
+/// A call that changes keys returns after a running gateway was notified.
 package final class KeyAdministration: KeyArchive {
     let database: KeyDatabase
 
-    /// Checked in this order: that a running gateway has the files open that are there; that the
-    /// log of transactions is this database's; then as for any database.
+    /// Checked in this order: that a running gateway has the files at these paths open; that the
+    /// log of transactions is this database's; then the checks of any database.
     ///
-    /// - `creates`: make the database where it is missing, for an import.
+    /// - `creates`: whether to create a missing database, for an import.
     package convenience init(path: String, creates: Bool = false) throws(StoreProblem) {
         try Self.checkFiles(path)
         self.init(try KeyDatabase(path: path, creates: creates))
     }
 
-    /// Opens the store to read it: nothing in it is changed, its tables are not either.
+    /// Opens the store to read it: nothing in it is changed, including its tables.
     package convenience init(reading path: String) throws(StoreProblem) {
         try Self.checkFiles(path)
         self.init(try KeyDatabase(reading: path))
@@ -27,7 +27,7 @@ package final class KeyAdministration: KeyArchive {
     init(_ database: KeyDatabase) { self.database = database }
 
     private static func checkFiles(_ path: String) throws(StoreProblem) {
-        // To open another database beside the files of a running gateway would damage both.
+        // Opening another database beside the files of a running gateway would damage both.
         let resolved = StoreFile.resolved(path)
         if let gateway = StoreLock.holder(ofDatabase: resolved),
             let file = StoreFiles.difference(gateway.files, resolved)
@@ -38,7 +38,7 @@ package final class KeyAdministration: KeyArchive {
         try StoreAge.checkPairing(resolved)
     }
 
-    /// Ends the use of the database; objects that go do it too.
+    /// Ends the use of the database; deinitialisation does it too.
     package func close() throws(StoreProblem) {
         do {
             try database.close()
@@ -70,7 +70,7 @@ package final class KeyAdministration: KeyArchive {
     ) throws -> [KeyRecord] {
         let newer = try CounterLog.entries(db)
         let (condition, arguments) = filter.condition
-        // All key ids are 32 bytes, and all follow the empty one.
+        // All key ids are 32 bytes, so all follow the empty one.
         let start: StatementArguments = [Data(last?.bytes ?? [])]
         let sql = """
             \(KeyColumns.selectRecord) WHERE k.key_id > ? AND \(condition)
@@ -160,7 +160,7 @@ package final class KeyAdministration: KeyArchive {
         return revision
     }
 
-    /// Lets a running gateway know that keys have changed, and waits until it has read that.
+    /// Notifies a running gateway that keys have changed, and waits until it has read that.
     func announce() throws(StoreProblem) {
         switch ChangeCall.changed(database: database.path) {
         case .nobody: try raiseGeneration()
@@ -181,8 +181,8 @@ package final class KeyAdministration: KeyArchive {
         }
     }
 
-    /// Makes the file of the generation for a database that was never used with one, and refuses an
-    /// older copy: changes to it would raise its generation until it passes for the newest.
+    /// Creates the file of the generation for a database that was never used with one. Refuses an
+    /// older copy: changes to it would raise its generation until it looks like the newest.
     private func prepareGeneration() throws(StoreProblem) {
         // The file is read first: a running gateway raises it only after the database.
         if let record = GenerationFile.record(ofDatabase: database.path) {
@@ -198,8 +198,8 @@ package final class KeyAdministration: KeyArchive {
         _ = try GenerationFile(database: database.path, GenerationFile.Record(generation: now))
     }
 
-    /// What a gateway does that reads the change. The file of another store is left alone: the next
-    /// start tells of it.
+    /// Raises the generation like a gateway that reads the change. The file of another store is not
+    /// changed: the next start reports it.
     private func raiseGeneration() throws(StoreProblem) {
         let now = try read { try Generation.current($0) }
         let file = GenerationFile(raising: database.path, of: now.store)

@@ -5,13 +5,13 @@ internal import KeyStore
 
 /// The changes of keys by commands, in the table `key_changes`.
 enum KeyChangeLog {
-    /// Changes that are kept; the oldest go.
+    /// The most changes that are kept; the oldest are removed.
     static let countMax = 100_000
 
     static func add(_ change: KeyChange, _ db: Database) throws {
         let note = change.note
         if change.keyID == nil {
-            // Pieces of one run are one change.
+            // The pieces of one run are one change.
             try db.execute(
                 sql: """
                     UPDATE key_changes SET keys = keys + ?

@@ -6,7 +6,7 @@ internal import KeyStore
 
 /// Keys as rows of the database.
 enum KeyColumns {
-    /// What the table in memory holds of a key.
+    /// The columns of a key for the table in memory.
     static let select = """
         SELECT id, key_id, public_key, app, environment, counter, counter_window, revoked_at,
             context, risk_metric, metric_at, deleted_at,
@@ -71,13 +71,13 @@ enum KeyColumns {
         return revokedAt.map { .revoked(at: $0) } ?? .active
     }
 
-    /// What the table in memory holds of a receipt.
+    /// The risk of a key for the table in memory.
     static func risk(_ row: Row, _ metric: Int, _ time: Int) -> KeyRisk {
         let number: Int64? = row[metric]
         return KeyRisk(metric: number.flatMap(UInt32.init(exactly:)), at: row[time])
     }
 
-    /// Stores a key with its receipt unless its key id is there; returns whether it was not.
+    /// Stores a key with its receipt unless its key id exists; returns whether it stored the key.
     static func insert(_ record: KeyRecord, revision: Int64, _ db: Database) throws -> Bool {
         let app = try appRow(record.appID, db)
         precondition(record.status.standing != .deleted, "KeyColumns: a deleted key is stored")
@@ -105,7 +105,7 @@ enum KeyColumns {
         return true
     }
 
-    /// The row of an App ID, made where there is none.
+    /// The row of an App ID, created where there is none.
     private static func appRow(_ appID: String, _ db: Database) throws -> Int64 {
         let select = try db.cachedStatement(sql: "SELECT id FROM apps WHERE app_id = ?")
         if let row = try Int64.fetchOne(select, arguments: [appID]) { return row }
@@ -113,7 +113,7 @@ enum KeyColumns {
         return db.lastInsertedRowID
     }
 
-    /// All that is stored of a key, with the names that ``record(_:)`` reads.
+    /// All columns of a key, with the names that ``record(_:)`` reads.
     static let selectRecord = """
         SELECT k.id, k.key_id, k.public_key, a.app_id, k.environment, k.counter, k.counter_window,
             k.revoked_at, k.is_imported, k.enrolled_at, k.last_used_at, r.receipt,

@@ -5,7 +5,7 @@ internal import GRDBSQLite
 internal import KeyStore
 internal import Synchronization
 
-/// A connection to the database, with everything checked that tells whether it is ours.
+/// A connection to the database, after all checks that the database is ours.
 struct KeyDatabase: Sendable {
     /// The path without symbolic links.
     let path: String
@@ -17,10 +17,10 @@ struct KeyDatabase: Sendable {
         let isOver = Mutex(false)
     }
 
-    /// How long a connection waits for another's transaction.
+    /// The time that a connection waits for another's transaction.
     private static let busySeconds = 5.0
-    /// KiB of pages that a connection keeps in memory at most: one that writes, since a commit
-    /// touches pages all over the index of key ids, and one that reads everything once.
+    /// The most KiB of pages that a connection keeps in memory: for one that writes, since a commit
+    /// touches pages all over the index of key ids, and for one that reads everything once.
     private static let (writerCache, readerCache) = (32_768, 2_048)
 
     /// Opens the database and brings its tables up to date.
@@ -28,7 +28,7 @@ struct KeyDatabase: Sendable {
     /// Checked in this order: that it can be opened; that it is a database, ours, and not of a
     /// newer version.
     ///
-    /// - `creates`: make it where it is missing.
+    /// - `creates`: whether to create a missing one.
     init(path: String, creates: Bool) throws(StoreProblem) {
         guard creates || StoreFile.exists(path) else {
             throw StoreProblem(.missing, path, "there is no such file")
@@ -47,7 +47,7 @@ struct KeyDatabase: Sendable {
             do {
                 try KeySchema.migrator.migrate(queue)
             } catch {
-                // Two processes that make the database at once: one of them finds it made.
+                // If two processes create the database at once, one of them finds it created.
                 guard try queue.read(Self.version) == KeySchema.version else { throw error }
             }
         } catch {
@@ -55,7 +55,7 @@ struct KeyDatabase: Sendable {
         }
     }
 
-    /// Opens another connection to a database that is open, to read.
+    /// Opens another connection, for reading, to an open database.
     init(beside database: KeyDatabase) throws(StoreProblem) {
         path = database.path
         do {
@@ -68,17 +68,17 @@ struct KeyDatabase: Sendable {
         }
     }
 
-    /// Which versions of the tables can be read.
+    /// The versions of the tables that can be read.
     enum Tables {
-        /// Those of this program alone.
+        /// Only those of this program.
         case current
-        /// Those of any version before it too.
+        /// Also those of any earlier version.
         case any
     }
 
     /// Opens a database to read it, and changes nothing in it: its tables stay as they are.
     ///
-    /// SQLite makes its -wal and -shm beside it where they are missing.
+    /// SQLite creates its missing -wal and -shm beside it.
     init(reading path: String, tables: Tables = .current) throws(StoreProblem) {
         guard StoreFile.exists(path) else {
             throw StoreProblem(.missing, path, "there is no such file")
@@ -134,7 +134,7 @@ struct KeyDatabase: Sendable {
         )
     }
 
-    /// What tells that a database is not ours, or of a newer version; `nil` when it can be used.
+    /// Why a database is not ours, or of a newer version; `nil` when it can be used.
     static func problem(
         application: Int,
         tables: Int,
@@ -157,9 +157,9 @@ struct KeyDatabase: Sendable {
         try Int.fetchOne(db, sql: "PRAGMA user_version") ?? 0
     }
 
-    /// How closely a database is looked at.
+    /// How thoroughly a database is checked.
     enum Look: String {
-        /// Each page by itself: a second or two for a million keys.
+        /// Each page by itself: one or two seconds for a million keys.
         case quick = "quick_check"
         /// The indexes against the tables too.
         case whole = "integrity_check"
@@ -194,8 +194,8 @@ struct KeyDatabase: Sendable {
         }
     }
 
-    /// Does something with the connection unless it is closed: GRDB would hand SQLite one that is
-    /// gone.
+    /// Calls the closure with the connection unless it is closed: GRDB would give SQLite a freed
+    /// one.
     private func use<Value>(_ body: () throws -> Value) throws(JournalError) -> Value {
         var result: Result<Value, any Error> = .failure(
             JournalError(.closed, "the connection is closed")
@@ -210,10 +210,10 @@ struct KeyDatabase: Sendable {
         }
     }
 
-    /// Does something in a transaction that takes the write lock at its beginning.
+    /// Runs a transaction that takes the write lock at its beginning.
     ///
-    /// What begins and ends it is kept compiled: compiled again each time, as by `inTransaction`,
-    /// the two statements cost as much as a commit of 64 counters does without them.
+    /// The statements that begin and end it are kept compiled. If they were compiled each time, as
+    /// by `inTransaction`, they would cost as much as a commit of 64 counters.
     func write<Value>(_ body: (Database) throws -> Value) throws(JournalError) -> Value {
         try use {
             try queue.writeWithoutTransaction { db in
@@ -223,8 +223,8 @@ struct KeyDatabase: Sendable {
                     try db.cachedStatement(sql: "COMMIT").execute()
                     return value
                 } catch {
-                    // Some errors, a full disk among them, have rolled back already. The first
-                    // error is the one to tell.
+                    // Some errors, a full disk among them, have already rolled back. The first
+                    // error is the one to report.
                     if db.isInsideTransaction { try? db.rollback() }
                     throw error
                 }
@@ -232,12 +232,12 @@ struct KeyDatabase: Sendable {
         }
     }
 
-    /// Does something on one state of the database.
+    /// Reads one state of the database.
     func read<Value>(_ body: (Database) throws -> Value) throws(JournalError) -> Value {
         try use { try queue.read(body) }
     }
 
-    /// Does something in a transaction as ``write(_:)``, for code that opens a store.
+    /// Runs a transaction like ``write(_:)``, for code that opens a store.
     func attempt<Value>(_ body: (Database) throws -> Value) throws(StoreProblem) -> Value {
         do throws(JournalError) {
             return try write(body)
@@ -246,7 +246,7 @@ struct KeyDatabase: Sendable {
         }
     }
 
-    /// Makes the end of the last connection leave the log of transactions where it is.
+    /// Prevents the end of the last connection from deleting the log of transactions.
     func leaveLog() {
         queue.inDatabase { db in
             var isKept: Int32 = 1
@@ -266,7 +266,7 @@ struct KeyDatabase: Sendable {
             return JournalError(.unusable, "\(error)")
         }
         let detail = error.message ?? "SQLite error \(error.extendedResultCode.rawValue)"
-        // There is no room for the -shm, which SQLite calls a failing disk.
+        // There is no room for the -shm. SQLite reports that as a failing disk.
         if error.extendedResultCode == .SQLITE_IOERR_SHMSIZE { return JournalError(.full, detail) }
         switch error.resultCode {
         case .SQLITE_BUSY, .SQLITE_LOCKED: return JournalError(.busy, detail)
@@ -284,7 +284,7 @@ struct KeyDatabase: Sendable {
 }
 
 extension KeyFilter {
-    /// What the database can say of it, in terms of `KeyColumns.selectRecord`: all that it admits,
+    /// The filter as a condition on `KeyColumns.selectRecord`. It matches all keys of the filter,
     /// and some keys that were used too lately.
     var condition: (sql: String, arguments: StatementArguments) {
         var terms = [deleted == .included ? "true" : "k.deleted_at IS NULL"]
@@ -298,18 +298,18 @@ extension KeyFilter {
         if let isRevoked { add("(k.revoked_at IS NOT NULL) = ?", isRevoked) }
         if let source { add("k.is_imported = ?", source == .imported) }
         if let riskMin { add("n.risk_metric >= ?", Int64(riskMin)) }
-        // Some of these may have been used since: the log of counters says so.
+        // Some of these may have been used since: the log of counters has those.
         if let unusedSince { add("coalesce(k.last_used_at, 0) < ?", unusedSince) }
         return (terms.joined(separator: " AND "), arguments)
     }
 }
 
-/// The secrets that outlast the process. They are in the database alone, whose files none but
-/// their owner can read, and in copies of it.
+/// The secrets that outlast the process. They are only in the database, whose files only their
+/// owner can read, and in copies of it.
 enum StoreSecrets {
-    /// The key of the enrolment challenges' codes, 32 bytes: drawn where there is none.
+    /// The key of the enrolment challenges' codes, 32 bytes; drawn where there is none.
     ///
-    /// - `isRedrawn`: draw another one, so that no challenge from before is good.
+    /// - `isRedrawn`: whether to draw another one, so that no earlier challenge is good.
     static func enrolment(_ db: Database, isRedrawn: Bool) throws -> [UInt8] {
         let fresh = Data(RandomBytes.make(count: 32))
         let conflict = isRedrawn ? "REPLACE" : "IGNORE"

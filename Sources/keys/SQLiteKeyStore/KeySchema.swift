@@ -1,8 +1,8 @@
 internal import GRDB
 
-/// The tables, and how they came to be. Migrations are named and never changed.
+/// The tables and their history. Migrations are named and never changed.
 enum KeySchema {
-    /// "PCLS": tells our databases from others (SQLite, `PRAGMA application_id`).
+    /// "PCLS": marks our databases (SQLite, `PRAGMA application_id`).
     static let applicationID = 0x5043_4C53
     /// The number of migrations below.
     static let version = 6
@@ -12,8 +12,8 @@ enum KeySchema {
         migrator.registerMigration("1 keys") { db in
             // key_id: 32 bytes. public_key: X and Y, 64 bytes. counter_window: bit i is set when
             // the counter i + 1 below the highest was used. Times: seconds since 1970. revision: 0,
-            // or the change by a command that the gateway must read. The counters of `keys` may lie
-            // behind those of `counter_log`: see CounterLog.
+            // or the change by a command that the gateway must read. The counters of `keys` may be
+            // older than those of `counter_log`: see CounterLog.
             try db.execute(
                 sql: """
                     CREATE TABLE apps (
@@ -55,7 +55,7 @@ enum KeySchema {
         }
         migrator.registerMigration("2 generation") { db in
             // store: 32 hexadecimal digits that no other store has. generation: see Generation; 0
-            // until it was used with a file of the generation beside it.
+            // until the database was used with a generation file beside it.
             try db.execute(
                 sql: """
                     ALTER TABLE state ADD COLUMN store TEXT NOT NULL DEFAULT '';
@@ -66,8 +66,8 @@ enum KeySchema {
             )
         }
         migrator.registerMigration("3 enrolment") { db in
-            // context: what the app has handed in at enrolment. secrets: 32 bytes each, by what
-            // they are for.
+            // context: the app's context from the enrolment. secrets: 32 bytes each, by their
+            // purpose.
             try db.execute(
                 sql: """
                     ALTER TABLE keys ADD COLUMN context BLOB
@@ -81,11 +81,11 @@ enum KeySchema {
             )
         }
         migrator.registerMigration("4 renewals") { db in
-            // What is known of each receipt. created_at, not_before, expires_at: fields 12, 19 and
-            // 21. metric_at: when the receipt was made that had the metric. outcome: how the last
-            // try to renew it ended. due_at: before this it is not tried again; NULL for never.
-            // Nothing but their keys is known of the receipts that are there. Without the columns
-            // of `receipts`, whose rows take a page each.
+            // The state of each receipt. created_at, not_before, expires_at: fields 12, 19 and 21.
+            // metric_at: the creation of the receipt that had the metric. outcome: the result of
+            // the last try to renew it. due_at: the time of the next try; NULL for never. Of the
+            // present receipts only their keys are known. The receipts are in their own table,
+            // since they take a page each.
             try db.execute(
                 sql: """
                     CREATE TABLE renewals (
@@ -108,9 +108,9 @@ enum KeySchema {
             )
         }
         migrator.registerMigration("5 standing") { db in
-            // deleted_at: what is left of a deleted key is its row, without context, receipt and
-            // times. A row that went would give its number to another key, whose counters those in
-            // the log would become. key_changes: what commands have done, by whom and why; key_id:
+            // deleted_at: a deleted key keeps its row, without context, receipt and times. A
+            // removed row would give its number to another key, which would then get the counters
+            // in the log. key_changes: the changes by commands, with author and reason; key_id:
             // NULL for `keys` keys at once.
             try db.execute(
                 sql: """
@@ -141,8 +141,8 @@ enum KeySchema {
         return migrator
     }()
 
-    /// Raises a key's counter and window to those given, or leaves them where they are ahead: the
-    /// highest of both, and the union of what both have marked. See `CounterState.merge`; SQLite's
+    /// Raises a key's counter and window to the given ones, or leaves them where they are ahead:
+    /// the highest of both, and the union of both bitmaps. See `CounterState.merge`; SQLite's
     /// shifts by 64 and more give 0 too.
     ///
     /// - Parameters: the names of the parameters for counter and window.

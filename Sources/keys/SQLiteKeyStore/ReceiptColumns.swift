@@ -2,15 +2,15 @@ internal import Foundation
 internal import GRDB
 internal import KeyStore
 
-/// What is known of receipts, as rows of the table `renewals`. The receipts themselves are in
-/// another table, since a scan of the one must not read the other: they take a page each.
+/// The states of receipts, as rows of the table `renewals`. The receipts themselves are in another
+/// table, since a scan of the states must not read them: they take a page each.
 enum ReceiptColumns {
     /// The columns of a state, in the order in which ``state(_:from:)`` reads them.
     static let names = """
         created_at, not_before, expires_at, risk_metric, metric_at, tried_at, outcome, due_at, asked
         """
 
-    /// The same, of the table `renewals` under this name.
+    /// The columns of a state, with the name of the table `renewals` in front.
     static func names(of table: String) -> String {
         names.split(separator: ", ").map { "\(table).\($0)" }.joined(separator: ", ")
     }
@@ -67,9 +67,8 @@ enum ReceiptColumns {
         try insert.execute()
     }
 
-    /// Writes what a renewal has changed: a receipt takes the place of an older one only, with its
-    /// outcome; another outcome takes that of an earlier one. So the order of two changes does not
-    /// matter.
+    /// Writes the changes of a renewal. A receipt replaces only an older one, with its outcome;
+    /// another outcome replaces only an earlier one. So the order of two changes does not matter.
     static func apply(_ change: ReceiptChange, _ db: Database) throws {
         if let receipt = change.receipt {
             guard try take(change.state, ofRow: change.row, db) else { return }
@@ -90,7 +89,7 @@ enum ReceiptColumns {
         try update.execute()
     }
 
-    /// Writes what is known of a newer receipt; `false` where the stored one is as new.
+    /// Writes the state of a newer receipt; `false` where the stored one is as new.
     private static func take(_ state: ReceiptState, ofRow row: Int64, _ db: Database) throws -> Bool
     {
         let update = try db.cachedStatement(

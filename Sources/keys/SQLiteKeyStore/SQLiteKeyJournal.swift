@@ -16,25 +16,25 @@ package final class SQLiteKeyJournal: KeyJournal {
     private let reader: SQLiteKeyReader
     private let store: String
     private let anchors: CounterAnchors
-    /// Whether another process has been given the store.
+    /// Whether another process has the store.
     let isLent = Atomic(false)
     /// Whether another process reads ahead: see ``beginTrail()``.
     private let isTrailed = Atomic(false)
-    /// Only the writer's queue comes here.
+    /// Used only on the writer's queue.
     private let work: Mutex<WriterWork>
     private let receipts = Mutex<SQLiteReceiptStore?>(nil)
     private let follower = Mutex<(@Sendable () -> JournalError?)?>(nil)
     /// The generation that this process has seen.
     private let seenGeneration: Atomic<Int64>
-    /// What was wrong with the age of the database and was accepted; `nil` for nothing.
+    /// The fault in the age of the database that was accepted; `nil` for none.
     package let accepted: StoreProblem?
 
-    /// Opens the database, makes it where it is missing, and checks it as a whole.
+    /// Opens the database, creates a missing one, and checks it as a whole.
     ///
-    /// Checked in this order: that no other gateway uses it; that there is one where there was one;
-    /// that its log of transactions is its own; that the file can be opened or made; that it is a
-    /// database, ours, and of a known version; that it is not damaged; that it is not older than
-    /// what was used here.
+    /// Checked in this order: that no other gateway uses it; that it is not missing where there was
+    /// one; that its log of transactions is its own; that the file can be opened or created; that
+    /// it is a database, ours, and of a known version; that it is not damaged; that it is not older
+    /// than the one that was used here.
     package convenience init(
         path: String,
         age: StoreAge.Demand = .newest
@@ -50,10 +50,10 @@ package final class SQLiteKeyJournal: KeyJournal {
         try self.init(path: path, foldedAt: entriesMax, age: age, lease: nil, ahead: nil)
     }
 
-    /// - `entriesMax`: how many entries of the log of counters are folded.
-    /// - `lease`: what the process before has lent; `nil` where there is none.
-    /// - `ahead`: what has read the database ahead, and found no damage; ``load(apps:into:)`` gives
-    ///   what was written since.
+    /// - `entriesMax`: the number of entries at which the log of counters is merged.
+    /// - `lease`: the predecessor's lease; `nil` without a predecessor.
+    /// - `ahead`: the reader that has read the database ahead, and found no damage;
+    ///   ``load(apps:into:)`` gives the later changes.
     package init(
         path: String,
         foldedAt entriesMax: Int = CounterFold.entriesMax,
@@ -89,7 +89,7 @@ package final class SQLiteKeyJournal: KeyJournal {
         if let problem, age == .newest { throw problem }
         accepted = problem
         store = before.store
-        // Before the first number is given, so that no crash leaves a number without a file.
+        // Before the first number is given, so that a crash leaves no number without a file.
         if before.number == 0 {
             _ = try GenerationFile(database: resolved, GenerationFile.Record(generation: before))
         }
@@ -117,8 +117,8 @@ package final class SQLiteKeyJournal: KeyJournal {
     }
 
     package func enrolmentSecret() throws(JournalError) -> [UInt8]? {
-        // A store that was put back may lack keys that it had: with their challenges of before they
-        // could be enrolled again, with a counter of zero.
+        // A restored store may lack keys that it had. With challenges from before they could be
+        // enrolled again, with a counter of zero.
         let isRedrawn = accepted != nil
         return try writer.write { db in
             try StoreSecrets.enrolment(db, isRedrawn: isRedrawn)
@@ -130,15 +130,15 @@ package final class SQLiteKeyJournal: KeyJournal {
         into body: ([KeyRow]) -> Void
     ) throws(JournalError) -> JournalRevision {
         try files.check()
-        // Read before the database, which then is at least there.
+        // Read before the database, so the database is at least this new.
         let seen = seenGeneration.load(ordering: .acquiring)
         let (reached, now) = try reader.changes(since: revision, into: body)
         guard now.store == store, now.number >= seen else {
             throw JournalError(.replaced, "\(writer.path) was put back to an older state")
         }
         seenGeneration.max(now.number, ordering: .acquiringAndReleasing)
-        // The command that has made a change leaves this to us. Should it fail, the next commit
-        // tries it again and tells of it.
+        // The command that has made a change leaves this to the gateway. If it fails, the next
+        // commit retries and reports it.
         try? generation.raise(to: now.number)
         return reached
     }
@@ -161,7 +161,7 @@ package final class SQLiteKeyJournal: KeyJournal {
         do throws(JournalError) {
             try files.check()
         } catch {
-            // What waits for no disk is to be refused too, and not in a second.
+            // Requests that don't wait for the disk must also be refused, and at once.
             if let body = follower.withLock({ $0 }) { watch.look(body) }
             throw error
         }
@@ -217,7 +217,7 @@ package final class SQLiteKeyJournal: KeyJournal {
     }
 
     package func beginTrail() {
-        // A piece of a fold is finished before, and a transaction too.
+        // A running piece of a merge, or a transaction, ends first.
         work.withLock { _ in
             writer.queue.inDatabase { _ in isTrailed.store(true, ordering: .releasing) }
         }
@@ -225,8 +225,7 @@ package final class SQLiteKeyJournal: KeyJournal {
 
     package func endTrail() { isTrailed.store(false, ordering: .releasing) }
 
-    /// Lets the process that reads ahead find what was written of a key, as what a command has
-    /// changed.
+    /// Makes a written key visible to the process that reads ahead, like a command's change.
     private func leaveTrail(ofRow row: Int64, _ db: Database) throws {
         guard isTrailed.load(ordering: .acquiring) else { return }
         let statement = try db.cachedStatement(sql: "UPDATE keys SET revision = ? WHERE id = ?")
@@ -236,8 +235,8 @@ package final class SQLiteKeyJournal: KeyJournal {
     package func close() {
         guard !isLent.load(ordering: .acquiring) else { return }
         watch.endAndWait()
-        // The last connection that closes a database deletes the log at its path, even if that is
-        // another database's by now.
+        // The last connection that closes a database deletes the log at its path, even if another
+        // database is there now.
         if !files.ownsLog { writer.leaveLog() }
         let isIntact = files.difference == nil
         closeConnections()
@@ -247,31 +246,31 @@ package final class SQLiteKeyJournal: KeyJournal {
 
     func closeConnections() {
         receipts.withLock { $0 }?.close()
-        // What is open when this fails is closed by the system; nothing is lost with WAL.
+        // The system closes open files if this fails; with WAL nothing is lost.
         try? reader.database.close()
         try? writer.close()
     }
 
-    /// There is no log of transactions any more that could be taken for another database's.
+    /// There is no log of transactions any more that could be mistaken for another database's.
     private func rememberCleanStop() {
         let number = seenGeneration.load(ordering: .acquiring)
         var record = files.record(Generation(store: store, number: number))
         record.log = nil
-        // Should it fail, the file says what it said before, which is right too.
+        // If it fails, the file keeps its contents, which are also correct.
         _ = try? GenerationFile(database: writer.path, record)
     }
 }
 
-/// What the writer keeps between commits.
+/// The writer's state between commits.
 private struct WriterWork {
     var fold: CounterFold
     /// Changes of the last commit.
     var lastCount = 0
 }
 
-// The store goes to the next process of the gateway without a moment in which it is not held: that
-// process gets the descriptors of the lock and of the socket on which commands call. Commands wait
-// meanwhile. If the next process fails, this one goes on with what it has kept open.
+// Hand-over of the store to the successor without a moment in which it is unlocked: the successor
+// gets the descriptors of the lock and of the socket on which commands call. Commands wait
+// meanwhile. If the successor fails, this process continues with the files that it has kept open.
 extension SQLiteKeyJournal {
     package func lend() -> StoreLease? {
         watch.pause()
@@ -281,7 +280,7 @@ extension SQLiteKeyJournal {
 
     package func takeBack() throws(JournalError) {
         do throws(StoreProblem) {
-            // The other process may have written its own.
+            // The other process may have written its own note.
             try lock.note(files, database: writer.path)
         } catch {
             throw JournalError(.unusable, "\(error.path) \(error.detail)")
@@ -292,7 +291,7 @@ extension SQLiteKeyJournal {
 
     package func leave() {
         watch.leave()
-        // The process that has the store now has it open, so that nothing of it is deleted.
+        // The successor has the store open now, so that nothing of it is deleted.
         closeConnections()
         lock.leave()
     }

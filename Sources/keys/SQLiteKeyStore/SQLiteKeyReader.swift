@@ -6,15 +6,14 @@ internal import Synchronization
 
 /// Reads the rows of keys on a connection of its own.
 ///
-/// The next process of a gateway reads a store ahead with it, while the process before still
-/// writes there.
+/// A successor uses it to read a store ahead, while its predecessor still writes there.
 package final class SQLiteKeyReader: KeySource {
-    /// How far the rows were read.
+    /// The place up to which the rows were read.
     private struct Mark {
-        /// Of what commands have changed, and what was written of single keys: see
+        /// The revision of commands' changes, and of single keys that were written: see
         /// ``KeyJournal/beginTrail()``.
         let revision: JournalRevision
-        /// Of the log of counters, whose entries have higher numbers afterwards.
+        /// The generation of the log of counters; later entries have higher numbers.
         let generation: Int64
     }
 
@@ -25,7 +24,8 @@ package final class SQLiteKeyReader: KeySource {
     private let identity: FileIdentity?
     private let apps = Mutex(AppRows())
     private let mark = Mutex<Mark?>(nil)
-    /// Whether another process writes: then each ``load(apps:into:)`` goes on where the last ended.
+    /// Whether another process writes: then each ``load(apps:into:)`` continues where the last one
+    /// ended.
     private let isAhead: Bool
 
     init(_ database: KeyDatabase, isAhead: Bool = false) {
@@ -34,8 +34,8 @@ package final class SQLiteKeyReader: KeySource {
         identity = FileIdentity(path: database.path)
     }
 
-    /// Opens a database that another process keeps, and looks for damage. `nil` when there is none
-    /// at the path, or its tables are of an older version: a writer has to open it first.
+    /// Opens a database that another process uses, and checks it for damage. `nil` when there is
+    /// none at the path, or its tables are of an older version: a writer has to open it first.
     package convenience init?(ahead path: String) throws(StoreProblem) {
         let database: KeyDatabase
         do throws(StoreProblem) {
@@ -89,8 +89,8 @@ package final class SQLiteKeyReader: KeySource {
         }
     }
 
-    /// The rows that were changed after that revision; returns the revision reached, and how far
-    /// the database has come.
+    /// The rows that were changed after this revision. Returns the new revision, and the generation
+    /// of the database.
     func changes(
         since revision: JournalRevision,
         into body: ([KeyRow]) -> Void
@@ -112,12 +112,12 @@ package final class SQLiteKeyReader: KeySource {
         since revision: JournalRevision,
         into body: ([KeyRow]) -> Void
     ) throws {
-        // The second condition is what lets SQLite use the index, which is of such rows only.
+        // The second condition lets SQLite use the index, which has only such rows.
         let sql = KeyColumns.select + " WHERE revision > ? AND revision > 0"
         try fetch(db, anchors, sql: sql, arguments: [revision.number], into: body)
     }
 
-    /// The rows that entries of the log are about, with these counters.
+    /// The rows of the log's entries, with these counters.
     private func fetch(
         _ entries: [Int64: CounterChange],
         _ db: Database,
@@ -170,7 +170,7 @@ package final class SQLiteKeyReader: KeySource {
 }
 
 extension KeyRow {
-    /// The row with counters that are newer, or older.
+    /// The row merged with newer or older counters.
     fileprivate func merged(_ change: CounterChange, _ anchors: CounterAnchors) -> KeyRow {
         var state = counters
         state.merge(change.counters)
@@ -189,7 +189,7 @@ extension KeyRow {
     }
 }
 
-/// The numbers of App IDs in the database, as those of the table.
+/// The numbers of App IDs in the database, mapped to those of the table.
 private struct AppRows {
     let numbers: AppNumbers
     private var known: [Int64: AppNumber] = [:]

@@ -1,5 +1,4 @@
-// The keys in a SQLite file, through GRDB: a journal for the gateway, and what the `keys` commands
-// do.
+// The keys in a SQLite file, through GRDB: a journal for the gateway, and the `keys` commands.
 //
 // Files, all of mode 0600 and, when root makes them, of the folder's owner:
 //
@@ -12,44 +11,43 @@
 //     portcullis.db.restored    while `store restore` works
 //     portcullis.db.before-…    the database that a backup has taken the place of
 //
-// `synchronous` is FULL: a commit that returned survives a power cut, if the disk tells the truth.
+// `synchronous` is FULL: a commit that returned survives a power cut, if the disk really writes.
 // The folder must be on a local disk: neither WAL nor the socket works over a network file system.
 //
-// No file is mapped by us. A mapped word was tried for the changes: on a full disk a write to a
-// page that has no block is a SIGBUS, and so is every access after the file was cut. The gateway's
-// event loops read a word of its own memory; a command that changes keys waits for an answer
-// instead. SQLite maps the index of its log (-shm); see StoreFiles for what is done when that is
-// cut.
+// This code maps no file. A mapped word for changes was tried: on a full disk a write to a page
+// without a block is a SIGBUS, and so is every access after the file was truncated. Instead, the
+// gateway's event loops read a word of its own memory, and a command that changes keys waits for an
+// answer. SQLite maps the index of its log (-shm); StoreFiles handles its truncation.
 //
 // Counters are not written into the rows of their keys at once. A commit adds one blob to the table
-// `counter_log`; when that has grown to 7 MiB, its entries are merged into the rows, sorted, in
-// pieces between commits. A row shares a page of 4 KiB with some thirty others: with a million
-// keys nearly every update by itself touches a page of its own, and costs 17 µs of CPU instead of
-// 4. Counters are merged by `max` and a union of windows everywhere, so late, repeated or
-// interrupted writes are harmless, and a command may raise counters beside the gateway. Every
-// reader of keys merges the log too.
+// `counter_log`. When that has grown to 7 MiB, its entries are merged into the rows, sorted, in
+// pieces between commits. A row shares a page of 4 KiB with some thirty others. With a million keys
+// nearly every single update would touch another page, and cost 17 µs of CPU and not 4. Counters
+// are merged by `max` and a union of windows everywhere, so late, repeated or interrupted writes
+// are harmless, and a command may raise counters beside the gateway. Every reader of keys merges
+// the log too.
 //
-// The table `renewals` says of each receipt when it may be renewed, what it said and how the last
-// try went. It is apart from the receipts, which take a page each: a scan of it must not read them.
-// It is scanned over a connection of its own.
+// The table `renewals` has the state of each receipt: when it may be renewed, its metric, and the
+// result of the last try. The receipts are in another table, since they take a page each and a scan
+// of the states must not read them. The scan has its own connection.
 //
 // The table `secrets` has the key of the enrolment challenges' codes. It is drawn at the first
-// start and goes wherever the database goes: a copy of it lets others make enrolment challenges,
-// and so pass by the rate of enrolments, and attest keys for later. It is in no export.
+// start and is part of every copy of the database. An attacker with a copy can make enrolment
+// challenges, and so bypass the rate of enrolments and attest keys in advance. It is in no export.
 //
-// The commands work with and without a gateway. They compare the files at their paths with those
-// that a running gateway has open before they touch any, and refuse when one differs: SQLite goes
-// on with a file that was moved or deleted, so what they wrote would be lost on the gateway. They
-// commit, tell the gateway, and fail when it does not confirm, since a revocation that a running
-// gateway does not see is none. The gateway compares the same before each commit and once a second;
-// while one differs, or the changes can't be read, it answers for no key.
+// The commands work with and without a gateway. Before they touch a file, they compare the files at
+// their paths with those that a running gateway has open, and refuse when one differs. SQLite
+// continues with a file that was moved or deleted, so the gateway would not see their changes. They
+// commit, notify the gateway, and fail when it does not confirm, since a revocation that a running
+// gateway does not see is ineffective. The gateway makes the same comparison before each commit and
+// once a second. While a file differs, or the changes can't be read, it admits no key.
 //
-// A copy of the database that is put back lowers counters and undoes revocations. So each
-// transaction raises a number, the generation, and the file beside the database has it too. An
-// older number, another store, an empty database or none at all is refused at the start unless the
-// operator accepts what that means (StoreAge). `store restore` puts a copy back and merges what the
-// present database knows. Where that is not possible, and where an older copy is accepted, the
-// counters of all keys may be too low: each then needs a challenge once (CounterAnchors).
+// Restoring a copy of the database lowers counters and undoes revocations. So each transaction
+// raises a number, the generation, which the file beside the database has too. A start refuses an
+// older number, another store, an empty or a missing database, unless the operator accepts the
+// consequences (StoreAge). `store restore` restores a copy and merges the state of the present
+// database. Where that is not possible, and where an older copy is accepted, the counters of all
+// keys may be too low: each key then needs a challenge once (CounterAnchors).
 //
-// A backup (StoreBackup) is a `VACUUM INTO` beside the running gateway, which is asked over the
-// socket to write first what waits.
+// A backup (StoreBackup) is a `VACUUM INTO` beside the running gateway. The command first asks the
+// gateway over the socket to write all waiting changes.

@@ -2,8 +2,8 @@ internal import Foundation
 internal import GRDB
 internal import KeyStore
 
-/// The receipts in the database, over a connection of their own: a scan of a million takes some
-/// seconds, and nothing that a gateway waits for may wait that long.
+/// The receipts in the database, over their own connection: a scan of a million takes some seconds,
+/// and the gateway must not wait that long.
 final class SQLiteReceiptStore: ReceiptStore {
     private let database: KeyDatabase
 
@@ -11,9 +11,9 @@ final class SQLiteReceiptStore: ReceiptStore {
         database = try KeyDatabase(beside: writer)
     }
 
-    /// Ends its use: the journal is closed, and the last connection removes the log.
+    /// Ends its use, after the journal was closed: the last connection removes the log.
     func close() {
-        // What is open when this fails is closed by the system; nothing is written here.
+        // The system closes open files if this fails; nothing is written here.
         try? database.close()
     }
 
@@ -91,7 +91,7 @@ final class SQLiteReceiptStore: ReceiptStore {
 }
 
 extension ReceiptCensus {
-    /// Counts in one pass over the states of all receipts.
+    /// Counts the states of all receipts in one pass.
     init(_ db: Database, at now: Int64) throws {
         self.init()
         let rows = try Row.fetchCursor(

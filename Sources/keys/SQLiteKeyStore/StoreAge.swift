@@ -1,16 +1,16 @@
 internal import KeyStore
 
-/// Whether a database is at least as new as what was last known of it.
+/// Checks whether a database is at least as new as the last known one.
 package enum StoreAge {
-    /// What a start does with a database that is older, empty, missing or another.
+    /// The treatment of a database that is older, empty, missing or another.
     package enum Demand: Sendable {
-        /// It is refused.
+        /// The start refuses it.
         case newest
-        /// It is taken, and what was stored since is lost.
+        /// The start accepts it, and later changes are lost.
         case any
     }
 
-    /// What is wrong with files that are not open yet; `nil` when nothing is.
+    /// The fault of files that are not open yet; `nil` for none.
     static func problemBeforeOpening(_ database: String) -> StoreProblem? {
         guard let record = GenerationFile.record(ofDatabase: database) else { return nil }
         guard let now = FileIdentity(path: database), now.length > 0 else {
@@ -20,10 +20,10 @@ package enum StoreAge {
         return nil
     }
 
-    /// Refuses a log of transactions that belongs to a database which was here before: SQLite
-    /// would write it over this one ("How To Corrupt An SQLite Database File", section 1.4).
+    /// Refuses a log of transactions that belongs to an earlier database: SQLite would write it
+    /// over this one ("How To Corrupt An SQLite Database File", section 1.4).
     ///
-    /// A clean stop leaves no log, so the log that is remembered is one that a crash has left.
+    /// A clean stop leaves no log, so a crash has left the noted one.
     static func checkPairing(_ database: String) throws(StoreProblem) {
         let log = database + "-wal"
         guard let record = GenerationFile.record(ofDatabase: database),
@@ -39,7 +39,7 @@ package enum StoreAge {
         )
     }
 
-    /// What is wrong with a database that is open; `nil` when nothing is.
+    /// The fault of an open database; `nil` for none.
     static func problem(_ now: Generation, _ database: String) -> StoreProblem? {
         let file = database + GenerationFile.suffix
         guard let record = GenerationFile.record(ofDatabase: database) else {

@@ -4,15 +4,15 @@ package import KeyStore
 
 /// Copies the database of a store into a file, beside a running gateway or without one.
 package enum StoreBackup {
-    /// What the copy holds.
+    /// The contents of the copy.
     package struct Report: Sendable {
-        /// Stored keys, deleted ones left out.
+        /// The number of stored keys, without deleted ones.
         package let keys: Int
         package let generation: Int64
         package let bytes: Int64
     }
 
-    /// Writes the copy, durably. A file of that name is there only when it is whole.
+    /// Writes the copy, durably. A file with that name appears only when it is whole.
     ///
     /// A running gateway first writes the counters of all requests that it has admitted so far.
     /// Checked in this order: that the name is free; that the store can be read; that the gateway
@@ -31,7 +31,7 @@ package enum StoreBackup {
         defer { unlink(draft) }
         try store.close()
         let report = try report(draft)
-        // Unlike a rename, a link takes no other file's place.
+        // Unlike a rename, a link replaces no other file.
         guard link(draft, file) == 0 else {
             throw StoreProblem(
                 errno == EEXIST ? .occupied : .unusable,
@@ -68,10 +68,10 @@ package enum StoreBackup {
 
 /// A whole, compact copy of a database in a new file of mode 0600.
 ///
-/// SQLite's `VACUUM INTO`, which reads one state of the database while others write, its log of
-/// transactions included.
+/// It uses SQLite's `VACUUM INTO`, which reads one state of the database while others write,
+/// including its log of transactions.
 enum StoreCopy {
-    /// - file: must not exist. What was written of it is removed when the copy fails.
+    /// - file: must not exist. The written part is removed when the copy fails.
     static func make(of database: KeyDatabase, to file: String) throws(StoreProblem) {
         guard !StoreFile.exists(file) else {
             throw StoreProblem(.occupied, file, "exists already; nothing was written")
@@ -92,7 +92,7 @@ enum StoreCopy {
         try synchronise(file)
     }
 
-    /// Makes what is in a file survive a power cut.
+    /// Makes the contents of a file survive a power cut.
     static func synchronise(_ file: String) throws(StoreProblem) {
         let descriptor = try StoreFile.open(file)
         defer { Glibc.close(descriptor) }

@@ -2,15 +2,15 @@ internal import GRDB
 internal import Glibc
 internal import KeyStore
 
-/// What `store check` finds out about a database, without changing it.
+/// The findings of `store check` about a database. It changes nothing.
 package struct StoreExamination: Sendable {
-    /// Something to be said about it.
+    /// One finding.
     package struct Finding: Hashable, Sendable {
         /// The raw value is the word before the finding.
         package enum Weight: String, Sendable {
             case fine = "ok"
             case warning
-            /// A start or a restore refuses the database, or what it says can't be right.
+            /// A start or a restore refuses the database, or its contents can't be right.
             case problem
         }
 
@@ -18,20 +18,19 @@ package struct StoreExamination: Sendable {
         package let text: String
     }
 
-    /// Whether the database is the store of a gateway, or a copy that is none yet.
+    /// Whether the database is the store of a gateway, or a copy that no gateway uses yet.
     package enum Role: Sendable { case store, copy }
 
     package private(set) var findings: [Finding] = []
     private let path: String
     private let role: Role
 
-    /// Whether nothing worse than a warning was found.
+    /// Whether there is nothing worse than a warning.
     package var isGood: Bool { !findings.contains { $0.weight == .problem } }
 
-    /// Looks at: what a start looks at before it opens the database; the tables' version; damage,
-    /// indexes included; that all that is stored can be read; the log of counters; the generation;
-    /// permissions; the disk. The first of these that fails keeps those that need it from being
-    /// looked at.
+    /// Checks: the start's checks before it opens the database; the tables' version; damage,
+    /// indexes included; that all stored data can be read; the log of counters; the generation;
+    /// permissions; the disk. After the first failure it skips the checks that depend on it.
     package init(of path: String, as role: Role) {
         self.path = StoreFile.resolved(path)
         self.role = role
@@ -65,14 +64,14 @@ package struct StoreExamination: Sendable {
         try store.close()
     }
 
-    /// A copy of the file alone, of a database whose log had not been merged into it, lacks what
-    /// was written last, and maybe all. Looked at before the copy is opened, which makes a log.
+    /// A copy of the file alone lacks the last changes, and maybe all, if the log had not been
+    /// merged into the database. Checked before the copy is opened, which creates a log.
     private mutating func examineLog() throws(StoreProblem) {
         guard let length = FileIdentity(path: path)?.length,
             !StoreFile.exists(path + "-wal"), isWriteAhead || length == 0
         else { return }
         let advice = "make copies with portcullis store backup"
-        // A database has its first page from the beginning on, and its tables later.
+        // A database has its first page from the beginning, and its tables later.
         guard length > Self.firstPage else {
             throw StoreProblem(
                 .incomplete,
@@ -87,7 +86,7 @@ package struct StoreExamination: Sendable {
         )
     }
 
-    /// Bytes of a database that has no table yet.
+    /// Bytes of a database without a table.
     private static let firstPage: Int64 = 4_096
 
     /// Whether the file's header says that it has a log beside it (SQLite's file format §1.3.3).
@@ -170,6 +169,7 @@ package struct StoreExamination: Sendable {
         add(.warning, text + "\(need >> 20) MiB; make room")
     }
 
-    /// Bytes beside a copy: what the log of transactions grows by while a copy is made.
+    /// The room that a copy needs besides: the log of transactions grows by it while a copy is
+    /// made.
     private static let roomMin: UInt64 = 64 << 20
 }

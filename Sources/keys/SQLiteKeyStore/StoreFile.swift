@@ -1,9 +1,9 @@
 internal import Glibc
 internal import KeyStore
 
-/// Files of the store: regular, for their owner alone.
+/// Files of the store: regular, and only for their owner.
 enum StoreFile {
-    /// What went wrong in the last system call.
+    /// The error of the last system call.
     static var lastError: String { String(cString: strerror(errno)) }
 
     static func folder(of path: String) -> String {
@@ -17,8 +17,8 @@ enum StoreFile {
         return String(path[path.index(after: slash)...])
     }
 
-    /// The path without symbolic links, so that all names of a database lead to one lock. Of a file
-    /// that is not there, the folder's path is resolved.
+    /// The path without symbolic links, so that all names of a database lead to one lock. For a
+    /// missing file, the folder's path is resolved.
     static func resolved(_ path: String) -> String {
         if let whole = real(path) { return whole }
         guard let folder = real(folder(of: path)) else { return path }
@@ -31,7 +31,7 @@ enum StoreFile {
         return String(cString: resolved)
     }
 
-    /// What `errno` says of a file that can't be made or written.
+    /// The problem by `errno` of a file that can't be created or written.
     static func lastProblem(_ path: String, _ what: String) -> StoreProblem {
         let reason: StoreProblem.Reason = [ENOSPC, EDQUOT].contains(errno) ? .full : .unusable
         return StoreProblem(reason, path, "\(what): \(lastError)")
@@ -39,8 +39,8 @@ enum StoreFile {
 
     static func exists(_ path: String) -> Bool { access(path, F_OK) == 0 }
 
-    /// Opens a file for reading and writing and makes it where it is missing, of mode 0600. Refuses
-    /// what is no regular file.
+    /// Opens a file for reading and writing, and creates a missing one with mode 0600. Refuses a
+    /// file that is not regular.
     ///
     /// - Returns: the descriptor, which the caller closes.
     static func open(_ path: String) throws(StoreProblem) -> Int32 {
@@ -67,15 +67,15 @@ enum StoreFile {
             // The C border: pointer and count are of one buffer, which outlives the call.
             pwrite(descriptor, bytes.baseAddress, bytes.count, offset)
         }
-        // A regular file takes a part where there is no room for the rest (write(2)).
+        // A regular file accepts a part where there is no room for the rest (write(2)).
         if count >= 0, count < bytes.count { errno = ENOSPC }
         return count == bytes.count
     }
 
-    /// Makes an empty file of mode 0600 unless there is one.
+    /// Creates an empty file with mode 0600 unless there is one.
     ///
-    /// An existing database is never opened here: to close it again would drop the locks that
-    /// SQLite holds on it for this process.
+    /// It never opens an existing database: closing it again would release the locks that SQLite
+    /// holds on it for this process.
     static func create(_ path: String) throws(StoreProblem) {
         guard !exists(path) else { return }
         let descriptor = Glibc.open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
@@ -87,22 +87,22 @@ enum StoreFile {
         Glibc.close(descriptor)
     }
 
-    /// Lets root make files that the gateway's user can use.
+    /// Makes files that root creates usable for the gateway's user.
     private static func giveToOwner(of folder: String, _ descriptor: Int32) {
         var status = stat()
         guard geteuid() == 0, stat(folder, &status) == 0 else { return }
-        // When it fails the file stays root's; a process that can't open it then says so.
+        // If it fails, the file stays root's; a process that can't open it then says so.
         _ = fchown(descriptor, status.st_uid, status.st_gid)
     }
 
-    /// The same for what is no file that can be opened.
+    /// Gives a file that can't be opened, such as a socket, to the owner of its folder.
     static func giveToOwner(ofFolderOf path: String) {
         var status = stat()
         guard geteuid() == 0, stat(folder(of: path), &status) == 0 else { return }
         _ = lchown(path, status.st_uid, status.st_gid)
     }
 
-    /// Makes what was created in a file's folder survive a power cut.
+    /// Makes a file's creation in its folder survive a power cut.
     static func synchroniseFolder(of path: String) {
         let folder = Glibc.open(folder(of: path), O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard folder >= 0 else { return }

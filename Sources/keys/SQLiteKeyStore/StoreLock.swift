@@ -2,18 +2,18 @@ internal import Glibc
 internal import KeyStore
 internal import Synchronization
 
-/// The lock that keeps two gateways from one database, held until it is released or this object
-/// goes.
+/// The lock that keeps a second gateway from a database. It is held until it is released or this
+/// object is deinitialised.
 ///
-/// The file says who holds it and which files it has open (``StoreFiles``). Commands read that
+/// The file names the holder and the files that it has open (``StoreFiles``). Commands read it
 /// without the lock.
 final class StoreLock: Sendable {
-    /// What is added to the path of a database.
+    /// The suffix of the database's path.
     static let suffix = ".lock"
-    /// Bytes of a note at most: a process and four identities of at most 41 bytes.
+    /// The most bytes of a note: a process and four identities of at most 41 bytes.
     private static let noteMax = 256
 
-    /// What the lock is held by; the next process of a gateway can be given it.
+    /// The descriptor of the lock; the successor can get it.
     let descriptor: Int32
     private let isReleased = Atomic(false)
 
@@ -42,13 +42,13 @@ final class StoreLock: Sendable {
         Glibc.close(descriptor)
     }
 
-    /// Leaves the lock, and what it says, to the process that it was lent to. Idempotent.
+    /// Leaves the lock and its note to the process that has its lease. Idempotent.
     func leave() {
         guard !isReleased.exchange(true, ordering: .acquiringAndReleasing) else { return }
         Glibc.close(descriptor)
     }
 
-    /// Writes down which files this process has open.
+    /// Writes down the files that this process has open.
     ///
     /// - Throws: `full` or `unusable`.
     func note(_ files: StoreFiles, database: String) throws(StoreProblem) {
@@ -74,7 +74,7 @@ final class StoreLock: Sendable {
         return Note(process: String(words[0]), files: words.dropFirst().map(String.init))
     }
 
-    /// What is known of a gateway that runs on a database.
+    /// The known facts of a gateway that runs on a database.
     struct Holder {
         /// Its process id; `nil` while it starts or stops.
         let process: String?
@@ -91,7 +91,7 @@ final class StoreLock: Sendable {
         guard descriptor >= 0 else {
             return errno == ENOENT ? nil : Holder(process: nil, files: [])
         }
-        // Closing gives the lock back, should the test below have taken it.
+        // Closing releases the lock, if the test below has taken it.
         defer { Glibc.close(descriptor) }
         // The note of a gateway that crashed means nothing: its lock is free.
         guard flock(descriptor, LOCK_SH | LOCK_NB) != 0 else { return nil }

@@ -2,23 +2,23 @@ internal import GRDBSQLite
 internal import Glibc
 package import KeyStore
 
-/// What a start would say of a database, found out without writing anything: for `check`.
+/// What a start would report about a database, found without writing anything: for `check`.
 ///
 /// SQLite makes files beside a database that it opens, unless the database is declared immutable
-/// (SQLite, "Uniform Resource Identifiers"). A log of transactions is ignored then. So a database
-/// with a log, which is open in a gateway or was left by a crash, is looked at from outside only.
+/// (SQLite, "Uniform Resource Identifiers"). A log of transactions is then ignored. So for a
+/// database with a log, which a gateway has open or a crash has left, only the files are checked.
 package enum StorePreview {
-    /// What a start would find where it makes a new store.
+    /// What a start would find where it creates a new store.
     package enum Birthplace: Equatable, Sendable {
         /// A database.
         case taken
         /// No database, and nothing that belongs to one.
         case empty
-        /// No database, and a file beside it that a gateway has made: there was one here.
+        /// No database, but a file that a gateway has made beside it: there was one here.
         case left(String)
     }
 
-    /// Whether a start would make a new store at a path.
+    /// Whether a start would create a new store at a path.
     package static func birthplace(_ path: String) -> Birthplace {
         let database = StoreFile.resolved(path)
         guard FileIdentity(path: database)?.length ?? 0 == 0 else { return .taken }
@@ -27,11 +27,12 @@ package enum StorePreview {
         return left.map { .left($0) } ?? .empty
     }
 
-    /// The first thing for which a start would refuse the database; `nil` when nothing is found.
+    /// The first reason for which a start would refuse the database; `nil` when there is none.
     ///
-    /// Looked at in the order of the start: that there is a database where there was one; that its
-    /// log is its own; that it is ours and of a known version; that it is not damaged; that it is
-    /// not older than what was used here. What this user can't read is not judged.
+    /// Checked in the order of the start: that the database is not missing where there was one;
+    /// that its log is its own; that it is ours and of a known version; that it is not damaged;
+    /// that it is not older than the one that was used here. A file that this user can't read is
+    /// not judged.
     package static func problem(
         of path: String,
         age: StoreAge.Demand = .newest
@@ -47,7 +48,7 @@ package enum StorePreview {
             !hasLog(database)
         else { return nil }
         let problem = content(database, age)
-        // A gateway that has started meanwhile may have changed what was read.
+        // A gateway that has started meanwhile may have changed the file.
         return hasLog(database) ? nil : problem
     }
 
@@ -88,7 +89,7 @@ package enum StorePreview {
     /// The first row of a statement's result, as text; `nil` when it fails or has none.
     private static func row(_ sql: String, _ connection: OpaquePointer?) -> [String]? {
         var statement: OpaquePointer?
-        // The C border: a column's text is copied before the statement goes on or ends.
+        // The C border: a column's text is copied before the statement continues or ends.
         defer { sqlite3_finalize(statement) }
         guard sqlite3_prepare_v2(connection, sql, -1, &statement, nil) == SQLITE_OK,
             sqlite3_step(statement) == SQLITE_ROW

@@ -5,25 +5,25 @@ internal import GRDB
 internal import Glibc
 package import KeyStore
 
-/// Puts a backup in the place of a store's database, with no gateway running.
+/// Replaces a store's database by a backup, while no gateway runs.
 ///
-/// The database that is there is kept under another name. What it knows that the backup does not
-/// goes into the new one: keys, counters, revocations, deletions and the list of changes. Then
-/// nothing is lost, and no assertion that was admitted is good again. Where it can't be read, that
-/// is not known, and all keys lose their anchor (``CounterAnchors``).
+/// The present database is kept under another name. Its facts that the backup lacks go into the new
+/// database: keys, counters, revocations, deletions and the list of changes. Then nothing is lost,
+/// and no admitted assertion is good again. If it can't be read, these facts are unknown, and all
+/// keys lose their anchor (``CounterAnchors``).
 package struct StoreRestore {
-    /// What has become of the database that was there.
+    /// The result for the present database.
     package enum Present: Sendable {
-        /// All that it knows is in the new one.
+        /// The new database has all of its facts.
         case merged
-        /// It is not there, can't be read, is an older copy itself or another store.
+        /// It is missing, can't be read, is an older copy itself or another store.
         case lost(String)
     }
 
     package struct Report: Sendable {
         package let keys: Int
         package let present: Present
-        /// Where the database is that was there; `nil` when there was none.
+        /// The new path of the present database; `nil` when there was none.
         package let kept: String?
     }
 
@@ -32,8 +32,8 @@ package struct StoreRestore {
     private let draft: String
     private let note: ChangeNote
 
-    /// - file: what `store backup` has made, or another copy of a database.
-    /// - path: of the store.
+    /// - file: a file of `store backup`, or another copy of a database.
+    /// - path: the path of the store.
     package init(of file: String, toStore path: String, _ note: ChangeNote) {
         self.file = StoreFile.resolved(file)
         self.path = StoreFile.resolved(path)
@@ -42,7 +42,8 @@ package struct StoreRestore {
     }
 
     /// Checked in this order: that no gateway uses the store; that the file is another one, can be
-    /// read, is ours and not damaged. Until the new database takes its place nothing has changed.
+    /// read, is ours and not damaged. Nothing changes until the new database replaces the present
+    /// one.
     package func run() throws(StoreProblem) -> Report {
         let lock = try StoreLock(database: path)
         defer { lock.release() }
@@ -97,9 +98,10 @@ package struct StoreRestore {
         }
     }
 
-    /// Raises and adds; nothing goes down. Done in part it does no harm.
+    /// Raises and adds; nothing goes down. A partial run does no harm.
     ///
-    /// - isSame: the backup was made of this store, so its list of changes begins this one's.
+    /// - isSame: whether the backup was made of this store: then its list of changes is the
+    ///   beginning of this one's.
     private func add(
         _ present: KeyAdministration,
         to new: KeyAdministration,
@@ -143,8 +145,8 @@ package struct StoreRestore {
     ) throws(StoreProblem) -> Generation {
         try new.write { db in
             if case .lost = present { try CounterAnchors.take(now: note.now, db) }
-            // Enrolment challenges from before are good no more: with one of them, an attestation
-            // could be stored again that was deleted since.
+            // Enrolment challenges from before are no longer good: with one of them, an attestation
+            // that was deleted since could be stored again.
             try db.execute(sql: "DELETE FROM secrets WHERE name = 'enrolment'")
             let count = try Int.fetchOne(db, sql: "SELECT count(*) FROM keys") ?? 0
             try KeyChangeLog.add(KeyChange(.storeRestored, nil, keys: count, note), db)
@@ -156,7 +158,7 @@ package struct StoreRestore {
 
     // MARK: Files
 
-    /// Gives the present database a second name, and its log of transactions another one.
+    /// Gives the present database and its log of transactions a second name.
     private func keepPresent() throws(StoreProblem) -> String? {
         guard StoreFile.exists(path) else { return nil }
         let stamp = UnixTime(seconds: note.now).iso8601.filter { $0 != "-" && $0 != ":" }
@@ -164,7 +166,8 @@ package struct StoreRestore {
         guard link(path, kept) == 0 else {
             throw StoreFile.lastProblem(kept, "can't be made")
         }
-        // Where it could be read there is none. To the new database it would be another's.
+        // If the database could be read, there is no log. For the new database it would be
+        // another's.
         for suffix in ["-wal", "-shm"] where StoreFile.exists(path + suffix) {
             guard rename(path + suffix, kept + suffix) == 0 else {
                 throw StoreProblem(

@@ -1,9 +1,9 @@
 package import DeviceKey
 
-/// Where a copy goes.
+/// The target of a copy.
 package enum CopyTarget: Sendable {
     case store(any KeyArchive)
-    /// It only looks what it would write; `nil` where there is no store yet.
+    /// Only reports what it would write; `nil` where there is no store yet.
     case rehearsal(of: (any KeyArchive)?)
 
     fileprivate var archive: (any KeyArchive)? {
@@ -15,18 +15,19 @@ package enum CopyTarget: Sendable {
 }
 
 extension KeyArchive {
-    /// Keys of one transaction: few enough that a gateway's uses of the target wait some tens of
-    /// milliseconds at most.
+    /// Keys of one transaction: few enough that a gateway waits some tens of milliseconds at most
+    /// for the target.
     private static var copyPage: Int { 1_000 }
 
-    /// Copies all keys into another store, those that were deleted too.
+    /// Copies all keys into another store, including deleted ones.
     ///
-    /// Both may be in use. Nothing in the target goes back: a counter takes the higher value, used
-    /// counters stay used, and a key that either store has revoked or deleted is. Keys are read in
-    /// the order of their ids, and each page is written in one transaction, so a copy that was cut
-    /// short is simply begun again: keys that the target has already cost a comparison.
+    /// Both stores may be in use. Nothing in the target goes back: a counter takes the higher
+    /// value, used counters stay used, and a key that either store has revoked or deleted stays so.
+    /// Keys are read in the order of their ids, and each page is written in one transaction. So an
+    /// interrupted copy can simply be run again: a key that the target already has costs a
+    /// comparison.
     ///
-    /// - told: what was done so far, after each page.
+    /// - told: called after each page with the report so far.
     package func copy(
         to target: CopyTarget,
         told: (CopyReport) -> Void = { _ in }
@@ -89,7 +90,7 @@ extension KeyArchive {
         for (record, outcome) in zip(news, outcomes) {
             switch (outcome, record.status) {
             case (.differs(let other), _):
-                // Another command, or a gateway, has stored it since it was looked up.
+                // Another command, or a gateway, has stored it since the look-up.
                 report.differs(record.keyID, other.difference(from: record) ?? "it was changed")
             case (_, .deleted): report.deleted += 1
             case (.inserted, _): report.inserted += 1
@@ -99,7 +100,7 @@ extension KeyArchive {
     }
 }
 
-/// What a record would change of a stored one.
+/// The change that a record would make to a stored one.
 private enum Addition {
     case none
     case new
@@ -131,24 +132,24 @@ extension KeyRecord {
     }
 }
 
-/// What a copy of a store did, or would do.
+/// The result of a copy, or of its rehearsal.
 package struct CopyReport: Sendable {
-    /// Keys that are listed as ``differing``; further ones are counted.
+    /// The most keys that are listed as ``differing``; further ones are only counted.
     package static let differingMax = 100
 
-    /// Keys that were not there.
+    /// Keys that were new.
     package internal(set) var inserted = 0
-    /// Keys that were there with less: a lower counter, no revocation.
+    /// Keys that had less: a lower counter, or no revocation.
     package internal(set) var raised = 0
-    /// Keys that were there with all that the source knows, or more.
+    /// Keys that already had all that the source knows, or more.
     package internal(set) var unchanged = 0
     /// Keys that the source has deleted, and the target had not.
     package internal(set) var deleted = 0
-    /// Keys that are another key in the target, or were deleted there: their ids, and why.
+    /// Ids of keys that are another key in the target, or were deleted there, with the reason.
     package private(set) var differing: [(keyID: KeyID, why: String)] = []
     package private(set) var differingCount = 0
 
-    /// Keys of the source that were looked at.
+    /// The number of compared keys of the source.
     package var count: Int { inserted + raised + unchanged + deleted + differingCount }
 
     mutating func differs(_ keyID: KeyID, _ why: String) {

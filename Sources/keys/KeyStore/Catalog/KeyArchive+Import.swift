@@ -1,10 +1,10 @@
 internal import DeviceKey
 
-/// Keys that are stored at once, in one transaction of SQLite: enough that neighbours in an index
-/// share a page, few enough that a gateway's commits wait some hundred milliseconds at most.
+/// Keys of one transaction of SQLite: enough that neighbours in an index share a page, few enough
+/// that a gateway's commits wait some hundred milliseconds at most.
 private let pieceCount = 20_000
 
-/// A line of the file that is a key.
+/// A line of the file that has a key.
 private struct NumberedKey {
     let line: Int
     let record: KeyRecord
@@ -13,13 +13,13 @@ private struct NumberedKey {
 extension KeyArchive {
     /// Imports keys from lines of JSON, see ``KeyLine``.
     ///
-    /// The file is read twice. First every line is read and compared with what is stored; when
-    /// there is any problem, nothing is imported, unless `skipsProblems`. Then the lines are
-    /// written, in transactions of some thousand. Should the store fail in between, or another
-    /// command interfere, the same import may be run again: it is idempotent.
+    /// The file is read twice. The first pass compares every line with the stored keys. If there is
+    /// a problem, nothing is imported, unless `skipsProblems`. The second pass writes the lines, in
+    /// transactions of some thousand. If the store fails in between, or another command interferes,
+    /// run the import again: it is idempotent.
     ///
-    /// A key that is stored already keeps what it has: its counter is only raised, it stays
-    /// revoked. A line that gives it another public key, app or environment is a problem.
+    /// A key that is already stored keeps its state: its counter is only raised, and it stays
+    /// revoked. A line with another public key, app or environment is a problem.
     ///
     /// - `path`: a file, or `-` for standard input.
     /// - `apps`: App IDs that may be imported; `nil` for any.
@@ -54,7 +54,7 @@ extension KeyArchive {
                 case .inserted: written.inserted += 1
                 case .merged: written.merged += 1
                 case .differs(let stored):
-                    // The key came before in this file, or another command has stored it.
+                    // The key was earlier in this file, or another command has stored it.
                     let text = stored.difference(from: key.record)
                     written.add(text ?? "the key is stored already", line: key.line)
                 }
@@ -63,7 +63,7 @@ extension KeyArchive {
         return written
     }
 
-    /// Reads the lines in pieces; what can't be read goes into the report.
+    /// Reads the lines in pieces; unreadable lines go into the report.
     private func keys(
         of file: LineFile,
         apps: Set<String>?,
@@ -91,32 +91,32 @@ extension KeyArchive {
     }
 }
 
-/// What an import did, or why it did nothing.
+/// The result of an import, or why it changed nothing.
 package struct ImportReport: Sendable {
     /// A line that was not imported.
     package struct Problem: Hashable, Sendable, CustomStringConvertible {
-        /// From 1.
+        /// Counted from 1.
         package let line: Int
         package let text: String
 
         package var description: String { "line \(line): \(text)" }
     }
 
-    /// Problems that are listed; further ones are counted.
+    /// The most problems that are listed; further ones are only counted.
     package static let problemsMax = 1_000
 
-    /// Lines that hold something.
+    /// Lines that are not empty.
     package internal(set) var lines = 0
-    /// Keys that were not there before.
+    /// Keys that were new.
     package internal(set) var inserted = 0
-    /// Keys that were there; their counter may have been raised.
+    /// Keys that were stored before; their counter may have been raised.
     package internal(set) var merged = 0
     /// The first ``problemsMax`` problems, in the order of the lines.
     package private(set) var problems: [Problem] = []
     package private(set) var problemCount = 0
     /// Key ids that are not the SHA-256 of their public key.
     package internal(set) var strayCount = 0
-    /// Whether anything was written.
+    /// Whether the import has written anything.
     package internal(set) var isImported = false
 
     init() {}
@@ -126,7 +126,7 @@ package struct ImportReport: Sendable {
         if problems.count < Self.problemsMax { problems.append(Problem(line: line, text: text)) }
     }
 
-    /// What the operator should know although it stopped nothing.
+    /// Facts for the operator that did not stop the import.
     package var warnings: [String] {
         guard strayCount > 0 else { return [] }
         return [

@@ -12,81 +12,80 @@ package import DeviceKey
 // same for every store: lines (`KeyLine`), filters (`KeyFilter`), the checks of an import, and what
 // operators read (`ImportReport`, `StoreProblem`).
 
-/// A store as the `keys` commands see it, with or without a running gateway.
+/// A store in the form that the `keys` commands use, with or without a running gateway.
 ///
-/// Whatever changes keys has been told to the running gateways when it returns.
+/// A call that changes keys returns after the running gateways were notified.
 package protocol KeyArchive: AnyObject, Sendable {
-    /// A page of the keys that the filter admits, in the order of their key ids: those behind
-    /// `last`, at most `limit`, and with some filters fewer although more follow.
+    /// A page of the keys that match the filter, in the order of their key ids. It begins after
+    /// `last` and has at most `limit` keys; with some filters it has fewer although more follow.
     func scan(
         _ filter: KeyFilter,
         after last: KeyID?,
         limit: Int
     ) throws(StoreProblem) -> KeyPage
 
-    /// All that is stored of a key; `nil` when it is not known.
+    /// All that is stored about a key; `nil` when it is not known.
     func record(_ keyID: KeyID) throws(StoreProblem) -> KeyRecord?
 
-    /// The keys whose ``DeviceKey/KeyID/logName`` begins so. Reads all key ids.
+    /// The keys whose ``DeviceKey/KeyID/logName`` begins with this text. Reads all key ids.
     func keyIDs(loggedAs name: String) throws(StoreProblem) -> [KeyID]
 
-    /// How many keys are stored.
+    /// The number of stored keys.
     func count() throws(StoreProblem) -> Int
 
-    /// What is stored of those of these keys that are known.
+    /// The stored identities of those of these keys that are known.
     func identities(of keyIDs: [KeyID]) throws(StoreProblem) -> [KeyID: KeyIdentity]
 
-    /// Stores keys in the order given where one comes twice. One that was deleted is deleted here,
-    /// too. A store may take several transactions for them: what fails between two of them is
-    /// simply stored again.
+    /// Stores keys, in the given order where one comes twice. A deleted key is also deleted here. A
+    /// store may take several transactions. After a failure between two of them, simply store the
+    /// keys again.
     ///
-    /// - Returns: for each key in turn what was done.
+    /// - Returns: the outcome for each key, in order.
     func store(_ records: [KeyRecord]) throws(StoreProblem) -> [StoreOutcome]
 
-    /// Revokes a key. When this returns, no gateway admits an assertion of it any more, and when
-    /// ``awaitGateways()`` has returned, too, nothing of its sessions.
+    /// Revokes a key. When this returns, no gateway admits its assertions any more. When
+    /// ``awaitGateways()`` has also returned, no gateway admits its sessions.
     ///
-    /// This and what follows throw `gatewayNotTold` when the change is stored, and a running
-    /// gateway has not said that it has read that.
+    /// This and the next functions throw `gatewayNotTold` when the change is stored, but a running
+    /// gateway has not confirmed that it has read it.
     func revoke(_ keyID: KeyID, _ note: ChangeNote) throws(StoreProblem) -> Revocation
 
-    /// Undoes a revocation. Counters are what they were.
+    /// Undoes a revocation. Counters stay.
     func restore(_ keyID: KeyID, _ note: ChangeNote) throws(StoreProblem) -> Restoration
 
-    /// Forgets a key, so that it is unknown from now on, and can't be enrolled again. Nothing
-    /// undoes it.
+    /// Deletes a key. It is unknown from now on, and can't be enrolled again. This can't be undone.
     func delete(_ keyID: KeyID, _ note: ChangeNote) throws(StoreProblem) -> Deletion
 
-    /// Deletes those of a piece of the keys that were enrolled and last used before a second of
-    /// Unix time. Keys of which neither is known stay.
+    /// Deletes, in one piece of the keys, those that were enrolled and last used before a second of
+    /// Unix time. Keys without both times stay.
     ///
-    /// - row: behind which the piece begins; 0 for the first.
+    /// - row: the row after which the piece begins; 0 for the first piece.
     func expire(
         unusedSince second: Int64,
         behind row: Int64,
         _ note: ChangeNote
     ) throws(StoreProblem) -> ExpiryPiece
 
-    /// Waits until no gateway uses what it knew before the changes. Blocks.
+    /// Waits until no gateway uses its state from before the changes. Blocks.
     func awaitGateways()
 
     /// The last changes by commands, the newest first.
     ///
-    /// - keyID: of this key alone.
+    /// - keyID: only changes of this key; `nil` for all.
     func changes(of keyID: KeyID?, limit: Int) throws(StoreProblem) -> [KeyChange]
 
-    /// Has the receipt of a key renewed before all others, by the gateway that runs or by the next
-    /// one.
+    /// Makes the gateway renew the receipt of a key before all others. It is the running gateway,
+    /// or the next one that starts.
     ///
     /// - `now`: second of Unix time.
     func askRenewal(of keyID: KeyID, now: Int64) throws(StoreProblem) -> RenewalRequest
 
-    /// How all receipts stand.
+    /// The state of all receipts.
     ///
     /// - `now`: second of Unix time.
     func receiptCensus(at now: Int64) throws(StoreProblem) -> ReceiptCensus
 
-    /// Ends its use. Nothing is called afterwards.
+    /// Ends its use. No call may follow.
     func close() throws(StoreProblem)
 }
 
@@ -94,7 +93,7 @@ extension KeyArchive {
     package func awaitGateways() {}
 }
 
-/// What has become of the wish to have a receipt renewed.
+/// The result of asking for the renewal of a receipt.
 package enum RenewalRequest: Equatable, Sendable {
     case asked
     /// Apple gives no newer receipt before this second of Unix time, so nothing was changed.
@@ -105,10 +104,10 @@ package enum RenewalRequest: Equatable, Sendable {
     case unknown
 }
 
-/// Some keys of a list.
+/// A part of a list of keys.
 package struct KeyPage: Sendable {
     package var records: [KeyRecord]
-    /// Behind which key the next page begins; `nil` after the last page.
+    /// The key after which the next page begins; `nil` after the last page.
     package var next: KeyID?
 
     package init(records: [KeyRecord], next: KeyID?) {
@@ -117,22 +116,22 @@ package struct KeyPage: Sendable {
     }
 }
 
-/// What was done with a key that was to be stored.
+/// The outcome for a key that was to be stored.
 package enum StoreOutcome: Sendable {
     case inserted
-    /// It was there: its counter was raised, what was not known of it was added, and when either is
-    /// revoked or deleted it is.
+    /// It was stored before. Its counter was raised, and unknown facts were added. It is revoked or
+    /// deleted if either was.
     case merged
     /// It is another key under the same id, or was deleted. Nothing was changed.
     case differs(KeyIdentity)
 }
 
 extension KeyArchive {
-    /// Deletes all keys that were enrolled and last used before a second of Unix time, piece by
-    /// piece, so that a running gateway goes on writing.
+    /// Deletes all keys that were enrolled and last used before a second of Unix time. It works
+    /// piece by piece, so that a running gateway can write meanwhile.
     ///
-    /// - most: no piece is begun once this number is deleted.
-    /// - Returns: how many.
+    /// - most: after this number of deletions no further piece begins.
+    /// - Returns: the number of deleted keys.
     package func expireAll(
         unusedSince second: Int64,
         atMost most: Int = .max,
@@ -150,15 +149,15 @@ extension KeyArchive {
 }
 
 extension KeyArchive {
-    /// Gives the keys in the order of their key ids, in pages, so that a slow reader does not hold
-    /// up a gateway. Each page is of one moment; a gateway may write between pages.
+    /// Gives the keys in the order of their key ids, in pages, so that a slow reader does not delay
+    /// a gateway. Each page is of one moment; a gateway may write between pages.
     package func forEach(
         _ filter: KeyFilter = KeyFilter(),
         _ body: (KeyRecord) throws -> Void
     ) throws {
         var last: KeyID?
         repeat {
-            // Large: a store may have to read more than the page for each.
+            // Large, since a store may have to read more than the page for each page.
             let page = try scan(filter, after: last, limit: 20_000)
             for record in page.records { try body(record) }
             last = page.next
@@ -168,6 +167,7 @@ extension KeyArchive {
     /// Writes keys as lines of JSON in the order of their key ids, see ``KeyLine``.
     ///
     /// - `sink`: takes some lines at a time.
+    /// - Returns: the number of written keys.
     /// Returns how many keys were written.
     package func export(
         _ filter: KeyFilter = KeyFilter(),

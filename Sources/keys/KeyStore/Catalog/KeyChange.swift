@@ -1,13 +1,14 @@
 package import DeviceKey
 
-/// Who changes keys, when and why: what the store keeps of each change by a command.
+/// The author, time and reason of a change of keys: the store keeps them for each change by a
+/// command.
 package struct ChangeNote: Hashable, Sendable {
     /// The longest reason, in bytes.
     package static let whyBytesMax = 500
 
     /// Second of Unix time.
     package let now: Int64
-    /// The user, as the system knows it.
+    /// The user's name in the system.
     package let actor: String
     package let why: String?
 
@@ -23,14 +24,14 @@ package struct KeyChange: Hashable, Sendable {
     /// The raw value is the word in the store and in lists.
     package enum Action: String, CaseIterable, Hashable, Sendable {
         case revoked, restored, deleted
-        /// Deleted for not having been used for long.
+        /// Deleted because it was not used for long.
         case expired
-        /// All keys: a backup took the place of the database.
+        /// All keys: a backup replaced the database.
         case storeRestored = "store-restored"
     }
 
     package let action: Action
-    /// `nil` when it was several keys at once.
+    /// `nil` when several keys were changed at once.
     package let keyID: KeyID?
     package let keys: Int
     package let note: ChangeNote
@@ -43,7 +44,7 @@ package struct KeyChange: Hashable, Sendable {
     }
 }
 
-/// How a revocation went.
+/// The result of a revocation.
 package enum Revocation: Equatable, Sendable {
     case revoked
     /// It was revoked before, at this second of Unix time.
@@ -51,7 +52,7 @@ package enum Revocation: Equatable, Sendable {
     case unknown
 }
 
-/// How the end of a revocation went.
+/// The result of ending a revocation.
 package enum Restoration: Equatable, Sendable {
     case restored
     /// It is not revoked.
@@ -60,7 +61,7 @@ package enum Restoration: Equatable, Sendable {
     case unknown
 }
 
-/// How a deletion went.
+/// The result of a deletion.
 package enum Deletion: Equatable, Sendable {
     case deleted
     /// It was deleted before, at this second of Unix time.
@@ -68,10 +69,10 @@ package enum Deletion: Equatable, Sendable {
     case unknown
 }
 
-/// A part of the keys was looked at for those that were not used for long.
+/// The result of expiring a part of the keys.
 package struct ExpiryPiece: Equatable, Sendable {
     package let deleted: Int
-    /// After which row the next piece begins; `nil` after the last one.
+    /// The row after which the next piece begins; `nil` after the last one.
     package let next: Int64?
 
     package init(deleted: Int, next: Int64?) {

@@ -1,12 +1,12 @@
 package import DeviceKey
 package import Signatures
 
-/// Which keys a command is about; what is `nil` does not matter.
+/// The keys that a command is about; `nil` properties don't matter.
 package struct KeyFilter: Sendable {
-    /// What becomes of keys that were deleted.
+    /// The treatment of deleted keys.
     package enum Deleted: Sendable {
         case excluded
-        /// A copy keeps them from being enrolled again, too.
+        /// A copy also prevents them from being enrolled again.
         case included
     }
 
@@ -17,7 +17,7 @@ package struct KeyFilter: Sendable {
     package var source: KeyRecord.Source?
     /// Not used since this second of Unix time, or never.
     package var unusedSince: Int64?
-    /// Whose risk metric is known and not below.
+    /// The risk metric is known and at least this.
     package var riskMin: UInt32?
 
     package init() {}
@@ -37,7 +37,7 @@ package struct KeyFilter: Sendable {
     }
 }
 
-/// What never changes of a stored key.
+/// The facts of a stored key that never change.
 package struct KeyIdentity: Equatable, Sendable {
     package var publicKey: P256PublicKey
     package var appID: String
@@ -56,12 +56,12 @@ package struct KeyIdentity: Equatable, Sendable {
         self.standing = standing
     }
 
-    /// Whether a record is of this key, whatever has become of either.
+    /// Whether a record is of this key, whatever the state of both.
     package func isOf(_ record: KeyRecord) -> Bool {
         publicKey == record.publicKey && appID == record.appID && environment == record.environment
     }
 
-    /// Why a record can't be of the key that is stored so; `nil` when it can.
+    /// Why a record can't be of this stored key; `nil` when it can.
     package func difference(from record: KeyRecord) -> String? {
         if publicKey != record.publicKey { return "the key is stored with another public key" }
         if appID != record.appID { return "the key is stored for the app \(appID)" }
@@ -73,17 +73,17 @@ package struct KeyIdentity: Equatable, Sendable {
     }
 }
 
-/// How an operator names a key.
+/// An operator's name for a key.
 package enum KeyName: Hashable, Sendable {
     case id(KeyID)
-    /// The short name that the log shows (``DeviceKey/KeyID/logName``), or its beginning.
+    /// The short name in the log (``DeviceKey/KeyID/logName``), or its beginning.
     case short(String)
 
-    /// Fewer digits of a short name are taken for a mistake.
+    /// Fewer digits of a short name are regarded as a mistake.
     private static let digitsMin = 4
     private static let digitsMax = 12
 
-    /// How a key may be named, for messages.
+    /// The allowed names of a key, for messages.
     package static let allowed = """
         use the key id (base64 of 32 bytes, 44 characters) or the short name that the log shows \
         (at least \(digitsMin) of its \(digitsMax) hexadecimal digits)
@@ -105,12 +105,12 @@ package enum KeyName: Hashable, Sendable {
     }
 }
 
-/// The key that a name stands for.
+/// The key that a name matches.
 package enum KeyMatch: Equatable, Sendable {
-    /// A short name stands for a stored key. A key id stands for itself, stored or not.
+    /// The one stored key with a short name. A key id matches itself, stored or not.
     case one(KeyID)
     case none
-    /// The name is too short to tell these keys apart.
+    /// The name is too short to distinguish these keys.
     case several([KeyID])
 }
 

@@ -45,7 +45,8 @@ package enum KeyLine {
     /// The JSON object of a key, in one line.
     package static func text(_ record: KeyRecord) -> String { written(record).text }
 
-    /// The same over several lines, for people: of the receipt, some thousand bytes, only the size.
+    /// The object over several lines, for people. It has only the size of the receipt, which is
+    /// some thousand bytes.
     package static func pretty(_ record: KeyRecord) -> String { written(record, .indented).text }
 
     private static func written(
@@ -66,7 +67,7 @@ package enum KeyLine {
             case .revoked(let second):
                 json.member("status", "revoked")
                 json.member("revoked_at", UnixTime(seconds: second).iso8601)
-            // `keys show` alone writes it: no export has it.
+            // Only `keys show` writes it: no export has it.
             case .deleted(let second):
                 json.member("status", "deleted")
                 json.member("deleted_at", UnixTime(seconds: second).iso8601)
@@ -102,7 +103,7 @@ package enum KeyLine {
         time("risk_metric_at", state.metricAt)
         time("renewal_tried_at", state.triedAt)
         if let outcome = state.outcome { json.member("renewal_outcome", outcome.rawValue) }
-        // 0 is for at once, and no moment.
+        // 0 means at once, and is no time.
         if let due = state.dueAt, due > 0 { time("renewal_due_at", due) }
     }
 
@@ -115,7 +116,7 @@ package enum KeyLine {
 
     /// Reads a line without its line feed.
     ///
-    /// Checked: the JSON, then each member as it comes, then that none is missing.
+    /// Checked: the JSON, then each member in the order of the line, then that none is missing.
     package static func record(_ line: Span<UInt8>) throws(Problem) -> KeyRecord {
         guard line.count <= bytesMax else {
             throw Problem("\(line.count) bytes; a line has \(bytesMax) at most")

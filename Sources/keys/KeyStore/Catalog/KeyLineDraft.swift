@@ -138,7 +138,7 @@ struct KeyLineDraft {
         }
     }
 
-    /// The key, when nothing is missing.
+    /// The key, when no member is missing.
     func record() throws(Problem) -> KeyRecord {
         guard let keyID else { throw Problem("key_id is missing") }
         guard let appID else { throw Problem("app_id is missing") }
@@ -149,7 +149,7 @@ struct KeyLineDraft {
             throw Problem("revoked_at is given, and status is not revoked")
         }
         var receiptState = receiptState
-        // Apple has no data of it any more, so there is no sense in asking again.
+        // Apple has no data of it any more, so asking again is useless.
         if receiptState.outcome == .gone { receiptState.dueAt = nil }
         return KeyRecord(
             keyID: keyID,
@@ -157,7 +157,7 @@ struct KeyLineDraft {
             appID: appID,
             environment: environment,
             publicKey: publicKey,
-            // It is unknown which counters below were used, so all of them count as used.
+            // The used counters below are unknown, so all of them count as used.
             counters: CounterState(highest: counter, seen: window ?? .max),
             receipt: receipt,
             receiptState: receipt == nil ? ReceiptState() : receiptState,

@@ -2,7 +2,8 @@ internal import Glibc
 
 /// A text file that is read line by line, more than once.
 ///
-/// What can't be read twice, such as a pipe, is copied to a temporary file first that has no name.
+/// An input that can't be read twice, such as a pipe, is first copied to a temporary file without a
+/// name.
 final class LineFile {
     private static let chunkCount = 1 << 18
 
@@ -74,8 +75,7 @@ final class LineFile {
     }
 
     /// Gives all lines from the first one on, with their numbers from 1 and without line feeds.
-    /// Empty lines are left out; of a line that is too long, one byte more than is allowed is
-    /// given.
+    /// Empty lines are skipped. Of a line that is too long, it gives one byte more than allowed.
     func forEachLine(
         _ body: (Int, Span<UInt8>) throws(StoreProblem) -> Void
     ) throws(StoreProblem) {

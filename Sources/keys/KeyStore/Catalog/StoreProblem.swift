@@ -15,7 +15,7 @@ package struct StoreProblem: Error, Hashable, Sendable, CustomStringConvertible 
         case outdated
         /// It is a part of a database.
         case incomplete
-        /// A file is in the place of one that is to be made.
+        /// A file exists in the place of a new one.
         case occupied
         /// There is no room on the disk.
         case full
@@ -23,21 +23,21 @@ package struct StoreProblem: Error, Hashable, Sendable, CustomStringConvertible 
         case unusable
         /// Another process holds the write lock for too long.
         case busy
-        /// The change is stored, and a running gateway has not said that it obeys.
+        /// The change is stored, but a running gateway has not confirmed it.
         case gatewayNotTold
         /// The files are not those that a running gateway has open.
         case replaced
-        /// The database is older than what was used here, or there is none any more.
+        /// The database is older than the one that was used here, or it is gone.
         case older
-        /// The log of transactions is another database's.
+        /// The log of transactions belongs to another database.
         case mispaired
     }
 
     package let reason: Reason
     package let path: String
-    /// What was found.
+    /// The fault that was found.
     package let detail: String
-    /// What to do, where the store knows better than ``reason`` tells.
+    /// The next step, where the store knows more than ``reason`` says.
     private let next: String?
 
     package init(_ reason: Reason, _ path: String, _ detail: String) {
@@ -47,7 +47,7 @@ package struct StoreProblem: Error, Hashable, Sendable, CustomStringConvertible 
         next = nil
     }
 
-    /// What a journal's fault is to the operator of the file at this path.
+    /// The operator's view of a journal's fault, for the file at this path.
     package init(_ error: JournalError, _ path: String) {
         self.path = path
         detail = error.detail
@@ -62,7 +62,7 @@ package struct StoreProblem: Error, Hashable, Sendable, CustomStringConvertible 
             }
     }
 
-    /// What to do.
+    /// The next step.
     package var hint: String { next ?? usualHint }
 
     private var usualHint: String {
