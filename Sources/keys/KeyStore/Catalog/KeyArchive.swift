@@ -168,7 +168,6 @@ extension KeyArchive {
     ///
     /// - `sink`: takes some lines at a time.
     /// - Returns: the number of written keys.
-    /// Returns how many keys were written.
     package func export(
         _ filter: KeyFilter = KeyFilter(),
         to sink: ([UInt8]) throws -> Void
