@@ -1,18 +1,18 @@
 package import TLSSession
 
-// What a connection under TLS does beside reading and writing.
+// TLS on a connection, beside reading and writing.
 extension Connection {
-    /// How far a handshake is.
+    /// The progress of a handshake.
     package enum Handshake: Equatable {
-        /// It has ended well: bytes of the application may be sent.
+        /// It has succeeded: bytes of the application may be sent.
         case ended
         /// It waits for the peer; ``inputReady()`` follows.
         case waiting
-        /// It has failed, and the peer was told if it can be.
+        /// It has failed. The peer gets an alert if that is possible.
         case failed(TLSFailure)
     }
 
-    /// How often ``isQuiet()`` reads. A peer that has more to say than this is not quiet.
+    /// The most reads of ``isQuiet()``. A peer that sends more than this is not quiet.
     private static let quietReadsMax = 4
 
     package final var isSecure: Bool { tls != nil }
@@ -20,10 +20,10 @@ extension Connection {
     /// Whether clients of the listener are asked for a certificate.
     package final var asksClients: Bool { tls?.asksClients ?? false }
 
-    /// The certificate that the client has shown; `nil` for none.
+    /// The client's certificate; `nil` for none.
     package final var clientCertificate: TLSPeerCertificate? { tls?.clientCertificate }
 
-    /// Goes on with the handshake as far as the peer's bytes allow. A plain connection has none.
+    /// Continues the handshake as far as the peer's bytes allow. A plain connection has none.
     package final func shakeHands() -> Handshake {
         guard let tls else { return .ended }
         while true {
@@ -43,8 +43,8 @@ extension Connection {
         }
     }
 
-    /// Whether the peer has sent nothing that a reader would get, and no end, as far as is known.
-    /// Under TLS, what only concerns TLS is read away, such as tickets.
+    /// Whether, as far as is known, the peer has sent nothing that a reader would get, and no end.
+    /// Under TLS, it reads and discards messages of TLS itself, such as tickets.
     package final func isQuiet() -> Bool {
         guard let tls, !isClosed else { return !isReadable }
         var byte: UInt8 = 0
@@ -67,9 +67,9 @@ extension Connection {
         return false
     }
 
-    /// Closes a connection on which everything was said: under TLS, the peer is told that it is the
-    /// end (close_notify, RFC 8446 §6.1). Never after what is incomplete: there the missing word is
-    /// what tells the peer.
+    /// Closes a connection on which all was sent. Under TLS, it first sends the peer an end
+    /// (close_notify, RFC 8446 §6.1). Never call it after an incomplete message: there the missing
+    /// close_notify tells the peer.
     package final func closeInOrder() {
         if let tls, !isClosed, !resetsOnClose, unsentBytes == 0, tls.isEstablished {
             tls.shutDown()

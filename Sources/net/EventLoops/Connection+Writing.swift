@@ -3,9 +3,9 @@ import Glibc
 import TLSSession
 
 extension Connection {
-    /// Hands over one or two pieces, in order. What the kernel does not take at once is kept.
+    /// Sends one or two pieces, in order. Bytes that the kernel does not take at once are kept.
     ///
-    /// The caller bounds what is kept: it stops its source while ``unsentBytes`` is not zero.
+    /// The caller bounds the kept bytes: it stops its source while ``unsentBytes`` is not zero.
     package final func write(
         _ first: Span<UInt8>,
         _ second: Span<UInt8>,
@@ -43,7 +43,7 @@ extension Connection {
         return isWritable ? flush(before: sequel) : .queued
     }
 
-    /// Hands over one piece.
+    /// Sends one piece.
     package final func write(_ bytes: Span<UInt8>) -> WriteOutcome {
         write(bytes, Span())
     }
@@ -59,7 +59,7 @@ extension Connection {
         bytes.withUnsafeBufferPointer { unsent.append(contentsOf: $0) }
     }
 
-    /// Sends what waits, as far as the kernel takes it.
+    /// Sends the waiting bytes, as far as the kernel takes them.
     final func flush(before sequel: Sequel = .more) -> WriteOutcome {
         while unsentBytes > 0 {
             guard isWritable else { return .queued }
@@ -82,7 +82,7 @@ extension Connection {
         return .sent
     }
 
-    /// Moves what the TLS machine wants to send into the unsent bytes, and sends.
+    /// Moves the output of the TLS machine into the unsent bytes, and sends.
     final func sendCiphertext(of tls: TLSSession, before sequel: Sequel = .more) -> WriteOutcome {
         tls.takeCiphertext(into: &unsent)
         return flush(before: sequel)

@@ -4,16 +4,16 @@ package import TLSSession
 
 /// A stream socket on an event loop, plain or under TLS.
 ///
-/// Its owner is a subclass, which is told when there is input to read, when what could not be sent
-/// at once has been sent, and when a connect ended. The owner asks for bytes with ``read()`` and
-/// hands bytes over with ``write(_:_:)``. When it stops reading, the peer has to stop sending.
+/// Its owner is a subclass. The owner gets an event when there is input to read, when kept bytes
+/// have been sent, and when a connect ended. It reads bytes with ``read()`` and sends bytes with
+/// ``write(_:_:)``. When it stops reading, the peer has to stop sending.
 open class Connection: Endpoint {
-    /// What a read brought.
+    /// The result of a read.
     package enum ReadOutcome {
         /// Bytes in the event loop's input buffer, at least one, valid until the event loop's next
         /// read.
         case bytes(UnsafeBufferPointer<UInt8>)
-        /// Nothing now; ``inputReady()`` follows when there is.
+        /// There is no input now; ``inputReady()`` follows when there is.
         case wouldBlock
         /// The peer has sent its last byte.
         case ended
@@ -21,42 +21,42 @@ open class Connection: Endpoint {
         case failed(ConnectionError)
     }
 
-    /// What became of bytes that were handed over.
+    /// The result of a write.
     package enum WriteOutcome {
-        /// The kernel has them all.
+        /// The kernel has all bytes.
         case sent
-        /// Some wait in memory; ``outputDrained()`` follows when they are gone.
+        /// Some bytes wait in memory; ``outputDrained()`` follows when they are sent.
         case queued
         /// The connection is broken.
         case failed(ConnectionError)
     }
 
-    /// What follows bytes that are handed over. The raw value says whether the kernel keeps them
-    /// until then.
+    /// What follows the written bytes. The raw value says whether the kernel keeps them until then.
     package enum Sequel: Int32 {
-        /// More bytes, at some time.
+        /// More bytes, at a later time.
         case more = 0
         /// The end of this direction: the caller calls ``shutDownOutput()`` next. The kernel sends
-        /// both in one segment, which is half the work for it and for the peer's.
+        /// both in one segment, which halves the work for it and for the peer's kernel.
         case end = 1
     }
 
     /// The largest unsent remainder that keeps its memory when it has been sent.
     static let keptCapacity = 0
 
-    /// The other side's address.
+    /// The peer's address.
     package final let peer: SocketAddress
     /// The TLS machine; `nil` for a plain connection.
     final var tls: TLSSession?
-    /// The socket has input, as far as is known.
+    /// The socket may have input, as far as is known.
     final var socketIsReadable = false
     /// The TLS machine may hold bytes that were decrypted and not read.
     final var mayHoldPlaintext = false
     /// A read would bring something, as far as is known.
     package final var isReadable: Bool { socketIsReadable || mayHoldPlaintext }
-    /// A write would be taken, as far as is known.
+    /// The socket would accept a write, as far as is known.
     final var isWritable: Bool
-    /// The peer closed its direction or the connection broke: a short read is not the end of news.
+    /// The peer closed its direction or the connection broke. So a short read does not empty the
+    /// socket.
     package final var isEnding: Bool { endIsAnnounced }
     final var endIsAnnounced = false
     private var isConnecting: Bool
@@ -64,11 +64,11 @@ open class Connection: Endpoint {
     @exclusivity(unchecked) final var unsent: [UInt8] = []
     @exclusivity(unchecked) final var unsentStart = 0
 
-    /// Sends bytes in front of everything else, TLS included, as soon as the connection is there.
+    /// Sends bytes before everything else, TLS included, as soon as the connection exists.
     package final func begin(with preface: [UInt8]) {
         guard !preface.isEmpty else { return }
         unsent = preface
-        // What fails here fails again with the first message.
+        // A failure here occurs again with the first message.
         if isWritable { _ = flush() }
     }
 
@@ -76,10 +76,10 @@ open class Connection: Endpoint {
     package final var sentNothing: Bool { !hasSent }
     final var hasSent = false
 
-    /// What is sent from now on is another message's.
+    /// Later bytes belong to another message.
     package final func messageBegins() { hasSent = false }
 
-    /// Whether the peer sees a reset however the connection ends, also by the end of the process.
+    /// Whether the peer gets a reset however the connection ends, also by the end of the process.
     package final var resetsOnClose: Bool {
         get { isReset }
         set {
@@ -95,19 +95,19 @@ open class Connection: Endpoint {
     }
     private var isReset = false
 
-    /// The port of ``peer``, 0 without one, and the address of this end, asked of the kernel.
+    /// The port of ``peer``, 0 without one, and the address of this end, from the kernel.
     package final var socketEnds: (peerPort: UInt16, own: SocketAddress) {
         (peer.port ?? 0, Listener.boundAddress(descriptor))
     }
 
-    /// Who had the other end of a Unix socket when it connected, asked of the kernel; `nil` where
-    /// that is not known.
+    /// The user at the other end of a Unix socket when it connected, from the kernel; `nil` where
+    /// it is not known.
     package final var peerUser: UInt32? {
         let user = clinux_peer_user(descriptor)
         return user < 0 ? nil : UInt32(truncatingIfNeeded: user)
     }
 
-    /// The most bytes that ``read()`` hands over at once; its user may take less than the event
+    /// The most bytes of one ``read()``. The user of the connection may take less than the event
     /// loop has room for.
     package final var inputMax: Int {
         get { wantedInputMax }
@@ -115,16 +115,16 @@ open class Connection: Endpoint {
     }
     private final var wantedInputMax = EventLoop.inputBytes
 
-    /// How many bytes wait in memory to be sent.
+    /// The number of bytes that wait in memory to be sent.
     package final var unsentBytes: Int { unsent.count - unsentStart }
 
-    /// How many bytes the peer has still to take: those that wait here and those that its system
-    /// has not acknowledged.
+    /// The number of bytes that the peer has still to take: those that wait here, and those that
+    /// its system has not acknowledged.
     package final var untakenBytes: Int {
         isClosed ? 0 : unsentBytes + Int(clinux_unacknowledged(descriptor))
     }
 
-    /// A connection that was accepted or is being made; `isConnecting` says that `connect` still
+    /// A connection that was accepted or is connecting. `isConnecting`: whether `connect` still
     /// runs.
     package init(
         descriptor: Int32,
@@ -153,7 +153,7 @@ open class Connection: Endpoint {
         if address.withKernelForm({ connect(descriptor, $0, $1) }) == 0 {
             return (descriptor, false)
         }
-        // EAGAIN: a Unix listener's queue is full, which is a refusal for us.
+        // EAGAIN: a Unix listener's queue is full. It counts as a refusal.
         guard errno == EINPROGRESS else {
             let error = SocketError("connect")
             _ = Glibc.close(descriptor)
@@ -165,7 +165,7 @@ open class Connection: Endpoint {
     /// Closes a descriptor that became no connection.
     package static func discard(_ descriptor: Int32) { _ = Glibc.close(descriptor) }
 
-    /// Whether nothing has come and no end was announced, asked of the kernel.
+    /// Whether there is no input and no announced end, from the kernel.
     package final func isSilent() -> Bool {
         var byte: UInt8 = 0
         return recv(descriptor, &byte, 1, Int32(MSG_PEEK)) < 0 && errno == EAGAIN
@@ -177,14 +177,14 @@ open class Connection: Endpoint {
         clinux_set_no_delay(descriptor)
     }
 
-    /// There is input, or the connection was resumed; read if you want it.
+    /// There is input, or the connection was resumed; read it now or later.
     open func inputReady() {}
-    /// What waited to be sent has been sent.
+    /// All bytes that waited were sent.
     open func outputDrained() {}
-    /// The connect ended; `nil` for well.
+    /// The connect ended; `nil` for success.
     open func connectEnded(_ error: SocketError?) {}
-    /// The peer is gone in both directions and nobody has read that: the owner waits for something
-    /// else.
+    /// The peer has closed both directions, and this was not read yet: the owner waits for another
+    /// event.
     open func brokeWhileUnread() {}
     /// The connection broke while bytes waited to be sent.
     open func outputFailed() {}
@@ -201,7 +201,7 @@ open class Connection: Endpoint {
             isConnecting = false
             isWritable = true
             let code = clinux_socket_error(descriptor)
-            // What waits is a preface: it goes out before its owner sends anything.
+            // The waiting bytes are a preface: they are sent before the owner's own bytes.
             if code == 0, unsentBytes > 0 { _ = flush() }
             connectEnded(code == 0 ? nil : SocketError("connect", code: code))
             if code != 0 { return }
@@ -213,7 +213,7 @@ open class Connection: Endpoint {
         if events & clinux_broken != 0, !isClosed { brokeWhileUnread() }
     }
 
-    /// The next read asks the kernel: a write that failed tells of news before epoll does.
+    /// Makes the next read ask the kernel: a failed write shows an event before epoll does.
     package final func expectInput() { socketIsReadable = true }
 
     /// Asks for ``inputReady()`` after the current event, when there may be input.
@@ -230,13 +230,13 @@ open class Connection: Endpoint {
         }
     }
 
-    /// Drops the connection so that the peer sees a reset, never an orderly end.
+    /// Drops the connection so that the peer gets a reset, never an orderly end.
     package final func reset() {
         resetsOnClose = true
         close()
     }
 
-    /// Says that nothing more will be sent; reading goes on.
+    /// Ends the output; reading continues.
     package final func shutDownOutput() {
         guard !isClosed else { return }
         if let tls {
@@ -247,9 +247,9 @@ open class Connection: Endpoint {
     }
 }
 
-// Reading what stays in the kernel.
+// Reading bytes that stay in the kernel.
 extension Connection {
-    /// Looks at the first bytes that have come, up to a number, and leaves them to be read.
+    /// Reads the first bytes of the input, up to a number, and leaves them in the kernel.
     /// ``inputReady()`` follows when more have come. For a plain connection.
     package final func peek(_ max: Int) -> ReadOutcome {
         let buffer = UnsafeMutableRawBufferPointer(rebasing: loop.input.prefix(max))
@@ -266,9 +266,9 @@ extension Connection {
         return .bytes(bytes.assumingMemoryBound(to: UInt8.self))
     }
 
-    /// Discards bytes that ``peek(_:)`` has shown.
+    /// Discards bytes that ``peek(_:)`` has returned.
     package final func skip(_ byteCount: Int) {
-        // They are there, so that one call takes them all.
+        // They are there, so one call takes all of them.
         let buffer = loop.input.prefix(byteCount)
         while recv(descriptor, buffer.base.baseAddress, buffer.count, 0) < 0, errno == EINTR {}
     }
@@ -282,7 +282,7 @@ extension Connection {
         return read(through: tls)
     }
 
-    /// The event loop's memory for input, so much of it as this connection may use.
+    /// The event loop's memory for input, up to ``inputMax``.
     private var input: UnsafeMutableRawBufferPointer {
         UnsafeMutableRawBufferPointer(rebasing: loop.input.prefix(inputMax))
     }
@@ -291,7 +291,7 @@ extension Connection {
         let count = recv(descriptor, buffer.baseAddress, buffer.count, 0)
         if count > 0 {
             loop.inputCount += count
-            // A short read empties the socket; news after it is a new edge. An end that was already
+            // A short read empties the socket; later input is a new edge. An end that was already
             // announced is not announced again.
             if count < buffer.count, !isEnding { socketIsReadable = false }
             let bytes = UnsafeRawBufferPointer(rebasing: buffer[..<count])
@@ -307,7 +307,7 @@ extension Connection {
         }
     }
 
-    /// Decrypted bytes that are there already come first; then one read from the socket.
+    /// First the decrypted bytes that are already there, then one read from the socket.
     private func read(through tls: TLSSession) -> ReadOutcome {
         let isEmpty = tls.isEstablished && !mayHoldPlaintext
         var outcome = isEmpty ? TLSSession.ReadOutcome.needsInput : tls.read(into: input)
@@ -338,13 +338,13 @@ extension Connection {
     }
 }
 
-// What a connection does when its client turns out to speak another protocol.
+// Hand-over of a connection whose client speaks another protocol.
 extension Connection {
-    /// Whether TLS has agreed on HTTP/2 (RFC 9113 §3.2).
+    /// Whether TLS has negotiated HTTP/2 (RFC 9113 §3.2).
     package final var hasAgreedHTTP2: Bool { tls?.applicationProtocol == TLSContext.http2 }
 
-    /// Lets another connection go on with the socket. This one is closed from then on, without a
-    /// word to its owner.
+    /// Makes another connection continue with the socket. This one is then closed, without an event
+    /// for its owner.
     ///
     /// - make: makes the successor, of the same descriptor and TLS session.
     package final func handOver<Successor: Connection>(
@@ -366,12 +366,12 @@ extension Connection {
 package enum ConnectionError: Error {
     /// A system call failed.
     case socket(SocketError)
-    /// The TLS machine refused what the peer sent.
+    /// The TLS machine refused the peer's bytes.
     case tls(TLSFailure)
-    /// The TLS machine would not take bytes to send.
+    /// The TLS machine did not accept bytes to send.
     case tlsWrite
-    /// The peer ended a TLS connection without saying so: what was read may be cut short.
+    /// The peer ended a TLS connection without close_notify: the read bytes may be incomplete.
     case truncated
-    /// It was closed on this side.
+    /// This side closed it.
     case closed
 }

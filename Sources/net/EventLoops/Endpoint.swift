@@ -1,12 +1,11 @@
 import CLinux
 import Glibc
 
-/// Something with a descriptor that an event loop watches: a listener or a connection.
+/// An object with a descriptor that an event loop watches: a listener or a connection.
 ///
-/// Lives on its event loop's queue. Subclasses say what to do when the descriptor is ready or the
-/// deadline has passed.
+/// Lives on its event loop's queue. Subclasses handle a ready descriptor and a passed deadline.
 open class Endpoint {
-    /// The event loop it lives on.
+    /// The event loop of the endpoint.
     package final let loop: EventLoop
     /// The descriptor; -1 once closed.
     package final var descriptor: Int32 { openDescriptor }
@@ -14,8 +13,8 @@ open class Endpoint {
     /// Slot and generation on the event loop; `nil` before it is registered and after it is closed.
     final var token: UInt64?
 
-    /// Whose turn of the event loop it waits for and uses: 0…``EventLoop/flowCount`` - 1. Those in
-    /// one flow share their turns. 0 is for what belongs to no client.
+    /// The flow in which the event loop schedules it: 0…``EventLoop/flowCount`` - 1. Endpoints in
+    /// one flow share their turns. 0 is for endpoints that belong to no client.
     package final var flow: Int {
         get { waitingFlow }
         set { waitingFlow = newValue }
@@ -24,7 +23,7 @@ open class Endpoint {
 
     /// The tick at which ``deadlinePassed()`` is due; `nil` for never.
     final var deadlineTick: UInt64?
-    /// The tick under which the wheel holds this endpoint.
+    /// The tick under which the wheel has this endpoint.
     final var filedTick: UInt64?
 
     package init(descriptor: Int32, on loop: EventLoop) {
@@ -32,8 +31,8 @@ open class Endpoint {
         self.loop = loop
     }
 
-    /// Whether another descriptor may stand for the same socket, as for the Unix listeners of
-    /// several event loops. Closing one of them leaves it watched.
+    /// Whether another descriptor may refer to the same socket, as for the Unix listeners of
+    /// several event loops. Closing one of them does not end the watch.
     var mayHaveTwins: Bool { true }
 
     /// Whether the descriptor has been closed.
@@ -67,8 +66,8 @@ open class Endpoint {
         loop.file(self, at: tick)
     }
 
-    /// Forgets the endpoint and gives its descriptor away, open, to be registered anew. Late events
-    /// are dropped by generation.
+    /// Removes the endpoint and returns its open descriptor, which can be registered again. Late
+    /// events are dropped by generation.
     package final func detach() -> Int32 {
         let detached = descriptor
         loop.forget(self)
@@ -77,7 +76,7 @@ open class Endpoint {
         return detached
     }
 
-    /// Lets another endpoint have the descriptor, and the place on the event loop.
+    /// Gives another endpoint the descriptor, and the place on the event loop.
     final func give(to successor: Endpoint) {
         loop.replace(self, by: successor)
         successor.flow = flow
@@ -85,7 +84,7 @@ open class Endpoint {
         deadlineTick = nil
     }
 
-    /// Closes the descriptor and forgets the endpoint. Late events are dropped by generation.
+    /// Closes the descriptor and removes the endpoint. Late events are dropped by generation.
     open func close() {
         guard descriptor >= 0 else { return }
         loop.forget(self, .byClosing)
@@ -109,7 +108,7 @@ final class EndpointTable {
     @exclusivity(unchecked) private var slots: [Slot] = []
     @exclusivity(unchecked) private var free: [UInt32] = []
 
-    /// A token for an endpoint that is still to be put under it.
+    /// A token for an endpoint that will be stored under it.
     func reserve() -> UInt64 {
         let slot: UInt32
         if let last = free.popLast() {
@@ -126,7 +125,7 @@ final class EndpointTable {
         slots[Self.slot(token)].endpoint = endpoint
     }
 
-    /// Empties a slot, which is not used again before ``release(_:)``.
+    /// Empties a slot, which is not reused before ``release(_:)``.
     ///
     /// - Returns: the endpoint that was in it.
     @discardableResult
@@ -142,7 +141,7 @@ final class EndpointTable {
         return slots[slot].endpoint
     }
 
-    /// The endpoint in a slot that was reserved; `nil` when it is empty.
+    /// The endpoint in a reserved slot; `nil` when it is empty.
     func endpoint(in slot: Int) -> Endpoint? { slots[slot].endpoint }
 
     /// The number of a token's slot.

@@ -2,36 +2,36 @@ import CLinux
 package import Dispatch
 import Glibc
 
-/// A serial queue with an epoll set: where connections live.
+/// A serial queue with an epoll set, on which connections live.
 ///
-/// `@unchecked Sendable`: every stored property below is constant and `Sendable`, or touched on
-/// `queue` alone, after `start()`; entries from outside check that with `preconditionOnQueue()`.
+/// `@unchecked Sendable`: every stored property below is constant and `Sendable`, or after
+/// `start()` is used on `queue` only; calls from outside check that with `preconditionOnQueue()`.
 package final class EventLoop: @unchecked Sendable {
     /// Bytes that one read can bring.
     package static let inputBytes = FairQueue.inputRange.upperBound
     /// Bytes of ciphertext that one read can bring: two full records.
     private static let ciphertextBytes = 36 << 10
-    /// What connections are watched for: both directions and the peer's end, edge-triggered.
+    /// The events of connections: both directions and the peer's end, edge-triggered.
     package static let bothEdges = clinux_both_edges
-    /// The mailbox's. No slot has this number.
+    /// The mailbox's token. No slot has this number.
     private static let mailToken = UInt64.max
-    /// Told to an endpoint that is resumed; no bit of epoll's.
+    /// The event of a resumed endpoint; no bit of epoll's.
     static let resumed: UInt32 = 1 << 24
     /// Longest time between two epoll_wait calls while another flow may be ready, nanoseconds.
     private static let roundNanoseconds: UInt64 = 100_000
-    /// Nanoseconds after which an iteration ends in any case, and Dispatch gets the thread back.
+    /// Nanoseconds after which an iteration ends at the latest, and Dispatch gets the thread back.
     private static let iterationNanoseconds: UInt64 = 8_000_000
-    /// A round that serves at most so many events ends its iteration. Behind so few, as a rule, no
-    /// other is ready, and to ask is a system call for nothing; one that is ready begins the next
-    /// iteration.
+    /// An iteration that served fewer than 4 events returns to Dispatch. After so few, usually no
+    /// other endpoint is ready, and another poll would be a wasted system call. An endpoint that is
+    /// ready starts the next iteration.
     private static let fewEvents = 3
-    /// Milliseconds that an event loop waits for events itself before it leaves that to Dispatch,
-    /// which wakes two threads for one event: more work than to relay a request.
+    /// Milliseconds that an event loop itself waits for events. After that Dispatch waits, which
+    /// wakes two threads for one event: more work than relaying a request.
     private static let patienceMilliseconds: Int32 = 8
-    /// Nanoseconds without another flow after which none is expected. Where all clients of an event
+    /// Nanoseconds without another flow after which none is expected. If all clients of an event
     /// loop are in one flow, frequent epoll_wait calls cost some percent and gain nothing.
     private static let othersNanoseconds: UInt64 = 100_000_000
-    /// Flows of an event loop. Clients whose addresses fall into the same one share their turns.
+    /// Flows of an event loop. Clients whose addresses map to the same flow share their turns.
     package static let flowCount = 4096
     /// Milliseconds in a tick of the timer wheel.
     private static let tickMilliseconds: UInt64 = 50
@@ -49,24 +49,24 @@ package final class EventLoop: @unchecked Sendable {
         package fileprivate(set) var beganAt: UInt64 = 0
         /// Events that were served.
         package fileprivate(set) var events = 0
-        /// How often the system was asked for events; never where it is a tick's.
+        /// The number of polls for events; 0 where the iteration is a tick's.
         package fileprivate(set) var polls = 0
     }
 
     package var iteration: Iteration { currentIteration }
     private var currentIteration = Iteration()
-    /// How often the event loop has been told all events there were.
+    /// The number of polls that returned all ready events.
     package var round: UInt64 { roundsEnded }
     private var roundsEnded: UInt64 = 0
 
-    /// Where every read of this event loop lands; valid until the next read.
+    /// The memory for every read of this event loop; valid until the next read.
     let wholeInput: UnsafeMutableRawBufferPointer
-    /// As much of it as the endpoint that is being served should read at once.
+    /// The part of it that the served endpoint should read at once.
     var input: UnsafeMutableRawBufferPointer { .init(rebasing: wholeInput[..<inputMax]) }
     private var inputMax = inputBytes
-    /// Bytes that the endpoint being served has read.
+    /// Bytes that the served endpoint has read.
     var inputCount = 0
-    /// Where ciphertext lands before it is decrypted into ``input``.
+    /// The memory for ciphertext before it is decrypted into ``input``.
     let ciphertextInput: UnsafeMutableRawBufferPointer
 
     private let wallClock: @Sendable () -> Int64
@@ -79,26 +79,26 @@ package final class EventLoop: @unchecked Sendable {
     private var isTicking = false
     private var due: [TimerWheel.Entry] = []
     @exclusivity(unchecked) private(set) var waiting = FairQueue(flows: flowCount)
-    /// The flow that was served last, and until when others are expected beside it.
+    /// The last served flow, and until when other flows are expected beside it.
     private var servedFlow = 0
     private var othersUntil: UInt64 = 0
     /// Other threads have work.
     private var hasMail = false
-    /// Something waits that epoll has told of, and does not tell again.
+    /// Work waits that epoll has reported, and does not report again.
     private var hasWork: Bool { hasMail || !waiting.isEmpty }
-    /// Dispatch will call, whether there are events or not.
+    /// Dispatch will call, with or without events.
     private var isCallDue = false
     @exclusivity(unchecked) private var events = [clinux_event](
         repeating: clinux_event(),
         count: 256
     )
-    /// Memory for what an event writes.
+    /// Memory for the bytes that an event writes.
     var output: [UInt8] = []
     /// Called at the end of every iteration.
     package var iterationEnded: (() -> Void)?
     private var stage = Stage.made
 
-    /// What Dispatch knows of the event loop.
+    /// What Dispatch knows about the event loop.
     private enum Stage {
         case made
         case served
@@ -107,7 +107,7 @@ package final class EventLoop: @unchecked Sendable {
     /// The system's wall clock: milliseconds since 1970.
     package static let systemWallClock: @Sendable () -> Int64 = { clinux_wall_milliseconds() }
 
-    /// An event loop that is not yet served; call ``start()``. Tests bring a wall clock that they
+    /// An event loop that does not run yet; call ``start()``. Tests pass a wall clock that they
     /// step.
     ///
     /// - Throws: `SocketError` when the system has no more descriptors.
@@ -151,11 +151,11 @@ package final class EventLoop: @unchecked Sendable {
 
     /// Begins to serve, until ``stop()``. Called once.
     package func start() {
-        // Dispatch holds the event loop. A weak reference would make Swift count all references to
-        // it in a slower way: 1,200 instructions of a request.
+        // Dispatch references the event loop. A weak reference would make Swift count all
+        // references to it in a slower way: 1,200 instructions per request.
         source.setEventHandler { [self] in serve() }
         timer.setEventHandler { [self] in tickPassed() }
-        // A source that is watched must outlive its descriptor's use.
+        // A watched source must outlive the use of its descriptor.
         source.setCancelHandler { [set] in _ = Glibc.close(set) }
         timer.schedule(deadline: .distantFuture)
         stage = .served
@@ -163,7 +163,7 @@ package final class EventLoop: @unchecked Sendable {
         timer.activate()
     }
 
-    /// Serves no more: the event loop goes with its last reference. From any thread.
+    /// Stops serving: the event loop is freed with its last reference. From any thread.
     package func stop() {
         source.cancel()
         timer.cancel()
@@ -172,24 +172,24 @@ package final class EventLoop: @unchecked Sendable {
     /// Traps unless the caller runs on this event loop.
     package func preconditionOnQueue() { dispatchPrecondition(condition: .onQueue(queue)) }
 
-    /// Resumes an endpoint after those that wait already. On the event loop's queue only.
+    /// Resumes an endpoint after those that already wait. On the event loop's queue only.
     package func resume(_ endpoint: Endpoint) {
         preconditionOnQueue()
         guard let token = endpoint.token else { return }
         waiting.append(EndpointTable.slot(token), Self.resumed, to: endpoint.flow)
     }
 
-    /// Leaves work for the event loop, from any thread; it is served before events are.
+    /// Adds work for the event loop, from any thread; it is served before events.
     package func perform(_ work: @escaping @Sendable () -> Void) {
-        // An event loop with work lives until that is done.
+        // An event loop with work lives until the work is done.
         mailbox.post { [self] in withExtendedLifetime(self) { work() } }
     }
 }
 
 // Iterations.
 extension EventLoop {
-    /// Dispatch calls. Iterations follow each other while there is something to serve, each as soon
-    /// as there is.
+    /// The call by Dispatch. Iterations follow each other while there is work, each as soon as
+    /// there is.
     private func serve() {
         let calledAt = MonotonicClock.nanoseconds
         while iterate() {
@@ -198,9 +198,9 @@ extension EventLoop {
         }
     }
 
-    /// Serves what is ready, or soon is, until nothing is.
+    /// Serves endpoints that are ready or soon will be, until none is.
     ///
-    /// - Returns: whether anything was.
+    /// - Returns: whether any was served.
     private func iterate() -> Bool {
         var count = take(hasWork ? 0 : Self.patienceMilliseconds)
         guard count > 0 || hasWork else { return false }
@@ -233,9 +233,9 @@ extension EventLoop {
         }
     }
 
-    /// Asks for events.
+    /// Polls for events.
     ///
-    /// - Returns: how many there are in `events`.
+    /// - Returns: the number of events in `events`.
     private func take(_ milliseconds: Int32) -> Int {
         let count = Int(clinux_epoll_take(set, &events, Int32(events.count), milliseconds))
         // A signal came first.
@@ -244,16 +244,16 @@ extension EventLoop {
         return count
     }
 
-    /// Asks for events in the middle of an iteration. Their endpoints know of them at once, and are
-    /// served when their turn comes.
+    /// Polls for events in the middle of an iteration. Their endpoints note them at once, and are
+    /// served in their turn.
     package func look() {
         preconditionOnQueue()
         currentIteration.polls += 1
         note(take(0))
     }
 
-    /// Notes the first `count` of `events`, and lets their endpoints wait for their turn. All are
-    /// noted before one is served: a request must not use a pooled connection that has news.
+    /// Notes the first `count` of `events`, and makes their endpoints wait for their turn. All are
+    /// noted before one is served: a request must not use a pooled connection with unread events.
     private func note(_ count: Int) {
         for index in 0..<count {
             let (token, news) = (events[index].token, events[index].events)
@@ -264,9 +264,9 @@ extension EventLoop {
         }
     }
 
-    /// Serves those that wait, for a while.
+    /// Serves waiting endpoints, for a bounded time.
     ///
-    /// - Returns: how many were served.
+    /// - Returns: the number of served endpoints.
     @discardableResult
     private func serveRound() -> Int {
         var served = 0
@@ -298,9 +298,9 @@ extension EventLoop {
         return served
     }
 
-    /// Does what other threads have left.
+    /// Does the work from other threads.
     ///
-    /// - Returns: how much that was.
+    /// - Returns: the number of work items.
     private func serveMail() -> Int {
         guard hasMail else { return 0 }
         hasMail = false
@@ -330,7 +330,7 @@ extension EventLoop {
         timer.schedule(deadline: .now() + interval, repeating: interval, leeway: .milliseconds(5))
     }
 
-    /// An iteration for deadlines, and for what they leave waiting.
+    /// An iteration for deadlines, and for the endpoints that they make wait.
     private func tickPassed() {
         beginIteration()
         endDeadlines()
@@ -362,15 +362,15 @@ extension EventLoop {
     }
 }
 
-// The event loop's memory: for what is read, and for what is written.
+// The event loop's memory, for reading and for writing.
 extension EventLoop {
-    /// Copies bytes to where reads land: valid until the next read.
+    /// Copies bytes into the memory for reads: valid until the next read.
     ///
     /// - bytes: at most ``inputBytes``.
     package func asRead(_ bytes: Span<UInt8>) -> UnsafeBufferPointer<UInt8> {
         let count = min(bytes.count, wholeInput.count)
         let target = UnsafeMutableRawBufferPointer(rebasing: wholeInput[..<count])
-        // The event loop's memory is as long-lived as the event loop; the copy is made inside the
+        // The event loop's memory lives as long as the event loop; the copy is made inside the
         // call.
         bytes.extracting(first: count).withUnsafeBytes { target.copyMemory(from: $0) }
         return UnsafeBufferPointer(target.assumingMemoryBound(to: UInt8.self))
@@ -384,17 +384,18 @@ extension EventLoop {
         return taken
     }
 
-    /// Taken out of the caller's variable: of an array that two hold, removing makes a third.
+    /// Takes the array out of the caller's variable: if two variables hold an array, removing its
+    /// elements copies it.
     package func giveBack(_ used: inout [UInt8]) {
         used.removeAll(keepingCapacity: true)
         swap(&used, &output)
     }
 }
 
-// What an event loop watches.
+// The endpoints that an event loop watches.
 extension EventLoop {
-    /// Watches an endpoint's descriptor, edge-triggered for both directions unless told otherwise.
-    /// On the event loop's queue only.
+    /// Watches an endpoint's descriptor, by default edge-triggered for both directions. On the
+    /// event loop's queue only.
     package func register(
         _ endpoint: Endpoint,
         events: UInt32 = EventLoop.bothEdges
@@ -410,7 +411,7 @@ extension EventLoop {
         endpoint.token = token
     }
 
-    /// Puts an endpoint in another's place; both have the same descriptor.
+    /// Replaces an endpoint by another; both have the same descriptor.
     func replace(_ endpoint: Endpoint, by successor: Endpoint) {
         guard let token = endpoint.token else { return }
         table.put(successor, under: token)
@@ -418,11 +419,12 @@ extension EventLoop {
         successor.token = token
     }
 
-    /// How an endpoint goes.
+    /// The way in which an endpoint leaves.
     enum Parting {
-        /// Its descriptor stays open, and is not watched any more.
+        /// Its descriptor stays open, and is no longer watched.
         case byLeaving
-        /// Its descriptor is closed next, which ends the watch too where it has no twin (epoll(7)).
+        /// Its descriptor is closed next. That also ends the watch, unless the descriptor has a
+        /// twin (epoll(7)).
         case byClosing
     }
 
@@ -438,7 +440,7 @@ extension EventLoop {
         endpoint.token = nil
     }
 
-    /// Leaves an endpoint registered, its descriptor unwatched.
+    /// Keeps an endpoint registered, but stops watching its descriptor.
     func unwatch(_ descriptor: Int32) { _ = clinux_epoll_remove(set, descriptor) }
 
     func watchAgain(_ descriptor: Int32, events: UInt32, token: UInt64) {
@@ -446,7 +448,7 @@ extension EventLoop {
     }
 }
 
-/// A value that belongs to an event loop, carried through other queues on its way back.
+/// A value that belongs to an event loop, carried through other queues back to it.
 ///
 /// `@unchecked Sendable`: the value is reached only through ``value``, which checks first that the
 /// caller runs on the value's own event loop.

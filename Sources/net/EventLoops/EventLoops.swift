@@ -3,28 +3,28 @@ import CLinux
 // Sockets on event loops.
 //
 // An event loop is a serial dispatch queue, one epoll set and one read source on the epoll
-// descriptor. The source's handler takes what is ready, performs it, and takes again until its turn
-// is over. Once nothing is left it waits for events itself for some milliseconds, and only then
-// leaves that to Dispatch: an event loop with nothing to do holds no thread, and a busy one wakes
-// none. One source per event loop instead of one per socket halves the cost of a relayed request
-// (13 µs against 24), and a bare epoll loop in C is 12.
+// descriptor. The source's handler takes ready events, serves them, and polls again until its
+// iteration is over. When no event is left, it waits itself for some milliseconds, and only then
+// lets Dispatch wait. So an idle event loop holds no thread, and a busy one wakes none. One source
+// per event loop instead of one per socket halves the cost of a relayed request (13 µs against 24),
+// and a bare epoll loop in C is 12.
 //
 // Everything registered with an event loop is an `Endpoint`: listeners and connections. A
-// connection lives on one event loop from accept to close and is touched on that event loop's queue
-// alone, so nothing here locks, except the `Mailbox`, in which other threads leave work. The event
-// loop sees that as an event.
+// connection lives on one event loop from accept to close and is used only on its queue. So there
+// is no lock here except in the `Mailbox`, in which other threads put work. The event loop gets an
+// event for it.
 //
-// Sockets are registered once, edge-triggered, for both directions. Whether one is readable or
-// writable is remembered until a call says otherwise, so steady traffic makes no epoll_ctl call at
+// Sockets are registered once, edge-triggered, for both directions. Each remembers whether it is
+// readable and writable until a call says otherwise, so steady traffic makes no epoll_ctl call at
 // all.
 //
-// All connections of an event loop read into the event loop's one input buffer. Who consumes it may
-// write to other connections, but never read one. A connection with more to read waits for another
-// turn.
+// All connections of an event loop read into its one input buffer. While the owner of a connection
+// consumes it, the owner may write to other connections, but must not read from one. A connection
+// with more to read waits for another turn.
 //
-// What is ready waits in a `FairQueue`, by the client it is for, and an event loop asks for events
-// again while some still wait. So a client that keeps the event loop busy waits for itself, and
-// others for a fraction of a millisecond.
+// Ready endpoints wait in a `FairQueue`, grouped by client, and an event loop polls again while
+// some still wait. So a client that keeps the event loop busy waits for its own work, and others
+// wait for a fraction of a millisecond.
 //
 // Deadlines are kept in a wheel of coarse ticks. Moving a deadline later costs one store. An exact
 // moment takes an `Alarm`, which costs a system call.
@@ -36,27 +36,27 @@ package protocol ByteStream: AnyObject {
     var unsentBytes: Int { get }
     /// Reads once.
     func read() -> Connection.ReadOutcome
-    /// Hands bytes over. What is not taken at once is kept.
+    /// Sends bytes. Those that are not taken at once are kept.
     func write(_ bytes: Span<UInt8>) -> Connection.WriteOutcome
     /// Asks for ``ByteStreamOwner/readable(_:)`` when there may be something to read.
     func resumeReading()
-    /// Says that nothing more will be sent; reading goes on.
+    /// Ends the output; reading continues.
     func shutDownOutput()
     /// Calls ``ByteStreamOwner/deadlinePassed(_:)`` when this time is over; `nil` for never.
     func setDeadline(milliseconds: UInt64?)
-    /// Closes the stream. The owner is told with ``ByteStreamOwner/closed(_:)``.
+    /// Closes the stream. The owner gets ``ByteStreamOwner/closed(_:)``.
     func close()
 }
 
-/// What uses a ``ByteStream``.
+/// The user of a ``ByteStream``.
 package protocol ByteStreamOwner: AnyObject {
     /// There may be something to read.
     func readable(_ stream: any ByteStream)
-    /// What waited to be sent has been sent.
+    /// All bytes that waited were sent.
     func drained(_ stream: any ByteStream)
     /// The peer has closed both directions, and the owner has not read that yet.
     func broke(_ stream: any ByteStream)
-    /// The deadline has passed, or what waits can't be sent.
+    /// The deadline has passed, or the waiting bytes can't be sent.
     func failed(_ stream: any ByteStream)
     func closed(_ stream: any ByteStream)
 }
@@ -68,6 +68,6 @@ package enum MonotonicClock {
     /// Nanoseconds since some moment before the start.
     package static var nanoseconds: UInt64 { clinux_monotonic_nanoseconds() }
 
-    /// Milliseconds as ``EventLoop/now`` has them, for what is on no event loop.
+    /// Milliseconds of the clock of ``EventLoop/now``, for code that runs on no event loop.
     package static var milliseconds: UInt64 { clinux_coarse_milliseconds() }
 }

@@ -1,36 +1,36 @@
-/// Decides who is served next: deficit round robin that prefers sparse flows, as in FQ-CoDel
-/// (RFC 8290 §4.1 and §4.2). The quantum is nanoseconds of the event loop's time; FQ-CoDel counts
-/// bytes.
+/// Schedules members: deficit round robin that prefers sparse flows, as in FQ-CoDel (RFC 8290 §4.1
+/// and §4.2). The quantum is nanoseconds of the event loop's time; FQ-CoDel counts bytes.
 ///
 /// Members wait in flows; within a flow they are served in order. Flows take turns. A flow that has
 /// used its quantum goes to the end of the line. A flow that begins to wait goes before those that
-/// have waited already, unless it was served in their present round. So a flow with little work
-/// waits for one quantum at most, however much work others have.
+/// already wait, unless it was served in their current round. So a flow with little work waits for
+/// at most one quantum, however much work others have.
 ///
-/// Members and flows are numbers that the owner gives. A member waits once, with all its news.
+/// Members and flows are numbers that the owner gives. A member waits once, with all its events.
 ///
-/// The queue also says how much a member should read at once. It takes that from the cost of the
-/// flow's last turn: input that is expensive to read, such as chunks of one byte, is read in small
-/// pieces, so that it delays no other flow; a transfer is read in large pieces.
+/// The queue also decides how much a member should read at once, from the cost of the flow's last
+/// turn. Expensive input, such as chunks of one byte, is read in small pieces, so that it delays no
+/// other flow. A transfer is read in large pieces.
 struct FairQueue {
-    /// A member whose turn it is.
+    /// A member that is served next.
     struct Turn: Equatable {
         var member: Int
-        /// What it waited to be told: one bit for each.
+        /// Its events: one bit for each.
         var news: UInt32
-        /// Bytes that it should read at most.
+        /// The most bytes that it should read.
         var inputMax: Int
         var flow: Int
     }
 
     /// Nanoseconds that a flow is served before it goes to the end of the line.
     static let quantum: Int64 = 100_000
-    /// Nanoseconds that a turn should take at most, where what is read decides: more than the
-    /// digest of a whole read does.
+    /// The most nanoseconds that a turn should take, as far as the size of its read decides.
+    /// Hashing a whole read takes less.
     static let turnTarget = 200_000
-    /// Bytes of a read, least and most. How many is told from turns that read the least or more.
+    /// The least and the most bytes of a read. The size is computed only from turns that read at
+    /// least the least.
     static let inputRange = 4 << 10...128 << 10
-    /// What a flow can owe: a turn that took long, or was held up by the system, costs no more.
+    /// The most debt of a flow: a turn that took longer, or that the system delayed, costs no more.
     private static let debtMax = quantum * 8
     /// No member, or no flow.
     private static let nobody = UInt32.max
@@ -49,7 +49,7 @@ struct FairQueue {
             return last
         }
 
-        /// The first leaves and this one follows.
+        /// Removes the first number; `next` is the new first one.
         mutating func leave(_ next: UInt32) {
             first = next
             if next == nobody { last = nobody }
@@ -76,7 +76,7 @@ struct FairQueue {
     private var members: [Member] = []
     private var sparse = Line()
     private var busy = Line()
-    /// How many members wait.
+    /// The number of waiting members.
     private var count = 0
     /// The flow of the member that was taken last.
     private var current = 0
@@ -95,8 +95,8 @@ struct FairQueue {
     /// Whether this member waits.
     func holds(_ member: Int) -> Bool { member < members.count && members[member].news != 0 }
 
-    /// Lets a member wait to be told `news`, which is not 0: at the end of its flow, or in its
-    /// place where it waits already.
+    /// Makes a member wait with the event bits `news`, which is not 0: at the end of its flow, or
+    /// in its place if it already waits.
     mutating func append(_ member: Int, _ news: UInt32, to flow: Int) {
         while members.count <= member { members.append(Member()) }
         let isWaiting = members[member].news != 0
@@ -111,7 +111,7 @@ struct FairQueue {
         enter(flow, as: .sparse)
     }
 
-    /// Takes the member whose turn it is; `nil` when none waits.
+    /// Takes the next member; `nil` when none waits.
     mutating func next() -> Turn? {
         while true {
             let isSparse = sparse.first != Self.nobody
@@ -121,7 +121,8 @@ struct FairQueue {
             let member = flows[flow].members.first
             if member == Self.nobody {
                 leave(flow)
-                // For one round of the busy flows, or it could go before them again and again.
+                // For one round of the busy flows; otherwise it could go before them again and
+                // again.
                 if isSparse, busy.first != Self.nobody { enter(flow, as: .busy) }
             } else if flows[flow].deficit <= 0 {
                 flows[flow].deficit += Self.quantum
@@ -142,7 +143,7 @@ struct FairQueue {
         return Turn(member: member, news: news, inputMax: Int(flows[flow].inputMax), flow: flow)
     }
 
-    /// Charges the turn that was taken last for its duration, and learns from what it read.
+    /// Charges the last turn for its duration, and adapts the size of the flow's reads.
     mutating func charge(nanoseconds: UInt64, bytes: Int) {
         let left = flows[current].deficit &- Int64(clamping: nanoseconds)
         flows[current].deficit = max(left, -Self.debtMax)
@@ -152,7 +153,7 @@ struct FairQueue {
         flows[current].inputMax = Int32(min(max(wanted, range.lowerBound), range.upperBound))
     }
 
-    /// The flow becomes the last of a line.
+    /// Puts the flow at the end of a line.
     private mutating func enter(_ flow: Int, as standing: Standing) {
         flows[flow].standing = standing
         flows[flow].next = Self.nobody
@@ -160,7 +161,7 @@ struct FairQueue {
         if last != Self.nobody { flows[Int(last)].next = UInt32(flow) }
     }
 
-    /// The flow, the first of its line, is in none any more.
+    /// Removes the flow, the first of its line.
     private mutating func leave(_ flow: Int) {
         let next = flows[flow].next
         if flows[flow].standing == .sparse { sparse.leave(next) } else { busy.leave(next) }

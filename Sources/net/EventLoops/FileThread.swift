@@ -3,23 +3,23 @@ import Dispatch
 import Glibc
 import Synchronization
 
-/// The thread that makes, writes, reads and closes files without a name for an event loop.
+/// The thread that makes, writes, reads and closes unnamed files for an event loop.
 ///
-/// A file call can't be polled. On a disk that is slow or stands still it would stop all clients of
-/// the event loop. Its caller therefore waits here, and for a bounded time: ``patience`` for one
-/// call, and for all slow calls together what ``FileBudget`` has. A call that is late fails with
-/// ETIME, and so does every other one, at once, until it has ended and the budget has recovered.
+/// A file call can't be polled. On a slow or blocked disk it would stop all clients of the event
+/// loop. Its caller therefore waits here for a bounded time: ``patience`` for one call, and the
+/// ``FileBudget`` for all slow calls together. A late call fails with ETIME. All other calls fail
+/// at once until it has ended and the budget has recovered.
 package final class FileThread: Sendable {
-    /// How long a caller waits for one call: 2 s.
+    /// The longest wait for one call: 2 s.
     package static let patience: UInt64 = 2_000_000_000
 
     private struct State {
         var budget = FileBudget()
-        /// Calls that were given up and have not ended: one at the most.
+        /// Calls that were given up and have not ended: at most one.
         var late = 0
     }
 
-    /// What became of one call.
+    /// The state of one call.
     private final class Call<Value: Sendable>: Sendable {
         enum State: Sendable {
             case running
@@ -36,10 +36,10 @@ package final class FileThread: Sendable {
     private let state = Mutex(State())
     private let patience: UInt64
 
-    /// - patience: nanoseconds; another one in tests.
+    /// - patience: nanoseconds; tests use another value.
     package init(patience: UInt64 = FileThread.patience) { self.patience = patience }
 
-    /// Opens a file for reading and writing, for the owner alone.
+    /// Opens a file for reading and writing, for the owner only.
     ///
     /// - Throws: `SocketError` of open: no such folder, no room, a file system without O_TMPFILE.
     package func open(in folder: String) throws(SocketError) -> UnnamedFile {
@@ -79,7 +79,7 @@ package final class FileThread: Sendable {
         }
     }
 
-    /// Reads at most so many bytes from an offset where there are some.
+    /// Reads from an offset as many bytes as there are, up to this number.
     package func read(
         _ count: Int,
         of file: UnnamedFile,
@@ -88,7 +88,7 @@ package final class FileThread: Sendable {
         try perform("pread") { call -> Result<[UInt8], SocketError> in
             var failure: SocketError?
             let bytes = [UInt8](unsafeUninitializedCapacity: count) { target, filled in
-                // The target holds `count` bytes, and pread writes no more than it is given.
+                // The target has `count` bytes, and pread writes at most this number.
                 let done = pread(file.descriptor, target.baseAddress, count, off_t(offset))
                 if done <= 0 { failure = SocketError(call) }
                 filled = max(done, 0)
@@ -97,20 +97,20 @@ package final class FileThread: Sendable {
         }
     }
 
-    /// Closes a file once the calls before it have ended. Waits for nothing.
+    /// Closes a file after the earlier calls have ended. Does not wait.
     package func close(_ file: UnnamedFile) {
         queue.async { [self] in
             let start = MonotonicClock.nanoseconds
-            // Its bytes are freed here, which takes a while where they are many.
+            // Its bytes are freed here, which takes a while for a large file.
             _ = Glibc.close(file.descriptor)
             note(since: start)
         }
     }
 
-    /// Has the thread make a call, and waits for it. Internal for tests.
+    /// Makes the thread perform a call, and waits for it. Internal for tests.
     ///
     /// - call: its name, for the error.
-    /// - undo: for what a call has made that came too late.
+    /// - undo: reverts the result of a call that came too late.
     func perform<Value: Sendable>(
         _ name: String,
         _ work: @escaping @Sendable (_ name: String) -> Result<Value, SocketError>,
@@ -153,34 +153,34 @@ package final class FileThread: Sendable {
     }
 }
 
-/// A file without a name: nothing of it outlives its descriptor. ``FileThread`` makes it.
+/// An unnamed file: nothing of it outlives its descriptor. ``FileThread`` makes it.
 package struct UnnamedFile: Sendable {
     fileprivate let descriptor: Int32
 }
 
-/// How long an event loop may wait for slow file calls: 1 s at once, and a tenth of the time.
+/// The time that an event loop may wait for slow file calls: 1 s at once, and a tenth of the time.
 struct FileBudget: Sendable {
-    /// Shorter calls are not counted: other clients wait no longer for them than for a verification
+    /// Shorter calls are not counted: other clients wait for them no longer than for a verification
     /// or two.
     static let slow: UInt64 = 20_000_000
-    /// What may be spent at once.
+    /// The most time that may be spent at once.
     static let max: UInt64 = 1_000_000_000
-    /// A tenth of the time comes back.
+    /// A tenth of the time is regained.
     private static let recovery: UInt64 = 10
 
     private var spent: UInt64 = 0
     private var since: UInt64 = 0
 
-    /// A call took so many nanoseconds.
+    /// Notes the nanoseconds that a call took.
     mutating func spend(_ duration: UInt64, at now: UInt64) {
         recover(now)
         guard duration >= Self.slow else { return }
-        // A call that hangs for an hour is forgiven as soon as one that was given up: it cost no
-        // more.
+        // A call that hangs for an hour costs no more than one that was given up, so the budget
+        // recovers as soon.
         spent = Swift.min(spent + duration, 2 * Self.max)
     }
 
-    /// Whether some is left.
+    /// Whether some budget is left.
     mutating func isLeft(at now: UInt64) -> Bool {
         recover(now)
         return spent < Self.max

@@ -5,59 +5,61 @@ import Glibc
 /// (SO_REUSEPORT); a Unix socket is bound once and its descriptor duplicated for each event loop.
 ///
 /// Event loops of one process share a port, processes don't. SO_REUSEPORT alone would let a second
-/// gateway of the same user take half of the first one's clients without a word. So the first
-/// socket of a port is bound without it (``bound(to:)``), which fails while any other socket has
-/// the port; only then it is opened to the others of this process (``sibling(of:)``).
+/// gateway of the same user silently take half of the first one's clients. So the first socket of a
+/// port is bound without it (``bound(to:)``), which fails while any other socket has the port. Only
+/// then this process binds the others (``sibling(of:)``).
 package final class Listener: Endpoint {
-    /// Connections taken in one go, so that a flood of them leaves turns to the others.
+    /// The most connections accepted at one event, so that a flood of them leaves turns to the
+    /// others.
     private static let acceptsPerEventMax = 16
-    /// How long accepting pauses when the process or the system has no more descriptors.
+    /// The pause of accepting when the process or the system has no more descriptors.
     private static let pauseMilliseconds: UInt64 = 100
 
-    /// Bytes that the kernel takes for a peer and has not sent yet; beyond them it takes no more.
+    /// The most bytes that the kernel takes for a peer and has not sent yet.
     ///
-    /// Left alone it takes as many as `tcp_wmem` allows, 4 MiB and more, for every peer that reads
-    /// slowly or not at all. TCP_NOTSENT_LOWAT (tcp(7)) bounds only what is not sent: what is on
-    /// its way may be as much as the path holds, so that a long path is filled all the same, which
-    /// a fixed SO_SNDBUF would prevent.
+    /// By default it takes as many as `tcp_wmem` allows, 4 MiB and more, for every peer that reads
+    /// slowly or not at all. TCP_NOTSENT_LOWAT (tcp(7)) bounds only the unsent bytes. The bytes in
+    /// flight may be as many as the path holds, so that a long path is still filled. A fixed
+    /// SO_SNDBUF would prevent that.
     package static let unsentMax: Int32 = 128 << 10
 
-    /// Whose the socket is.
+    /// The owner of the socket.
     package enum Ownership: Sendable {
-        /// This process's: no other accepts from it.
+        /// This process: no other one accepts from it.
         case own
-        /// The service manager's, which keeps it when this process ends. Clients that wait are the
-        /// next process's.
+        /// The service manager, which keeps it when this process ends. The next process serves
+        /// clients that wait.
         case lent
     }
 
-    /// Whose the socket is.
+    /// The owner of the socket.
     package var ownership = Ownership.own
     /// A connection came in: its descriptor and the peer's address.
     package var accepted: ((Int32, SocketAddress) -> Void)?
-    /// Accepting paused, for want of descriptors or memory.
+    /// Accepting paused, for lack of descriptors or memory.
     package var paused: ((SocketError) -> Void)?
-    /// Accepting paused for the first time, with why; or, `nil`, all who waited have been taken.
+    /// Accepting paused for the first time, with the reason; or `nil` when all waiting clients have
+    /// been accepted.
     package var shortageChanged: ((SocketError?) -> Void)?
     private var isShort = false
 
-    /// Accepting pauses while all descriptors below this one are taken: those from here on are for
-    /// what the accepted need, connections to origins above all.
+    /// Accepting pauses while all descriptors below this one are used. Higher ones are reserved for
+    /// the accepted clients, mostly for connections to origins.
     package var descriptorsMax = Int32.max
-    /// The descriptor accepted last: the lowest that was free (accept(2), POSIX), so that all below
-    /// it were taken. 0 when it says nothing any more.
+    /// The last accepted descriptor. It is the lowest free one (accept(2), POSIX), so all below it
+    /// were used. 0 when it is no longer valid.
     private var lastAccepted: Int32 = 0
 
-    /// How long a listener that ends still takes connections whose handshake has begun: one round
-    /// trip of a slow mobile network.
+    /// The time for which an ending listener still accepts connections whose handshake has begun:
+    /// one round trip of a slow mobile network.
     package static let closingMilliseconds: UInt64 = 250
-    /// Told when the listener has ended; not `nil` while it ends.
+    /// Called when the listener has ended; not `nil` while it ends.
     private var ended: (() -> Void)?
 
-    /// Connections that wait to be accepted; the system may allow fewer.
+    /// The most connections that wait to be accepted; the system may allow fewer.
     private static let backlog: Int32 = 4096
 
-    /// Binds and listens, without watching yet.
+    /// Binds and listens, but does not watch yet.
     ///
     /// - Throws: `SocketError` of socket, bind or listen, in this order.
     package static func open(_ address: SocketAddress) throws(SocketError) -> Int32 {
@@ -71,8 +73,7 @@ package final class Listener: Endpoint {
         return descriptor
     }
 
-    /// Binds a free address, which may need root. Clients are turned away until
-    /// ``listen(_:)``.
+    /// Binds a free address, which may need root. Clients are refused until ``listen(_:)``.
     ///
     /// - Throws: `SocketError` of socket or bind, in this order; EADDRINUSE when another socket has
     ///   the address, listening or not.
@@ -82,7 +83,7 @@ package final class Listener: Endpoint {
         return descriptor
     }
 
-    /// Binds the TCP address of a bound socket of this process once more, for another event loop.
+    /// Binds the TCP address of a bound socket of this process again, for another event loop.
     ///
     /// - Throws: `SocketError` of socket or bind, in this order.
     package static func sibling(of address: SocketAddress) throws(SocketError) -> Int32 {
@@ -97,8 +98,8 @@ package final class Listener: Endpoint {
         guard descriptor >= 0 else { throw SocketError("socket") }
         if !address.isUnix {
             if isShared { clinux_share_port(descriptor) }
-            // Connections that a killed gateway leaves behind keep the port for a minute; this
-            // looks past them, and past nothing that listens (socket(7)).
+            // Connections of a killed gateway keep the port for a minute. This option ignores them,
+            // but no socket that listens (socket(7)).
             clinux_reuse_address(descriptor, 1)
             settleAccepted(descriptor)
         }
@@ -110,34 +111,34 @@ package final class Listener: Endpoint {
             _ = Glibc.close(descriptor)
             throw error
         }
-        // Until it listens, another process that looks past what does not listen must not look
-        // past this one.
+        // Until it listens, a process with this option could ignore it too, so it is switched off.
         if !address.isUnix { clinux_reuse_address(descriptor, 0) }
         return descriptor
     }
 
-    /// Sets for a TCP listener what the accepted inherit, which costs no call for each.
+    /// Sets options of a TCP listener that accepted sockets inherit, so that no call for each is
+    /// needed.
     package static func settleAccepted(_ descriptor: Int32) {
         clinux_bound_unsent(descriptor, unsentMax)
         // Small responses must not wait for an acknowledgement.
         clinux_set_no_delay(descriptor)
     }
 
-    /// The same socket for another event loop.
+    /// The socket for another event loop, as a new descriptor.
     package static func duplicate(_ descriptor: Int32) throws(SocketError) -> Int32 {
         let other = fcntl(descriptor, F_DUPFD_CLOEXEC, 0)
         guard other >= 0 else { throw SocketError("fcntl") }
         return other
     }
 
-    /// Lets clients connect to what was bound.
+    /// Makes a bound socket accept clients.
     package static func listen(_ descriptor: Int32) throws(SocketError) {
-        // What is accepted inherits it, so that a restart finds the port free.
+        // Accepted sockets inherit it, so that a restart finds the port free.
         clinux_reuse_address(descriptor, 1)
         guard Glibc.listen(descriptor, backlog) == 0 else { throw SocketError("listen") }
     }
 
-    /// The address a descriptor is bound to: which port 0 became.
+    /// The address that a descriptor is bound to, with the port that replaces 0.
     package static func boundAddress(_ descriptor: Int32) -> SocketAddress {
         var address = SocketAddress()
         var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
@@ -150,21 +151,23 @@ package final class Listener: Endpoint {
         return address
     }
 
-    /// Begins to watch. Level-triggered: what one event leaves behind comes back with the next.
+    /// Begins to watch. Level-triggered: what one event leaves comes back with the next.
     package func start() throws(SocketError) {
         try loop.register(self, events: clinux_in | clinux_exclusive)
     }
 
-    /// Ends without losing a connection that a client takes for established.
+    /// Ends without losing a connection that a client regards as established.
     ///
-    /// Closing a listening TCP socket resets what waits to be accepted, also when others share its
-    /// port. So it ignores new clients first, who find the port closed when they try again after a
-    /// second, and takes those in the middle of a handshake for ``closingMilliseconds``.
+    /// Closing a listening TCP socket resets the connections that wait to be accepted, also when
+    /// other sockets share its port. So it first ignores new clients, which find the port closed
+    /// when they retry after a second. It accepts those in the middle of a handshake for
+    /// ``closingMilliseconds``.
     ///
-    /// A socket that is lent is left at once, as it is: to ignore clients would be the next
-    /// process's loss.
+    /// A lent socket is left at once and unchanged: if it ignored clients, the next process would
+    /// lose them.
     ///
-    /// - Parameter ended: called once, when it is closed and the last one has been handed over.
+    /// - Parameter ended: called once, when it is closed and the last connection has been handed
+    ///   over.
     package func endGently(_ ended: @escaping () -> Void) {
         guard !isClosed, self.ended == nil else { return }
         if case .lent = ownership {
@@ -188,12 +191,12 @@ package final class Listener: Endpoint {
         }
     }
 
-    /// - Returns: how many were accepted.
+    /// - Returns: the number of accepted clients.
     @discardableResult
     private func acceptWaiting(max: Int) -> Int {
         var count = 0
         for _ in 0..<max where !isClosed {
-            // Only behind one that was too high; as a rule this costs nothing.
+            // Checked only after a descriptor that was too high; usually this costs nothing.
             guard lastAccepted < descriptorsMax || hasDescriptors() else {
                 pause(SocketError("accept4", code: EMFILE))
                 return count
@@ -221,7 +224,7 @@ package final class Listener: Endpoint {
         return count
     }
 
-    /// Whether a descriptor is free that is not kept for others.
+    /// Whether a descriptor is free that is not reserved.
     private func hasDescriptors() -> Bool {
         let lowest = dup(descriptor)
         guard lowest >= 0 else { return false }
@@ -241,7 +244,7 @@ package final class Listener: Endpoint {
         }
         loop.unwatch(descriptor)
         self.pausedToken = token
-        // One that ends has a deadline already, and tries once more then.
+        // An ending listener already has a deadline, and retries then.
         if ended == nil { setDeadline(milliseconds: Self.pauseMilliseconds) }
     }
 
@@ -254,7 +257,7 @@ package final class Listener: Endpoint {
     private var pausedToken: UInt64?
     private var pace = AcceptPace(max: Listener.acceptsPerEventMax)
 
-    /// The pause is over, or the time to end.
+    /// The pause is over, or the time to end has come.
     override public func deadlinePassed() {
         if let ended {
             acceptWaiting(max: Int(Self.backlog))
@@ -269,23 +272,23 @@ package final class Listener: Endpoint {
     }
 }
 
-/// How many clients a listener takes at one event.
+/// The number of clients that a listener accepts at one event.
 ///
-/// To ask until none is left costs one system call more for each event, and mostly one client
-/// waits. So a listener asks for as many as came lately. No client is forgotten: a level-triggered
-/// listener that has more is ready again at once, as nginx relies on too (`multi_accept off`).
+/// Accepting until none is left costs one more system call for each event, and mostly one client
+/// waits. So a listener accepts as many as came lately. No client is lost: a level-triggered
+/// listener with more clients is ready again at once, as nginx relies on too (`multi_accept off`).
 struct AcceptPace: Equatable {
-    /// This number of events in a row brings all that they were asked for before more is asked for.
+    /// After this number of consecutive events with the full count, the count grows.
     private static let patience = 4
 
-    /// How many are taken at the next event: 1 to `max`.
+    /// The number of clients to accept at the next event: 1 to `max`.
     private(set) var count = 1
     private let max: Int
     private var fullEvents = 0
 
     init(max: Int) { self.max = max }
 
-    /// An event has brought this number: fewer than ``count`` when no more waited.
+    /// An event has brought this number of clients: fewer than ``count`` when no more waited.
     mutating func took(_ taken: Int) {
         guard taken >= count else {
             count = Swift.max(taken, 1)

@@ -2,14 +2,14 @@ import CLinux
 import Glibc
 import Synchronization
 
-/// Work that other threads have for an event loop.
+/// Work from other threads for an event loop.
 ///
-/// Its descriptor is watched by the event loop, so that work wakes also an event loop that waits
-/// for events. `Sendable`: what is shared is under the lock.
+/// The event loop watches its descriptor, so that work also wakes an event loop that waits for
+/// events. `Sendable`: the shared state is under the lock.
 final class Mailbox: Sendable {
     typealias Work = @Sendable () -> Void
 
-    /// Has an edge for each time that the event loop is to look.
+    /// Has an edge each time that the event loop must check.
     let descriptor: Int32
     private let work = Mutex<[Work]>([])
 
@@ -21,7 +21,7 @@ final class Mailbox: Sendable {
 
     deinit { _ = Glibc.close(descriptor) }
 
-    /// Leaves work, from any thread.
+    /// Adds work, from any thread.
     func post(_ item: @escaping Work) {
         let wasEmpty = work.withLock { work in
             defer { work.append(item) }

@@ -1,6 +1,7 @@
 import Glibc
 
-/// Where to listen or connect: an IPv4 or IPv6 address with a port, or a Unix socket's path.
+/// An address to listen on or connect to: an IPv4 or IPv6 address with a port, or a Unix socket's
+/// path.
 package struct SocketAddress: Sendable {
     /// The kernel's form.
     var storage = sockaddr_storage()
@@ -9,7 +10,8 @@ package struct SocketAddress: Sendable {
     /// An empty address, for calls that fill it in.
     init() {}
 
-    /// A Unix socket; `nil` when the path is empty or longer than the 107 bytes the kernel takes.
+    /// A Unix socket; `nil` when the path is empty or longer than the 107 bytes that the kernel
+    /// accepts.
     package init?(unixPath: String) {
         var address = sockaddr_un()
         let path = Array(unixPath.utf8)
@@ -22,7 +24,7 @@ package struct SocketAddress: Sendable {
     }
 
     /// A Unix socket without a file, by its name (unix(7)); `nil` when the name is empty or longer
-    /// than the 107 bytes the kernel takes.
+    /// than the 107 bytes that the kernel accepts.
     package init?(abstractName: String) {
         var address = sockaddr_un()
         let name = Array(abstractName.utf8)
@@ -173,7 +175,7 @@ package struct SocketAddress: Sendable {
         return path.isEmpty ? nil : path
     }
 
-    /// As a configuration writes it; `nil` for a Unix socket without a path.
+    /// The configuration's form; `nil` for a Unix socket without a path.
     package var text: String? {
         guard let port else { return unixPath.map { "unix:" + $0 } }
         var name = [CChar](repeating: 0, count: Int(NI_MAXHOST))
@@ -185,7 +187,7 @@ package struct SocketAddress: Sendable {
         return family == AF_INET6 ? "[\(host)]:\(port)" : "\(host):\(port)"
     }
 
-    /// Whether both are the same place to listen on.
+    /// Whether both are the same listening address.
     package func isSame(as other: SocketAddress) -> Bool {
         guard family == other.family else { return false }
         return isUnix
@@ -198,7 +200,7 @@ package struct SocketAddress: Sendable {
         withUnsafeBytes(of: storage) { $0.loadUnaligned(as: type) }
     }
 
-    /// The call's view of the kernel form.
+    /// Calls the closure with the kernel's form.
     func withKernelForm<Result>(_ body: (UnsafePointer<sockaddr>, socklen_t) -> Result) -> Result {
         withUnsafeBytes(of: storage) { bytes in
             // sockaddr_storage is aligned for every sockaddr and not empty.
@@ -216,9 +218,10 @@ extension SocketAddress {
     /// The time between two probes: no event tells that a process listens. Blocks.
     package static func pause(milliseconds: Int32) { _ = poll(nil, 0, milliseconds) }
 
-    /// Whether something takes connections at this address now: a connection is made and closed.
+    /// Whether a process accepts connections at this address now: it makes a connection and closes
+    /// it.
     ///
-    /// Blocks, at most for so long; for tools, never on an event loop.
+    /// Blocks for at most this time; for tools, never on an event loop.
     package func takesConnections(within milliseconds: Int32) -> Bool {
         let type = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue)
         let descriptor = socket(Int32(storage.ss_family), type, 0)
@@ -241,13 +244,13 @@ public struct SocketError: Error, Equatable, CustomStringConvertible {
     /// The value of errno.
     public let code: Int32
 
-    /// Takes errno as the failed call left it.
+    /// Takes errno from the failed call.
     package init(_ call: String, code: Int32 = errno) {
         self.call = call
         self.code = code
     }
 
-    /// A peer that does not answer a connect in the time it has.
+    /// A peer that did not answer a connect in time.
     package static let connectTimedOut = SocketError("connect", code: ETIMEDOUT)
 
     /// A peer with which a TLS handshake failed.
@@ -256,8 +259,8 @@ public struct SocketError: Error, Equatable, CustomStringConvertible {
     /// Whether the peer did not answer in time.
     package var isTimeout: Bool { code == ETIMEDOUT }
 
-    /// Whether this process or machine had no descriptor, memory or watch left: no fault of the
-    /// peer. ENOSPC is epoll_ctl's, at `fs.epoll.max_user_watches`.
+    /// Whether this process or machine had no descriptor, memory or watch left, which is not the
+    /// peer's fault. ENOSPC is epoll_ctl's, at `fs.epoll.max_user_watches`.
     package var isShortage: Bool { [EMFILE, ENFILE, ENOBUFS, ENOMEM, ENOSPC].contains(code) }
 
     /// The call and the system's words for the error.
@@ -266,7 +269,7 @@ public struct SocketError: Error, Equatable, CustomStringConvertible {
 
 /// Sends datagrams to one address: a Unix socket, or a port of UDP.
 package final class DatagramSender: Sendable {
-    /// How long a message waits for a reader who is behind: seconds.
+    /// The time that a message waits for a slow reader: seconds.
     private static let patienceSeconds = 1
 
     private let descriptor: Int32
@@ -285,8 +288,8 @@ package final class DatagramSender: Sendable {
 
     deinit { close(descriptor) }
 
-    /// Sends bytes as one datagram; `false` when they are lost. The address is looked up each time,
-    /// so a reader that has started over gets the next one.
+    /// Sends bytes as one datagram; `false` when they are lost. It looks up the address each time,
+    /// so that a restarted reader gets the next one.
     @discardableResult
     package func send(_ bytes: [UInt8]) -> Bool {
         address.withKernelForm { name, length in

@@ -2,25 +2,25 @@ import CLinux
 
 /// Deadlines in coarse ticks, for many things that mostly never expire.
 ///
-/// A thing is known by its slot and generation. It is filed once under the tick that was asked for;
-/// when a deadline moves later the thing stays where it is, and is filed anew when its old tick
-/// comes and the owner says that it is not due. So moving a deadline later, which happens at every
+/// A slot and a generation identify a thing. It is filed once under the requested tick. When its
+/// deadline moves later, the thing stays where it is. When its old tick comes and the owner says
+/// that it is not due, it is filed again. So moving a deadline later, which happens at every
 /// request, costs nothing here.
 package struct TimerWheel: Sendable {
     /// One filed thing.
     package struct Entry: Equatable, Sendable {
         package var token: UInt64
-        /// The tick it is filed under.
+        /// The tick under which it is filed.
         package var tick: UInt64
     }
 
     /// Ticks in one turn of the wheel. A later deadline is filed under the last tick of this turn
-    /// and moves on from there.
+    /// and moved from there.
     package static let span: UInt64 = 1024
 
     private var buckets: [[Entry]]
     private var next: UInt64
-    /// How many entries are filed.
+    /// The number of filed entries.
     package private(set) var count = 0
 
     /// An empty wheel.
@@ -31,7 +31,7 @@ package struct TimerWheel: Sendable {
         next = now &+ 1
     }
 
-    /// Files a thing and returns the tick it is filed under: `tick`, or an earlier one.
+    /// Files a thing and returns its tick: `tick`, or an earlier one.
     package mutating func file(_ token: UInt64, at tick: UInt64) -> UInt64 {
         let tick = min(max(tick, next), next &+ (Self.span - 1))
         buckets[Int(tick % Self.span)].append(Entry(token: token, tick: tick))
@@ -39,7 +39,7 @@ package struct TimerWheel: Sendable {
         return tick
     }
 
-    /// Takes out everything filed under ticks up to `now`.
+    /// Removes all entries with ticks up to `now`.
     package mutating func advance(to now: UInt64, into due: inout [Entry]) {
         if now >= next, now - next >= Self.span { next = now - (Self.span - 1) }
         while next <= now {
@@ -56,15 +56,15 @@ package struct TimerWheel: Sendable {
 
 /// Wakes an event loop at a moment, to the microsecond.
 ///
-/// Deadlines of connections are rounded to ticks of a wheel and cost nothing to move; an alarm is a
-/// timer of the kernel, and setting it is a system call.
+/// Deadlines of connections are rounded to ticks of a wheel, and moving them costs nothing. An
+/// alarm is a timer of the kernel, and setting it is a system call.
 package final class Alarm: Endpoint {
     /// Called at the moment.
     package var rang: (() -> Void)?
 
-    /// An alarm that is not set. Not before the event loop was started.
+    /// An alarm that is not set. Create it after the start of the event loop.
     ///
-    /// - Throws: `SocketError` for want of descriptors.
+    /// - Throws: `SocketError` for lack of descriptors.
     package init(on loop: EventLoop) throws(SocketError) {
         let descriptor = clinux_alarm_create()
         guard descriptor >= 0 else { throw SocketError("timerfd_create") }
@@ -72,8 +72,8 @@ package final class Alarm: Endpoint {
         try loop.register(self, events: EventLoop.bothEdges)
     }
 
-    /// Rings at this moment of ``MonotonicClock``, at once when it has passed; replaces the moment
-    /// that was set before.
+    /// Fires at this moment of ``MonotonicClock``, or at once when it has passed. Replaces the
+    /// moment that was set before.
     package func set(nanoseconds: UInt64) {
         // Moment 0 would disarm it. Each expiry brings an edge, so the count of expiries need not
         // be read.

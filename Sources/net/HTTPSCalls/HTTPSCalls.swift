@@ -1,12 +1,12 @@
 // Calls to another party's HTTPS service, by libcurl.
 //
-// A queue of its own serves all calls at once: it runs while there are any, and its thread goes
-// back to Dispatch when there is none. Connections are kept for the next calls. The certificate is
-// verified with its name, in TLS 1.2 or newer. Only https is spoken, in HTTP/1.1; no redirect is
-// followed, and no cookie, netrc or environment is read.
+// Its own queue serves all calls at once. It runs while there are calls, then returns its thread to
+// Dispatch. Connections are kept for later calls. The certificate and its name are verified, in TLS
+// 1.2 or newer. Only https over HTTP/1.1 is used. It follows no redirect, and reads no cookie,
+// netrc or environment.
 //
-// What is bounded here: the time of a call and the bytes of its answer. How many calls are made at
-// once is the caller's to bound.
+// This code bounds the time of a call and the bytes of its answer. The caller bounds the number of
+// concurrent calls.
 
 internal import CCurl
 import Dispatch
@@ -14,11 +14,11 @@ import Synchronization
 
 /// Makes calls.
 ///
-/// `@unchecked Sendable`: what is mutable is in `inbox`, under its lock, or is touched by `serve()`
-/// alone, which runs on `queue` and once at a time. `serve()` sets `calls` under the lock; other
-/// threads read it under the lock, for `curl_multi_wakeup`, which libcurl allows from any thread.
+/// `@unchecked Sendable`: mutable state is in `inbox`, under its lock, or only `serve()` uses it,
+/// which runs on `queue` and once at a time. `serve()` sets `calls` under the lock; other threads
+/// read it under the lock, for `curl_multi_wakeup`, which libcurl allows from any thread.
 package final class HTTPSCalls: @unchecked Sendable {
-    /// What became of a call. It is called on the queue of the calls, and must not wait.
+    /// Takes the result of a call. It is called on the queue of the calls, and must not wait.
     package typealias Completion = @Sendable (Result<HTTPSAnswer, HTTPSFault>) -> Void
 
     private struct Inbox {
@@ -29,23 +29,23 @@ package final class HTTPSCalls: @unchecked Sendable {
 
     /// Connections that are kept for later calls.
     private static let keptConnections = 32
-    /// The longest wait for news, milliseconds. libcurl wakes earlier for its own timers.
+    /// The longest wait for events, milliseconds. libcurl wakes earlier for its own timers.
     private static let patienceMilliseconds: Int32 = 1_000
 
-    /// libcurl's own beginning, once in a process.
+    /// libcurl's initialisation, once in a process.
     private static let isReady = ccurl_begin() == CURLE_OK
 
     private let queue = DispatchQueue(label: "portcullis.https")
     private let inbox = Mutex(Inbox())
     /// The multi handle; `nil` before the first call, since it has descriptors.
     private var calls: UnsafeMutableRawPointer?
-    /// Those under way.
+    /// Calls under way.
     private var transfers: [UnsafeMutableRawPointer: Transfer] = [:]
 
     package init() {}
 
     deinit {
-        // Nothing is under way: `serve()` holds this object while it runs.
+        // No call is under way: `serve()` references this object while it runs.
         if let calls { curl_multi_cleanup(calls) }
     }
 
@@ -57,7 +57,7 @@ package final class HTTPSCalls: @unchecked Sendable {
         }
     }
 
-    /// Ends all calls, those that are made later too. `ended` is called when nothing runs any more.
+    /// Ends all calls, also later ones. `ended` is called when none runs any more.
     package func stop(_ ended: @escaping @Sendable () -> Void) {
         inbox.withLock { inbox in
             inbox.isStopped = true
@@ -75,7 +75,7 @@ package final class HTTPSCalls: @unchecked Sendable {
         }
     }
 
-    /// Makes calls until there is none.
+    /// Performs calls until there is none.
     private func serve() {
         while takesRequests() {
             guard let calls else { continue }
@@ -87,7 +87,7 @@ package final class HTTPSCalls: @unchecked Sendable {
         }
     }
 
-    /// Takes what was handed in; `false` when nothing is left to do, and the service has ended.
+    /// Takes the posted calls; `false` when no work is left, and the service has ended.
     private func takesRequests() -> Bool {
         let (requests, isStopped) = inbox.withLock { inbox in
             defer { inbox.requests = [] }

@@ -2,29 +2,29 @@ internal import CCurl
 
 /// A POST to another party's service.
 package struct HTTPSRequest: Sendable {
-    /// Whose certificates are believed.
+    /// The authorities whose certificates are trusted.
     package enum Trust: Hashable, Sendable {
         /// The authorities that this machine trusts.
         case system
-        /// Those of a PEM text, and no others.
+        /// Only the authorities of a PEM text.
         case pem([UInt8])
     }
 
     /// `https://host[:port]/path`.
     package var url: String
-    /// Beside `Content-Type`, each without line ends.
+    /// Fields beside `Content-Type`, each without line ends.
     package var fields: [(name: String, value: String)] = []
     package var contentType: String
     package var content: [UInt8]
-    /// For everything from the look-up of the name to the last byte.
+    /// The time for everything from the look-up of the name to the last byte.
     package var timeout: Duration
     package var trust = Trust.system
-    /// `http://host:port` of a proxy that takes CONNECT; `nil` for none. The environment is not
-    /// asked.
+    /// `http://host:port` of a proxy that supports CONNECT; `nil` for none. The environment is not
+    /// used.
     package var proxy: String?
     /// Whether the connection is a new one.
     package var avoidsOldConnections = false
-    /// The longest answer that is taken.
+    /// The longest answer that is accepted.
     package var answerBytesMax = 256 << 10
 
     package init(url: String, contentType: String, content: [UInt8], timeout: Duration) {
@@ -35,10 +35,10 @@ package struct HTTPSRequest: Sendable {
     }
 }
 
-/// What a service answered.
+/// The answer of a service.
 package struct HTTPSAnswer: Hashable, Sendable {
     package let status: Int
-    /// Seconds that it asks to wait; `nil` when it says nothing.
+    /// Seconds that it asks to wait; `nil` when it does not say.
     package let retryAfter: Int?
     package let content: [UInt8]
 }
@@ -46,25 +46,25 @@ package struct HTTPSAnswer: Hashable, Sendable {
 /// Why a call has no answer.
 package struct HTTPSFault: Error, Sendable {
     package enum Reason: Hashable, Sendable {
-        /// No name, no connection, no way through the proxy; nothing of the request was sent.
+        /// No name, no connection, or no way through the proxy; no byte of the request was sent.
         case unreachable
         /// The handshake failed: a certificate that is not trusted, or no common version.
         case tls
-        /// Not ended in time, after something was sent.
+        /// Not ended in time, after bytes were sent.
         case timeout
-        /// The connection ended before the whole answer was there.
+        /// The connection ended before the answer was complete.
         case broken
         /// The answer has more bytes than ``HTTPSRequest/answerBytesMax``.
         case answerTooLong
-        /// What came is not HTTP.
+        /// The answer is not HTTP.
         case garbled
         /// The calls were stopped.
         case stopped
     }
 
     package let reason: Reason
-    /// For people: libcurl's name of the fault. It is one of a fixed list, so it holds nothing of
-    /// the call.
+    /// For people: libcurl's name of the fault. It is one of a fixed list, so it contains no data
+    /// of the call.
     package let detail: String
 
     init(_ reason: Reason, _ detail: String) {
@@ -72,7 +72,7 @@ package struct HTTPSFault: Error, Sendable {
         self.detail = detail
     }
 
-    /// What a result of libcurl means. `hasSent` says that a byte of the request has left.
+    /// Maps a result of libcurl. `hasSent`: whether a byte of the request was sent.
     init(_ code: CURLcode, hasSent: Bool) {
         let detail = curl_easy_strerror(code).map { String(cString: $0) } ?? "\(code.rawValue)"
         self.init(Self.reason(code, hasSent: hasSent), detail)

@@ -9,17 +9,17 @@ final class Transfer {
     private var content: [UInt8] = []
     private let done: HTTPSCalls.Completion
 
-    /// Milliseconds that libcurl may take at most: a day, which fits its numbers everywhere.
+    /// The most milliseconds that libcurl may take: a day, which fits its numbers everywhere.
     private static let millisecondsMax: Int64 = 86_400_000
 
-    /// `nil` for a request that libcurl does not take, or without memory.
+    /// `nil` for a request that libcurl does not accept, or without memory.
     init?(_ request: HTTPSRequest, _ done: @escaping HTTPSCalls.Completion) {
         guard let call = curl_easy_init() else { return nil }
         handle = call
         self.done = done
         answerBytesMax = request.answerBytesMax
         var list: UnsafeMutablePointer<curl_slist>?
-        // No `Expect: 100-continue`, for which a server that does not know it costs a second.
+        // No `Expect: 100-continue`: a server that does not know it costs a second.
         let lines =
             ["Content-Type: \(request.contentType)", "Expect:"]
             + request.fields.map { "\($0.name): \($0.value)" }
@@ -39,7 +39,7 @@ final class Transfer {
     private func configure(_ call: UnsafeMutableRawPointer, _ request: HTTPSRequest) -> Bool {
         let (seconds, attoseconds) = request.timeout.components
         let milliseconds = min(seconds, 86_400) * 1_000 + attoseconds / 1_000_000_000_000_000
-        // Not retained: libcurl calls back while this object holds the handle, and never after.
+        // Not retained: libcurl calls back while this object has the handle, and never after.
         let me = Unmanaged.passUnretained(self).toOpaque()
         var codes = [
             ccurl_allow_https_only(call),
@@ -48,7 +48,7 @@ final class Transfer {
             ccurl_set_content(call, request.content, request.content.count),
             ccurl_set_pointer(call, CURLOPT_HTTPHEADER, fields),
             ccurl_set_receiver(call, { Transfer.receive($0, $1, $2, $3) }, me),
-            // An empty text, so that the environment is not asked.
+            // An empty text, so that the environment is not used.
             ccurl_set_text(call, CURLOPT_PROXY, request.proxy ?? ""),
             ccurl_set_text(call, CURLOPT_NOPROXY, ""),
             ccurl_set_text(call, CURLOPT_USERAGENT, "portcullis"),
@@ -82,7 +82,7 @@ final class Transfer {
     ) -> Int {
         guard let bytes, let owner else { return 0 }
         let (total, overflow) = size.multipliedReportingOverflow(by: count)
-        // The object that was handed to libcurl as this pointer, which holds the handle.
+        // The object that libcurl got as this pointer. It has the handle.
         let transfer = Unmanaged<Transfer>.fromOpaque(owner).takeUnretainedValue()
         guard !overflow, total <= transfer.answerBytesMax - transfer.content.count else { return 0 }
         // libcurl owns `total` bytes at `bytes` for the time of this call; they are copied.
@@ -90,7 +90,7 @@ final class Transfer {
         return total
     }
 
-    /// Tells its owner how it ended.
+    /// Reports the result to its owner.
     func end(_ code: CURLcode) {
         guard code == CURLE_OK else {
             return done(.failure(HTTPSFault(code, hasSent: ccurl_has_sent(handle) != 0)))
@@ -104,6 +104,6 @@ final class Transfer {
         done(.success(answer))
     }
 
-    /// Tells its owner that it was stopped.
+    /// Reports to its owner that it was stopped.
     func stop() { done(.failure(HTTPSFault(.stopped, "the calls were stopped"))) }
 }

@@ -2,31 +2,31 @@ internal import COpenSSL
 
 /// The two byte streams between OpenSSL and the driver of a session.
 ///
-/// It takes the place of OpenSSL's memory BIO, which keeps its largest buffer for as long as the
-/// connection lives and copies once more. Here an idle connection holds no buffer at all.
+/// It replaces OpenSSL's memory BIO, which keeps its largest buffer for the life of the connection
+/// and copies once more. Here an idle connection holds no buffer at all.
 final class CiphertextPipe {
-    /// What the peer sent before and OpenSSL did not read yet, from `keptStart` on.
+    /// Earlier bytes of the peer that OpenSSL has not read yet, from `keptStart` on.
     private var kept: [UInt8] = []
     private var keptStart = 0
-    /// What the peer sent now: the caller's memory. Set only for the length of ``lending(_:_:)``.
+    /// Current bytes of the peer, in the caller's memory. Set only during ``lending(_:_:)``.
     private var lent = UnsafeRawBufferPointer(start: nil, count: 0)
-    /// What OpenSSL wants sent.
+    /// Bytes that OpenSSL wants to send.
     private(set) var output: [UInt8] = []
-    /// How many bytes OpenSSL has written, ever.
+    /// The number of bytes that OpenSSL has written in total.
     private(set) var writtenCount = 0
 
-    /// How many bytes OpenSSL can read.
+    /// The number of bytes that OpenSSL can read.
     var unreadCount: Int { kept.count - keptStart + lent.count }
 
-    /// Appends what the peer sent.
+    /// Appends bytes of the peer.
     func keep(_ bytes: Span<UInt8>) {
         // The pointer lives for the call, and the copy is made inside it.
         bytes.withUnsafeBufferPointer { kept.append(contentsOf: $0) }
     }
 
-    /// Lets OpenSSL read from the caller's memory while `body` runs; what is left then is copied.
+    /// Lets OpenSSL read from the caller's memory while `body` runs; the rest is then copied.
     func lending<Result>(_ bytes: Span<UInt8>, _ body: () -> Result) -> Result {
-        // The pointer is put away before the closure that it is valid in returns.
+        // The pointer is removed before the closure in which it is valid returns.
         bytes.withUnsafeBytes { lent in
             self.lent = lent
             defer {
@@ -37,13 +37,13 @@ final class CiphertextPipe {
         }
     }
 
-    /// Makes room for what a write of this size will become.
+    /// Makes room for the ciphertext of a write of this size.
     func reserve(plaintext count: Int) {
         // A record carries at most 2^14 bytes and adds 29 (TLS 1.2, AES-GCM) or less.
         output.reserveCapacity(output.count + count + (count / 16384 + 1) * 32)
     }
 
-    /// Moves what is to be sent behind what is in `destination`; without a copy when that is empty.
+    /// Moves the bytes to send after those in `destination`; without a copy when that is empty.
     func take(into destination: inout [UInt8]) {
         if destination.isEmpty {
             destination = output
@@ -55,7 +55,7 @@ final class CiphertextPipe {
 
     /// Hands bytes to OpenSSL.
     ///
-    /// - Returns: how many; 0 when there are none.
+    /// - Returns: the number of bytes; 0 when there are none.
     fileprivate func read(into buffer: UnsafeMutableRawBufferPointer) -> Int {
         var count = 0
         if keptStart < kept.count {
@@ -84,7 +84,7 @@ final class CiphertextPipe {
     }
 }
 
-// How OpenSSL calls it.
+// The BIO functions that OpenSSL calls.
 extension CiphertextPipe {
     /// A BIO method that reads from and writes to a pipe; the caller frees it after its last BIO.
     static func makeMethod() -> OpaquePointer? {
@@ -93,7 +93,7 @@ extension CiphertextPipe {
         BIO_meth_set_read_ex(method) { bio, buffer, capacity, count in
             guard let pipe = CiphertextPipe.of(bio), let buffer, let count else { return 0 }
             copenssl_bio_clear_retry_flags(bio)
-            // OpenSSL vouches for `capacity` bytes at `buffer` during this call.
+            // OpenSSL guarantees `capacity` bytes at `buffer` during this call.
             let target = UnsafeMutableRawBufferPointer(start: buffer, count: capacity)
             count.pointee = pipe.read(into: target)
             guard count.pointee == 0 else { return 1 }
@@ -109,13 +109,13 @@ extension CiphertextPipe {
             return 1
         }
         BIO_meth_set_ctrl(method) { _, command, _, _ in
-            // A flush has nothing to do, and no other command means anything here.
+            // A flush has no work to do, and other commands are meaningless here.
             command == BIO_CTRL_FLUSH ? 1 : 0
         }
         return method
     }
 
-    /// A BIO on this pipe, which has to outlive it.
+    /// A BIO on this pipe. The pipe must outlive it.
     func makeBIO(_ method: OpaquePointer) -> OpaquePointer? {
         guard let bio = BIO_new(method) else { return nil }
         BIO_set_data(bio, Unmanaged.passUnretained(self).toOpaque())

@@ -1,16 +1,16 @@
 internal import COpenSSL
 
-/// A certificate that a listener shows, as its files are named.
+/// The files of a certificate that a listener shows.
 package struct ServerCertificate: Hashable, Sendable {
     /// Path of a PEM file: the server's certificate, then the intermediate ones.
     package var chain: String
     /// Path of a PEM file with the private key, without a passphrase.
     package var key: String
-    /// Names for which it is shown, `*.` for one label; none for those in the certificate.
+    /// Names for which it is shown, `*.` for one label; empty for the names in the certificate.
     package var names: [String]
     /// Path of a file with the authority's OCSP response, in DER; `nil` for no stapling.
     package var ocsp: String?
-    /// What is stapled until its end if the file has no response that can be used.
+    /// The response that is stapled until its end, if the file has none that can be used.
     package var previousStaple: StapledResponse?
 
     package init(
@@ -28,7 +28,7 @@ package struct ServerCertificate: Hashable, Sendable {
     }
 }
 
-/// What is known of a certificate that was loaded.
+/// The facts of a loaded certificate.
 package struct TLSCertificate: Hashable, Sendable {
     /// The file, as the operator named it.
     package let file: String
@@ -42,12 +42,12 @@ package struct TLSCertificate: Hashable, Sendable {
     package let demandsStaple: Bool
     /// The file with the OCSP response; `nil` for no stapling.
     package let stapleFile: String?
-    /// What is stapled, until its end.
+    /// The stapled response, until its end.
     package let staple: StapledResponse?
-    /// Why what the file has is not stapled; `nil` when it is.
+    /// Why the file's response is not stapled; `nil` when it is.
     package let stapleProblem: StapleProblem?
 
-    /// Whether clients that ask for a name take it for the name's.
+    /// Whether clients that ask for this name accept it.
     package func covers(_ name: String) -> Bool {
         if ownNames.contains(where: { $0.lowercased() == name.lowercased() }) { return true }
         guard let dot = name.firstIndex(of: "."), !name.hasPrefix("*.") else { return false }
@@ -56,13 +56,13 @@ package struct TLSCertificate: Hashable, Sendable {
     }
 }
 
-/// What a PEM file shows to clients: a certificate, and those that lead to its root.
+/// The certificates of a PEM file for clients: a certificate, and those that lead to its root.
 package enum CertificateChain {
-    /// Why a client that trusts what this machine trusts would not find the root, in OpenSSL's
-    /// words; `nil` when it does, or when the file has no certificate that can be read.
+    /// Why a client that trusts this machine's authorities would not find the root, in OpenSSL's
+    /// words. `nil` when it finds the root, or when the file has no readable certificate.
     ///
-    /// An intermediate certificate that is missing shows nowhere else: browsers often have it from
-    /// another site, and apps then refuse the connection.
+    /// A missing intermediate certificate is visible nowhere else: browsers often have it from
+    /// another site, but apps refuse the connection.
     package static func fault(of path: String) -> String? {
         ERR_clear_error()
         guard let context = SSL_CTX_new(TLS_server_method()) else { return nil }
@@ -86,19 +86,19 @@ package enum CertificateChain {
     }
 }
 
-/// Which certificate a client gets by the name that it asks for (RFC 6066 §3).
+/// The choice of a certificate by the name that a client asks for (RFC 6066 §3).
 ///
-/// An exact name goes before a wildcard, which stands for one label (RFC 9525 §6.3). The first
-/// certificate is for all who ask for no name, or for one that no certificate has.
+/// An exact name takes precedence over a wildcard, which stands for one label (RFC 9525 §6.3). The
+/// first certificate is for clients that ask for no name, or for a name that no certificate has.
 package struct ServerNames: Sendable {
     private var exact: [String: Int] = [:]
     private var wildcards: [String: Int] = [:]
 
     package init() {}
 
-    /// Notes that a certificate is for a name.
+    /// Adds a name for a certificate.
     ///
-    /// - Returns: the certificate that has the name already, and keeps it.
+    /// - Returns: the certificate that already has the name, and keeps it.
     @discardableResult
     package mutating func add(_ name: String, _ certificate: Int) -> Int? {
         let name = Self.normal(name)
@@ -113,7 +113,7 @@ package struct ServerNames: Sendable {
         return nil
     }
 
-    /// The certificate for a name; `nil` when no other than the first is for it.
+    /// The certificate for a name; `nil` when only the first certificate is left.
     package func certificate(for name: String) -> Int? {
         let name = Self.normal(name)
         if let found = exact[name] { return found }
@@ -121,7 +121,7 @@ package struct ServerNames: Sendable {
         return wildcards[String(name[name.index(after: dot)...])]
     }
 
-    /// In lower case, without the dot that may end a name.
+    /// In lower case, without a final dot.
     private static func normal(_ name: String) -> String {
         let lower = name.lowercased()
         return lower.hasSuffix(".") ? String(lower.dropLast()) : lower

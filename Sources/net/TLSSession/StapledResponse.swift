@@ -1,15 +1,16 @@
 internal import COpenSSL
 
-/// The authority's word that a certificate is not revoked (an OCSP response, RFC 6960). It is sent
-/// in the handshake to clients that ask (RFC 6066 §8), so that they need not ask the authority.
+/// The authority's statement that a certificate is not revoked (an OCSP response, RFC 6960). It is
+/// sent in the handshake to clients that ask (RFC 6066 §8), so that they need not ask the
+/// authority.
 package struct StapledResponse: Hashable, Sendable {
     /// The most bytes of a response. Real ones have about 500, or 2,000 with a responder's
     /// certificate.
     package static let byteCountMax = 65_536
-    /// How late the clock may be beside the responder's.
+    /// How late the clock may be compared with the responder's.
     private static let clockSkewSeconds: Int64 = 300
 
-    /// DER.
+    /// The response in DER.
     let bytes: [UInt8]
     /// `thisUpdate`, in seconds of Unix time.
     package let validFrom: Int64
@@ -60,10 +61,10 @@ package struct StapledResponse: Hashable, Sendable {
 
 // Loading.
 extension StapledResponse {
-    /// Reads the file that is named beside a certificate.
+    /// Reads the response file of a certificate.
     ///
-    /// - context: has the certificate and its chain already.
-    /// - Returns: what is stapled, and why what is in the file is not.
+    /// - context: already has the certificate and its chain.
+    /// - Returns: the stapled response, and why the file's response is not stapled.
     static func load(
         _ shown: ServerCertificate,
         for context: OpaquePointer,
@@ -74,9 +75,9 @@ extension StapledResponse {
         do throws(StapleProblem) {
             return (try StapledResponse(bytes(of: file), for: context, now: now), nil)
         } catch {
-            // The authority has taken back what the previous response says.
+            // The authority has withdrawn the previous response.
             guard error != .revoked else { return (nil, error) }
-            // The certificate may be another one meanwhile, so the previous response is judged too.
+            // The certificate may have changed meanwhile, so the previous response is checked too.
             let previous = shown.previousStaple.flatMap { previous in
                 try? StapledResponse(previous.bytes, for: context, now: now)
             }
@@ -102,7 +103,7 @@ extension StapledResponse {
         bytes.withUnsafeBufferPointer { buffer in
             var place = buffer.baseAddress
             guard let response = d2i_OCSP_RESPONSE(nil, &place, buffer.count) else { return nil }
-            // OpenSSL has moved `place` behind what it has read, within the buffer.
+            // OpenSSL has moved `place` past the bytes that it has read, within the buffer.
             guard place == buffer.baseAddress.map({ $0 + buffer.count }) else {
                 OCSP_RESPONSE_free(response)
                 return nil
@@ -124,7 +125,7 @@ extension StapledResponse {
             ?? nil
     }
 
-    /// What a response says of a certificate. The times belong to the response.
+    /// The statement of a response about a certificate. The times belong to the response.
     private struct Said {
         var status: Int32 = -1
         var from: UnsafeMutablePointer<ASN1_GENERALIZEDTIME>?
@@ -155,8 +156,8 @@ extension StapledResponse {
         return nil
     }
 
-    /// Whether the issuer has signed it, or a responder with a certificate of the issuer for that
-    /// (RFC 6960 §4.2.2.2).
+    /// Whether the issuer has signed it, or a responder with the issuer's certificate for that (RFC
+    /// 6960 §4.2.2.2).
     private static func isSigned(_ basic: OpaquePointer, by issuer: OpaquePointer) -> Bool {
         guard let store = X509_STORE_new() else { return false }
         defer { X509_STORE_free(store) }
@@ -174,10 +175,10 @@ extension StapledResponse {
 
 // Sending.
 extension StapledResponse {
-    /// Has the sessions of a context send its response.
+    /// Makes the sessions of a context send its response.
     ///
-    /// Each certificate's context has the callback, since OpenSSL asks the context that is in use
-    /// once the certificate is chosen.
+    /// Each certificate's context has the callback, since OpenSSL calls that of the context in use
+    /// after the certificate is chosen.
     static func install(in context: OpaquePointer) {
         _ = copenssl_ssl_ctx_set_status_callback(context) { ssl, _ in
             guard let context = TLSSession.of(ssl)?.context, let own = SSL_get_SSL_CTX(ssl),
@@ -186,7 +187,7 @@ extension StapledResponse {
             let isTaken = staple.bytes.withUnsafeBufferPointer {
                 copenssl_ssl_staple(ssl, $0.baseAddress, $0.count) == 1
             }
-            // A client that demands a response ends the handshake without one; others go on.
+            // A client that requires a response ends the handshake without one; others continue.
             return isTaken ? SSL_TLSEXT_ERR_OK : SSL_TLSEXT_ERR_NOACK
         }
     }
@@ -202,9 +203,9 @@ package enum StapleProblem: String, Error, CaseIterable, Sendable {
     case malformed
     /// The responder says that it has failed (RFC 6960 §4.2.1, OCSPResponseStatus).
     case unsuccessful
-    /// The file of the certificate does not have the one of its issuer.
+    /// The certificate's file does not have the issuer's certificate.
     case issuerMissing = "issuer-missing"
-    /// It speaks of other certificates.
+    /// It is about other certificates.
     case otherCertificate = "other-certificate"
     /// Neither the issuer nor a responder that the issuer names has signed it.
     case untrusted
@@ -219,7 +220,7 @@ package enum StapleProblem: String, Error, CaseIterable, Sendable {
     /// Its `nextUpdate` has passed.
     case expired
 
-    /// What is there, as a noun.
+    /// The finding, as a noun.
     package var found: String {
         switch self {
         case .unreadable: "a file that can't be read"
@@ -237,7 +238,7 @@ package enum StapleProblem: String, Error, CaseIterable, Sendable {
         }
     }
 
-    /// What the operator can do.
+    /// The operator's next step.
     package var use: String {
         switch self {
         case .issuerMissing: "the issuer's certificate behind the server's in the certificate file"

@@ -3,14 +3,14 @@ import Glibc
 
 /// Certificates, keys, trust and settings that many sessions share.
 ///
-/// It is loaded once and never changes. To reload, load another and use it for new sessions;
-/// sessions under way keep the one they began with.
+/// It is loaded once and never changes. A reload loads another one for new sessions; current
+/// sessions keep theirs.
 ///
 /// `@unchecked Sendable`: the stored properties are constants, and OpenSSL allows `SSL_new` on one
 /// `SSL_CTX` from any thread once its configuration is complete (openssl-threads(7)), which is so
 /// when an initialiser has returned. A BIO method is only read after it was made.
 package final class TLSContext: @unchecked Sendable {
-    /// The oldest version of TLS that is spoken.
+    /// The oldest version of TLS that is accepted.
     package enum MinimumVersion: String, CaseIterable, Sendable {
         /// TLS 1.2, RFC 5246, with forward secrecy and authenticated encryption only.
         case tls12 = "1.2"
@@ -22,10 +22,10 @@ package final class TLSContext: @unchecked Sendable {
     package enum Trust: Equatable, Sendable {
         /// The authorities that the machine trusts.
         case system
-        /// The certificates of a PEM file and no others. A certificate in it is trusted by itself,
-        /// so an origin's own self-signed one will do.
+        /// Only the certificates of a PEM file. Each of them is trusted by itself, so it may be an
+        /// origin's own self-signed one.
         case file(String)
-        /// Anybody: nothing is verified.
+        /// All authorities: nothing is verified.
         case anyone
     }
 
@@ -33,35 +33,35 @@ package final class TLSContext: @unchecked Sendable {
 
     let role: Role
     private let handles: Handles
-    /// Those of a listener's certificates after the first.
+    /// The handles of a listener's certificates after the first.
     private let others: [Handles]
     /// The `SSL_CTX`.
     var pointer: OpaquePointer { handles.context }
     /// The `BIO_METHOD` of the sessions' pipes.
     var method: OpaquePointer { handles.method }
-    /// The application protocols that are spoken, the best first.
+    /// The application protocols that are offered, the best first.
     package let protocols: [String]
     /// The keys of clients' tickets; `nil` for a client.
     let tickets: TicketKeys?
-    /// What is shown, in the order of the files.
+    /// The facts of the certificates, in the order of the files.
     package let certificates: [TLSCertificate]
     private let names: ServerNames
     /// Whether clients are asked for a certificate.
     let asksClients: Bool
-    /// What is stapled to each certificate, by its `SSL_CTX`.
+    /// The stapled response of each certificate, by its `SSL_CTX`.
     let staples: [OpaquePointer: StapledResponse]
-    /// Seconds of Unix time, for the end of what is stapled.
+    /// Seconds of Unix time, for the end of stapled responses.
     let wallSeconds: @Sendable () -> Int64
 
-    /// Loads what a listener shows to its clients.
+    /// Loads the certificates that a listener shows.
     ///
     /// - Parameters:
-    ///   - shown: at least one. The first one is for clients that ask for no name, or for one that
-    ///     nobody has.
-    ///   - minimumVersion: the oldest version that is spoken.
-    ///   - protocols: the application protocols that are spoken (RFC 7301), the best first.
+    ///   - shown: at least one. The first one is for clients that ask for no name, or for one
+    ///     without a certificate.
+    ///   - minimumVersion: the oldest version that is accepted.
+    ///   - protocols: the application protocols that are offered (RFC 7301), the best first.
     ///   - tickets: shared by listeners, and kept by a reload.
-    ///   - clients: what clients are asked to show; `nil` for nothing.
+    ///   - clients: the certificates that clients are asked for; `nil` for none.
     ///   - wallSeconds: the clock for stapled responses, in seconds of Unix time.
     /// - Throws: the first problem of a certificate or key, or that the two don't belong together.
     package init(
@@ -115,14 +115,14 @@ package final class TLSContext: @unchecked Sendable {
         try self.init(showing: [only], minimumVersion: minimumVersion)
     }
 
-    /// Loads what a connection to an origin needs.
+    /// Loads the context for connections to an origin.
     ///
     /// - Parameters:
     ///   - trust: the authorities.
-    ///   - shown: what is shown to a server that asks for it; its names mean nothing here.
+    ///   - shown: the certificate for a server that asks for one; its names are ignored.
     ///   - minimumVersion: the oldest version that is spoken.
     ///   - protocols: the application protocols that are offered.
-    /// - Throws: that the file of authorities, the certificate or the key can't be used.
+    /// - Throws: when the file of authorities, the certificate or the key can't be used.
     package init(
         clientTrusting trust: Trust,
         showing shown: ServerCertificate? = nil,
@@ -149,28 +149,28 @@ package final class TLSContext: @unchecked Sendable {
     }
 }
 
-// What both sides have in common.
+// Both sides.
 extension TLSContext {
-    /// HTTP/1.1 as ALPN names it (RFC 7301 §6).
+    /// The ALPN name of HTTP/1.1 (RFC 7301 §6).
     package static let http11 = "http/1.1"
-    /// HTTP/2, likewise (RFC 9113 §3.2).
+    /// The ALPN name of HTTP/2 (RFC 9113 §3.2).
     package static let http2 = "h2"
-    /// What a listener offers that takes both: a client that offers both is quicker with HTTP/2.
+    /// The offer of a listener for both: a client that supports both is faster with HTTP/2.
     package static let http2First = [http2, http11]
     /// The machine's clock, in seconds of Unix time.
     package static let systemSeconds: @Sendable () -> Int64 = { Int64(time(nil)) }
-    /// What tells our sessions from those of other servers (SSL_CTX_set_session_id_context(3)).
+    /// Distinguishes our sessions from those of other servers (SSL_CTX_set_session_id_context(3)).
     private static let sessionContext = Array("portcullis".utf8)
 
-    /// ECDHE with AES-GCM or ChaCha20-Poly1305: what RFC 9325 §4.2 recommends of TLS 1.2. The
-    /// suites of TLS 1.3 are all good and stay as OpenSSL has them.
+    /// ECDHE with AES-GCM or ChaCha20-Poly1305: RFC 9325 §4.2 recommends these for TLS 1.2. The
+    /// suites of TLS 1.3 are all good and keep OpenSSL's defaults.
     private static let ciphers = "ECDHE+AESGCM:ECDHE+CHACHA20"
 
     /// OpenSSL's two objects, freed together, also when loading fails half way.
     private final class Handles {
         let context: OpaquePointer
         let method: OpaquePointer
-        /// A key that was loaded wanted a passphrase.
+        /// A loaded key needed a passphrase.
         var isPassphraseWanted = false
 
         init(
@@ -191,7 +191,7 @@ extension TLSContext {
             refusePassphrases()
         }
 
-        /// OpenSSL would ask for a passphrase on the terminal.
+        /// Otherwise OpenSSL would ask for a passphrase on the terminal.
         private func refusePassphrases() {
             // The context is ours, and calls back only while a key is loaded into it.
             let me = Unmanaged.passUnretained(self).toOpaque()
@@ -229,20 +229,20 @@ extension TLSContext {
             context,
             copenssl_SSL_OP_NO_RENEGOTIATION | copenssl_SSL_OP_NO_COMPRESSION
         )
-        // Buffers are given back when they are empty: an idle connection is the common one. A write
-        // may be repeated from another address, since the caller's span lives for one call.
+        // Empty buffers are freed: most connections are idle. A write may be repeated from another
+        // address, since the caller's span lives for one call.
         _ = copenssl_ssl_ctx_set_mode(
             context,
             copenssl_SSL_MODE_RELEASE_BUFFERS | copenssl_SSL_MODE_ENABLE_PARTIAL_WRITE
                 | copenssl_SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER
         )
-        // No session lives in memory: tickets keep them at the client.
+        // No session lives in memory: clients keep them as tickets.
         _ = copenssl_ssl_ctx_set_session_cache_mode(context, Int(SSL_SESS_CACHE_OFF))
         return true
     }
 }
 
-// The server's part.
+// The server's side.
 extension TLSContext {
     private static func load(
         _ shown: ServerCertificate,
@@ -259,7 +259,7 @@ extension TLSContext {
         guard SSL_CTX_check_private_key(context) == 1 else {
             throw TLSContextError(.keyMismatch, path: shown.key)
         }
-        // The context keeps the certificate alive while we read it.
+        // The context keeps the certificate alive during the read.
         let certificate = SSL_CTX_get0_certificate(context)
         guard let end = secondsOfUnixTime(X509_get0_notAfter(certificate)) else {
             throw TLSContextError(.certificateUnreadable, path: shown.chain)
@@ -304,15 +304,15 @@ extension TLSContext {
             context,
             copenssl_SSL_OP_CIPHER_SERVER_PREFERENCE | copenssl_SSL_OP_PRIORITIZE_CHACHA
         )
-        // One ticket a handshake is enough for a client that keeps its connection.
+        // One ticket per handshake is enough for a client that keeps its connection.
         SSL_CTX_set_num_tickets(context, 1)
         TicketKeys.install(in: context)
         SSL_CTX_set_session_id_context(context, sessionContext, UInt32(sessionContext.count))
         SSL_CTX_set_alpn_select_cb(context, selectProtocol, nil)
     }
 
-    /// Shows the certificate for the name that the client asks for. One that nobody has gets the
-    /// first (RFC 6066 §3 allows that).
+    /// Shows the certificate for the name that the client asks for. A name without a certificate
+    /// gets the first one (RFC 6066 §3 allows that).
     private static let chooseCertificate:
         @convention(c) (OpaquePointer?, UnsafeMutablePointer<Int32>?, UnsafeMutableRawPointer?) ->
             Int32 = { ssl, _, _ in
@@ -320,14 +320,14 @@ extension TLSContext {
                     let name = SSL_get_servername(ssl, TLSEXT_NAMETYPE_host_name),
                     let place = context.names.certificate(for: String(cString: name)), place > 0
                 else { return SSL_TLSEXT_ERR_OK }
-                // The keys of tickets stay those of the first context, which are the same.
+                // The ticket keys are still those of the first context, which are the same.
                 guard SSL_set_SSL_CTX(ssl, context.others[place - 1].context) != nil else {
                     return SSL_TLSEXT_ERR_ALERT_FATAL
                 }
                 return SSL_TLSEXT_ERR_OK
             }
 
-    /// RFC 7301 §3.2: a client that names protocols, and none of ours, gets
+    /// RFC 7301 §3.2: a client that offers protocols, but none of ours, gets
     /// no_application_protocol.
     private static let selectProtocol: SSL_CTX_alpn_select_cb_func = {
         ssl,
@@ -339,8 +339,8 @@ extension TLSContext {
         guard let protocols = TLSSession.of(ssl)?.context.protocols else {
             return SSL_TLSEXT_ERR_ALERT_FATAL
         }
-        // OpenSSL vouches for `offeredLength` bytes at `offered`, and keeps them while it reads
-        // the answer, which points into them.
+        // OpenSSL guarantees `offeredLength` bytes at `offered`, and keeps them while it reads the
+        // answer, which points into them.
         let list = UnsafeBufferPointer(start: offered, count: Int(offeredLength))
         for name in protocols {
             var start = 0
@@ -359,7 +359,7 @@ extension TLSContext {
     }
 }
 
-// The client's part.
+// The client's side.
 extension TLSContext {
     private static func load(
         _ trust: Trust,
@@ -375,7 +375,7 @@ extension TLSContext {
             guard SSL_CTX_load_verify_file(context, path) == 1 else {
                 throw TLSContextError(.trustUnreadable, path: path)
             }
-            // The operator chose these certificates: any of them ends the chain, not roots alone.
+            // The operator chose these certificates: each of them ends the chain, not only roots.
             X509_VERIFY_PARAM_set_flags(
                 SSL_CTX_get0_param(context),
                 UInt(X509_V_FLAG_PARTIAL_CHAIN)
@@ -385,37 +385,36 @@ extension TLSContext {
 
     private static func configureClient(_ context: OpaquePointer, _ protocols: [String]) {
         SSL_CTX_set_verify(context, SSL_VERIFY_PEER, nil)
-        // RFC 7301 §3.1: each name with its length in front. 0 means well, alone among its
-        // neighbours.
+        // RFC 7301 §3.1: each name has its length in front. Unlike the other functions here, this
+        // one returns 0 for success.
         let list = protocols.flatMap { [UInt8(clamping: $0.utf8.count)] + Array($0.utf8) }
         _ = SSL_CTX_set_alpn_protos(context, list, UInt32(list.count))
         TLSResumption.install(in: context)
     }
 }
 
-/// What a TLS session holds in memory at most, whatever its peer does.
+/// The most memory of a TLS session, whatever its peer does.
 package enum TLSLimits {
-    /// The most bytes of ciphertext that were fed and not read yet. 1 MiB: many times what an event
-    /// loop reads at once, so it is reached only by a driver that feeds and never reads.
+    /// The most bytes of ciphertext that were fed and not read yet. 1 MiB is many times what an
+    /// event loop reads at once. So only a driver that feeds and never reads reaches it.
     package static let unreadCiphertextMax = 1 << 20
 
-    /// The most bytes of ciphertext that were made and not taken yet. 4 MiB: a write beyond it is
-    /// not accepted; take first.
+    /// The most bytes of ciphertext that were produced and not taken yet. 4 MiB; a write beyond it
+    /// is not accepted before a take.
     package static let untakenCiphertextMax = 4 << 20
 
-    /// The most bytes that are kept in plain until the handshake has ended. 256 KiB: a request
-    /// head and the first pieces of its body.
+    /// The most plain bytes that are kept until the handshake has ended. 256 KiB: a request head
+    /// and the first pieces of its body.
     package static let earlyPlaintextMax = 256 << 10
 
-    /// The most bytes a peer may spend on a handshake. 512 KiB: OpenSSL allows a certificate chain
-    /// of 100 KiB and a ClientHello of 128 KiB.
+    /// The most bytes that a peer may send in a handshake. 512 KiB: OpenSSL allows a certificate
+    /// chain of 100 KiB and a ClientHello of 128 KiB.
     package static let handshakeInputMax = 512 << 10
 
-    /// The most bytes of answers that a peer can draw from us without sending any content, by key
-    /// updates (RFC 8446 §4.6.3) or attempts to renegotiate. 16 KiB: some hundred answers.
+    /// The most bytes of answers that a peer can cause without sending content, by key updates (RFC
+    /// 8446 §4.6.3) or attempts to renegotiate. 16 KiB: some hundred answers.
     package static let answersMax = 16 << 10
 
-    /// The most records that are sent under one key. 2^23: RFC 8446 §5.5 allows 2^24.5 with
-    /// AES-GCM.
+    /// The most records under one key. 2^23: RFC 8446 §5.5 allows 2^24.5 with AES-GCM.
     package static let recordsPerKeyMax = 1 << 23
 }

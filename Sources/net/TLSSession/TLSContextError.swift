@@ -10,7 +10,7 @@ package struct TLSContextError: Error, Equatable, Sendable {
         case certificateWeak = "certificate-weak"
         /// The key file is missing, unreadable or holds no PEM key.
         case keyUnreadable = "key-unreadable"
-        /// The key file wants a passphrase, which can't be typed here.
+        /// The key file needs a passphrase, which can't be typed here.
         case keyEncrypted = "key-encrypted"
         /// The key is not the one of the first certificate.
         case keyMismatch = "key-mismatch"
@@ -27,7 +27,7 @@ package struct TLSContextError: Error, Equatable, Sendable {
     /// OpenSSL's text.
     package let detail: String
 
-    /// What the operator can do.
+    /// The operator's next step.
     package var hint: String {
         switch reason {
         case .certificateUnreadable:

@@ -2,22 +2,22 @@ internal import COpenSSL
 
 /// Why a TLS connection can't go on.
 ///
-/// `reason` is what code compares and metrics count; `detail` is OpenSSL's own text for the log and
-/// is left out of `==`. A detail never holds key material or bytes of the application.
+/// Code compares `reason`, and metrics count it. `detail` is OpenSSL's own text for the log and is
+/// left out of `==`. A detail never holds key material or bytes of the application.
 package struct TLSFailure: Error, Sendable {
     /// What went wrong. The raw value is a log field and a metric label: add, do not rename.
     package enum Reason: String, CaseIterable, Sendable {
         /// The peer speaks HTTP without TLS.
         case plainHTTP = "plain-http"
-        /// The peer's first byte begins no TLS record.
+        /// The peer's first byte does not begin a TLS record.
         case notTLS = "not-tls"
         /// The two sides share no version of TLS.
         case versionUnsupported = "version-unsupported"
         /// The two sides share no cipher suite, group or signature algorithm.
         case noSharedCipher = "no-shared-cipher"
-        /// The peer named application protocols, and HTTP/1.1 is not among them (RFC 7301 §3.2).
+        /// The peer offered application protocols, and HTTP/1.1 is not among them (RFC 7301 §3.2).
         case noSharedProtocol = "no-shared-protocol"
-        /// The origin's certificate leads to no authority that is trusted here.
+        /// The origin's certificate does not lead to a trusted authority.
         case certificateUntrusted = "certificate-untrusted"
         /// A certificate of the origin's chain has expired.
         case certificateExpired = "certificate-expired"
@@ -27,7 +27,7 @@ package struct TLSFailure: Error, Sendable {
         case hostMismatch = "host-mismatch"
         /// The client has shown no certificate where one is required.
         case certificateMissing = "certificate-missing"
-        /// The peer did not like the certificate that was shown to it.
+        /// The peer refused our certificate.
         case certificateRefusedByPeer = "certificate-refused-by-peer"
         /// The peer ended the connection with another fatal alert.
         case peerAlert = "peer-alert"
@@ -37,7 +37,7 @@ package struct TLSFailure: Error, Sendable {
         case endedInHandshake = "ended-in-handshake"
         /// The handshake did not end in time.
         case handshakeTimeout = "handshake-timeout"
-        /// The connection ended without close_notify: what was read may be cut short (RFC 8446
+        /// The connection ended without close_notify: the read bytes may be incomplete (RFC 8446
         /// §6.1).
         case truncated = "truncated"
         /// A limit of ``TLSLimits`` was reached.
@@ -53,10 +53,10 @@ package struct TLSFailure: Error, Sendable {
 
     /// What went wrong.
     package let reason: Reason
-    /// OpenSSL's text or what was found, for the log.
+    /// OpenSSL's text or the finding, for the log.
     package let detail: String
 
-    /// Whether the peer's certificate was not taken.
+    /// Whether a peer's certificate was not accepted.
     package var isAboutCertificate: Bool {
         switch reason {
         case .certificateUntrusted, .certificateExpired, .certificateNotYetValid, .hostMismatch:
@@ -85,7 +85,7 @@ extension TLSFailure: CustomStringConvertible {
     package var description: String { "\(reason.rawValue): \(detail)" }
 }
 
-/// What OpenSSL has noted about its last failure on this thread, taken out of its queue.
+/// OpenSSL's notes about its last failure on this thread, taken from its queue.
 struct OpenSSLErrors {
     /// The reason code of the first note, which is the cause; 0 for none.
     private(set) var firstReason: Int32 = 0
@@ -94,7 +94,7 @@ struct OpenSSLErrors {
     /// All notes, first to last.
     private(set) var text = ""
 
-    /// The most notes that are put in words.
+    /// The most notes in the text.
     private static let notesMax = 4
 
     /// Empties the queue.
@@ -121,14 +121,14 @@ struct OpenSSLErrors {
 }
 
 extension TLSFailure {
-    /// OpenSSL numbers the alerts that a peer sent from here (SSL_AD_REASON_OFFSET).
+    /// OpenSSL's numbers of a peer's alerts begin here (SSL_AD_REASON_OFFSET).
     private static let alertOffset: Int32 = 1000
 
-    /// Reads what OpenSSL noted, and what it found about the peer's certificate.
+    /// Makes a failure from OpenSSL's notes, and from its check of the peer's certificate.
     ///
     /// - Parameters:
-    ///   - errors: what OpenSSL noted.
-    ///   - verification: `SSL_get_verify_result`; only looked at when the certificate failed.
+    ///   - errors: OpenSSL's notes.
+    ///   - verification: `SSL_get_verify_result`; used only when the certificate failed.
     init(_ errors: OpenSSLErrors, verification: Int) {
         let reason = errors.firstReason
         switch reason {
@@ -177,9 +177,9 @@ extension TLSFailure {
         }
     }
 
-    /// What X.509 verification found.
+    /// The failure of X.509 verification.
     private init(verification: Int) {
-        // A constant text of OpenSSL's.
+        // A constant text of OpenSSL.
         let text = String(cString: X509_verify_cert_error_string(verification))
         switch Int32(truncatingIfNeeded: verification) {
         case X509_V_ERR_CERT_HAS_EXPIRED:

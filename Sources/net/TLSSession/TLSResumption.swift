@@ -3,12 +3,12 @@ import Synchronization
 
 /// The last TLS session with a server. The next connection to it resumes it (RFC 8446 §2.2).
 ///
-/// Shared by the event loops. It holds one session, however many the server gives: each is good for
-/// any later connection to the server, and the newest the longest. A session is good for the
-/// authorities and the name that it was verified with, so another context needs another of these.
+/// Shared by the event loops. It holds only the newest session of the server: each is good for any
+/// later connection to the server, and the newest for the longest time. A session is good for the
+/// authorities and the name with which it was verified, so another context needs its own object.
 package final class TLSResumption: Sendable {
     /// The `SSL_SESSION` as a number, of which this owns one reference; 0 for none. OpenSSL counts
-    /// references atomically, and nobody changes a session that was handed over.
+    /// references atomically, and no code changes a session after the hand-over.
     private let session = Mutex<UInt>(0)
 
     package init() {}
@@ -17,10 +17,10 @@ package final class TLSResumption: Sendable {
 
     package var isKnown: Bool { session.withLock { $0 != 0 } }
 
-    /// Takes a session in place of the last one, and the reference that OpenSSL hands over.
+    /// Replaces the session, and takes over OpenSSL's reference.
     func keep(_ next: OpaquePointer) { replace(UInt(bitPattern: next)) }
 
-    /// Lets go of it: the server does not take it any more.
+    /// Releases the session: the server does not accept it any more.
     package func forget() { replace(0) }
 
     private func replace(_ next: UInt) {
@@ -40,7 +40,7 @@ package final class TLSResumption: Sendable {
         }
     }
 
-    /// Has the client's sessions of a context hand over what servers give.
+    /// Makes the client's sessions of a context keep the sessions that servers give.
     static func install(in context: OpaquePointer) {
         let mode = Int(SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL)
         _ = copenssl_ssl_ctx_set_session_cache_mode(context, mode)

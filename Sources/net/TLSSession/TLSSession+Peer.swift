@@ -1,14 +1,14 @@
 internal import COpenSSL
 
-/// A certificate that the peer has shown and that was verified.
+/// A verified certificate of the peer.
 package struct TLSPeerCertificate: Hashable, Sendable {
     /// SHA-256 of the whole certificate.
     package let fingerprint: [UInt8]
-    /// The subject as RFC 4514 writes it, in ASCII.
+    /// The subject in the form of RFC 4514, in ASCII.
     package let subject: [UInt8]
 }
 
-/// What a listener asks its clients to show.
+/// The certificates that a listener asks its clients for.
 package struct ClientTrust: Hashable, Sendable {
     package enum Demand: Hashable, Sendable {
         /// A client without a certificate is served. One with a wrong certificate is not.
@@ -25,17 +25,17 @@ package struct ClientTrust: Hashable, Sendable {
         self.demand = demand
     }
 
-    /// Has a listener's context ask for certificates.
+    /// Makes a listener's context ask for certificates.
     ///
-    /// A session that is resumed brings its certificate along unverified, so sessions are told
-    /// apart by what was asked: those of other authorities, and of listeners that ask for less,
-    /// are not taken up.
+    /// A resumed session has a certificate that is not verified again. So the session context
+    /// depends on the demand: sessions of other authorities, and of listeners that ask for less,
+    /// are not resumed.
     func install(in context: OpaquePointer) throws(TLSContextError) {
         guard SSL_CTX_load_verify_file(context, authorities) == 1,
             let digest = digest(),
             let names = SSL_load_client_CA_file(authorities)
         else { throw TLSContextError(.trustUnreadable, path: authorities) }
-        // The context takes the names over.
+        // The context takes over the names.
         SSL_CTX_set_client_CA_list(context, names)
         X509_VERIFY_PARAM_set_flags(SSL_CTX_get0_param(context), UInt(X509_V_FLAG_PARTIAL_CHAIN))
         let failing = demand == .required ? SSL_VERIFY_FAIL_IF_NO_PEER_CERT : 0
@@ -43,7 +43,8 @@ package struct ClientTrust: Hashable, Sendable {
         SSL_CTX_set_session_id_context(context, digest, UInt32(digest.count))
     }
 
-    /// Of the certificates and the demand: 32 bytes, as many as a session's context may have.
+    /// The digest of the certificates and the demand: 32 bytes, the most that a session context may
+    /// have.
     private func digest() -> [UInt8]? {
         guard let file = BIO_new_file(authorities, "r") else { return nil }
         defer { BIO_free(file) }
@@ -64,8 +65,8 @@ extension TLSSession {
     /// Whether clients are asked for a certificate.
     package var asksClients: Bool { context.asksClients }
 
-    /// The certificate that the client has shown, in this connection or in the one that it resumes;
-    /// `nil` for none, and at a client's end.
+    /// The client's certificate, from this connection or from the one that it resumes; `nil` for
+    /// none, and at a client's end.
     package var clientCertificate: TLSPeerCertificate? {
         guard asksClients, isEstablished,
             let certificate = copenssl_ssl_get1_peer_certificate(pointer)

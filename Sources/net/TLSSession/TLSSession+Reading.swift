@@ -20,7 +20,7 @@ extension TLSSession {
         }
     }
 
-    /// Feeds and reads in one step, which spares the copy of what was fed.
+    /// Feeds and reads in one step, which avoids a copy of the fed bytes.
     package func read(
         into buffer: UnsafeMutableRawBufferPointer,
         feeding bytes: Span<UInt8>
@@ -80,12 +80,12 @@ extension TLSSession {
         return .failed(failure)
     }
 
-    /// Goes on with the handshake as far as the input allows, and reads nothing.
+    /// Continues the handshake as far as the input allows, and reads nothing.
     package func goOn() {
         if case .handshaking = phase { _ = shakeHands() }
     }
 
-    /// Whether a read may bring something without more input: bytes, or the end.
+    /// Whether a read may return bytes or the end without more input.
     package var mayHoldPlaintext: Bool {
         switch phase {
         case .failed, .peerClosed: true
@@ -93,7 +93,8 @@ extension TLSSession {
         }
     }
 
-    /// Goes on with the handshake as far as the input allows, and does what waited for its end.
+    /// Continues the handshake as far as the input allows, then does the work that waited for its
+    /// end.
     func shakeHands() -> Phase {
         ERR_clear_error()
         let result = SSL_do_handshake(pointer)
@@ -118,18 +119,18 @@ extension TLSSession {
         return phase
     }
 
-    /// A peer that chooses no protocol speaks HTTP/1.1 all the same.
+    /// A peer that chooses no protocol speaks HTTP/1.1 anyway.
     private var isProtocolAgreed: Bool {
         guard let name = applicationProtocol else { return true }
         return context.protocols.contains(name)
     }
 
-    /// The application protocol that both have agreed on (RFC 7301); `nil` for none.
+    /// The negotiated application protocol (RFC 7301); `nil` for none.
     package var applicationProtocol: String? {
         var name: UnsafePointer<UInt8>?
         var length: UInt32 = 0
         SSL_get0_alpn_selected(pointer, &name, &length)
-        // OpenSSL keeps the name for as long as the session.
+        // OpenSSL keeps the name as long as the session.
         let selected = UnsafeBufferPointer(start: name, count: Int(length))
         return selected.isEmpty ? nil : String(decoding: selected, as: UTF8.self)
     }

@@ -1,7 +1,7 @@
 internal import COpenSSL
 
 extension TLSSession {
-    /// Encrypts bytes; they wait, in plain, while the handshake runs.
+    /// Encrypts bytes. While the handshake runs, they wait in plain.
     ///
     /// - Returns: whether they were accepted, all or none. Not after ``shutDown()``, not after a
     ///   failure, and not beyond `TLSLimits.untakenCiphertextMax` and
@@ -22,7 +22,7 @@ extension TLSSession {
         }
     }
 
-    /// Says that nothing more will be written (close_notify), after the handshake if it still runs.
+    /// Ends the output (close_notify), after the handshake if it still runs.
     package func shutDown() {
         switch phase {
         case .failed: return
@@ -32,7 +32,7 @@ extension TLSSession {
             hasSentClose = true
             closesWhenEstablished = false
             ERR_clear_error()
-            // 0 says that the peer has not closed its side yet, which is no error.
+            // 0 means that the peer has not closed its side yet, which is no error.
             if SSL_shutdown(pointer) < 0 { ERR_clear_error() }
         }
     }
@@ -61,7 +61,7 @@ extension TLSSession {
         }
     }
 
-    /// Changes the key that is sent under (RFC 8446 §4.6.3).
+    /// Changes the sending key (RFC 8446 §4.6.3).
     ///
     /// - Parameter isPeerAsked: whether the peer is asked to do the same.
     func updateKey(isPeerAsked: Bool = false) {

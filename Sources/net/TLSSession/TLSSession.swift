@@ -1,7 +1,7 @@
 // TLS as a machine without sockets.
 //
 // A session is one connection's end of TLS 1.2 or 1.3, by OpenSSL. It does no I/O. Its driver feeds
-// it what the peer sent, takes from it what is to be sent, and reads and writes plain bytes in
+// it the peer's bytes, takes the bytes to send from it, and reads and writes plain bytes in
 // between:
 //
 //      socket ── feed(_:) ──────────────▶ ┌─────────┐ ── read(into:) ──▶ plain bytes
@@ -12,12 +12,12 @@
 // complete the handshake or answer a key update, and a failure leaves the alert that tells the
 // peer.
 //
-// A `TLSContext` holds what many sessions share: a listener's certificate and key, or the
-// authorities to trust at an origin. What can go wrong with files is a `TLSContextError`, what can
-// go wrong with a peer is a `TLSFailure`, and what a peer can make us hold is in `TLSLimits`.
+// A `TLSContext` has the shared state of many sessions: a listener's certificate and key, or the
+// trusted authorities for an origin. `TLSContextError` has the faults of files, `TLSFailure` the
+// faults of peers, and `TLSLimits` the most memory that a peer can use.
 //
-// Not here: renegotiation, compression, early data (its replays would pass for first requests), and
-// any version before 1.2.
+// Not supported: renegotiation, compression, early data (replayed requests would look like first
+// ones), and any version before 1.2.
 
 internal import COpenSSL
 
@@ -25,15 +25,15 @@ internal import COpenSSL
 ///
 /// It belongs to one event loop and is used from there only.
 package final class TLSSession {
-    /// What a read brought.
+    /// The result of a read.
     package enum ReadOutcome: Equatable {
         /// This number of plain bytes is at the start of the buffer, at least one.
         case bytes(Int)
-        /// Nothing until more is fed.
+        /// Nothing until more bytes are fed.
         case needsInput
-        /// The peer said that it has sent its last byte (close_notify).
+        /// The peer announced its last byte (close_notify).
         case closed
-        /// The connection is of no more use; send what ``hasCiphertext`` announces, then close.
+        /// The connection can't be used any more; send the bytes of ``hasCiphertext``, then close.
         case failed(TLSFailure)
     }
 
@@ -42,7 +42,7 @@ package final class TLSSession {
         case handshaking
         /// Leaves to `peerClosed`, `failed`.
         case established
-        /// The peer sent close_notify; writing goes on. Leaves to `failed`.
+        /// The peer sent close_notify; writing continues. Leaves to `failed`.
         case peerClosed
         /// Has no exit.
         case failed(TLSFailure)
@@ -52,23 +52,23 @@ package final class TLSSession {
     /// Takes the sessions that a server gives.
     let resumption: TLSResumption?
     let pipe = CiphertextPipe()
-    /// The `SSL`; ours from `init` to `deinit`.
+    /// The `SSL`; owned from `init` to `deinit`.
     let pointer: OpaquePointer
     var phase = Phase.handshaking
-    /// What was written before the handshake had ended.
+    /// Bytes that were written before the end of the handshake.
     var earlyPlaintext: [UInt8] = []
     var closesWhenEstablished = false
     var hasSentClose = false
-    /// Records that were sent under the present key.
+    /// Records that were sent under the current key.
     var recordsCount = 0
     var hasInputEnded = false
     private var handshakeInputCount = 0
-    /// Bytes that the peer has drawn from us since it last sent content.
+    /// Bytes of answers that the peer has caused since its last content.
     var answersCount = 0
 
     /// The server's end.
     ///
-    /// - Throws: `library`, for want of memory.
+    /// - Throws: `library`, for lack of memory.
     package init(accepting context: TLSContext) throws(TLSFailure) {
         precondition(context.role == .server, "TLSSession: a server's context")
         self.context = context
@@ -83,9 +83,9 @@ package final class TLSSession {
     /// - Parameters:
     ///   - context: a client's.
     ///   - host: a domain name, sent as SNI too, or an IP address, which is not (RFC 6066 §3).
-    ///   - resumption: the last session with this server by this context, and where the next one
-    ///     goes; `nil` for a full handshake.
-    /// - Throws: `library`, for want of memory or when the name has a byte 0 or is too long.
+    ///   - resumption: has the last session with this server and context, and takes the next one;
+    ///     `nil` for a full handshake.
+    /// - Throws: `library`, for lack of memory or when the name has a byte 0 or is too long.
     package init(
         connecting context: TLSContext,
         to host: String,
@@ -104,12 +104,12 @@ package final class TLSSession {
     }
 
     deinit {
-        // OpenSSL takes up no session whose connection it believes to have ended without
-        // close_notify. TLS has long dropped that (RFC 5246 §7.2.1).
+        // OpenSSL does not resume a session if it thinks that the connection ended without
+        // close_notify. TLS has long dropped that rule (RFC 5246 §7.2.1).
         if context.role == .client, isEstablished {
             SSL_set_shutdown(pointer, SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN)
         }
-        // Frees the BIO too, which refers to the pipe; the pipe goes after this.
+        // Also frees the BIO, which refers to the pipe; the pipe is freed after this.
         SSL_free(pointer)
     }
 
@@ -125,13 +125,13 @@ package final class TLSSession {
             SSL_free(pointer)
             throw TLSFailure(.library, OpenSSLErrors.taken().text)
         }
-        // One BIO for both directions; OpenSSL takes the one reference there is.
+        // One BIO for both directions; OpenSSL takes over its one reference.
         SSL_set_bio(pointer, bio, bio)
         return pointer
     }
 
-    /// The session of an `SSL`. OpenSSL calls back only from calls that the session makes on it,
-    /// and the session frees it.
+    /// The session of an `SSL`. OpenSSL calls back only during calls by the session, and the
+    /// session frees the `SSL`.
     static func of(_ pointer: OpaquePointer?) -> TLSSession? {
         guard let pointer, let data = copenssl_ssl_get_app_data(pointer) else { return nil }
         return Unmanaged<TLSSession>.fromOpaque(data).takeUnretainedValue()
@@ -151,9 +151,9 @@ package final class TLSSession {
     }
 }
 
-// What is known of it.
+// The session's state.
 extension TLSSession {
-    /// The handshake has ended well.
+    /// Whether the handshake has succeeded.
     package var isEstablished: Bool {
         switch phase {
         case .established, .peerClosed: true
@@ -169,17 +169,17 @@ extension TLSSession {
         }
     }
 
-    /// Whether the handshake took up an earlier session.
+    /// Whether the handshake has resumed an earlier session.
     package var isResumed: Bool { isEstablished && SSL_session_reused(pointer) == 1 }
 
-    /// Whether the peer has said that it has sent its last byte (close_notify).
+    /// Whether the peer has announced its last byte (close_notify).
     package var isEndedByPeer: Bool { if case .peerClosed = phase { true } else { false } }
 
-    /// There is something to send.
+    /// Whether there are bytes to send.
     package var hasCiphertext: Bool { !pipe.output.isEmpty }
 
-    /// How many plain bytes wait for the end of the handshake. A writer should stop while there
-    /// are any.
+    /// The number of plain bytes that wait for the end of the handshake. A writer should stop while
+    /// there are any.
     package var earlyPlaintextCount: Int { earlyPlaintext.count }
 
     /// The version and cipher suite for the log, such as `TLSv1.3 TLS_AES_128_GCM_SHA256`; `nil`
@@ -196,23 +196,23 @@ extension TLSSession {
 
 // Ciphertext.
 extension TLSSession {
-    /// Takes what the peer sent; a read then brings what it means.
+    /// Feeds bytes of the peer; a read then returns their meaning.
     package func feed(_ bytes: Span<UInt8>) {
         guard admit(bytes) else { return }
         pipe.keep(bytes)
     }
 
-    /// Says that the peer's connection has ended: what comes next is the end, not a wait.
+    /// The peer's connection has ended: the next read returns the end instead of waiting.
     package func inputEnded() {
         hasInputEnded = true
     }
 
-    /// Moves what is to be sent behind what is in `destination`; without a copy when that is empty.
+    /// Moves the bytes to send after those in `destination`; without a copy when that is empty.
     package func takeCiphertext(into destination: inout [UInt8]) {
         pipe.take(into: &destination)
     }
 
-    /// Looks at what was fed before OpenSSL does: its amount, and whether it can be TLS at all.
+    /// Checks fed bytes before OpenSSL does: their number, and whether they can be TLS at all.
     func admit(_ bytes: Span<UInt8>) -> Bool {
         if case .failed = phase { return false }
         guard !bytes.isEmpty else { return true }
@@ -228,9 +228,9 @@ extension TLSSession {
         return true
     }
 
-    /// RFC 8446 §5.1: a record begins with its content type, 20 to 24. A letter is a method (or
-    /// `HTTP/1.1`, from an origin), so someone took this for a port without TLS; OpenSSL knows only
-    /// some methods.
+    /// RFC 8446 §5.1: a record begins with its content type, 20 to 24. A letter begins a method (or
+    /// `HTTP/1.1`, from an origin): the peer speaks HTTP without TLS. OpenSSL knows only some
+    /// methods.
     private func isRecordStart(_ byte: UInt8) -> Bool {
         switch byte {
         case 20...24: true

@@ -3,15 +3,15 @@ import Synchronization
 
 /// The keys under which clients keep their sessions (tickets, RFC 8446 §4.6.1 and RFC 5077).
 ///
-/// Listeners and event loops share them, and a reload keeps them: without that, every client would
-/// do a full handshake afterwards, all at once. They go from this process's memory to that of its
-/// successor alone, so a restart ends them. A key makes tickets for ``rotationSeconds``, and opens
-/// them as long as one of them may be good.
+/// Listeners and event loops share them, and a reload keeps them. Otherwise all clients would do a
+/// full handshake at once after a reload. They go from this process's memory only to that of its
+/// successor, so a restart ends them. A key makes tickets for ``rotationSeconds``, and opens them
+/// while one of them may be good.
 package final class TicketKeys: Sendable {
-    /// How long one key makes tickets: an hour. Who steals a key can read what was sent in TLS 1.2
-    /// sessions that were resumed by its tickets, so it is not kept longer than it is of use.
+    /// The time for which one key makes tickets: an hour. A thief of a key can decrypt TLS 1.2
+    /// sessions that its tickets resumed, so a key is not kept longer than it is needed.
     package static let rotationSeconds: Int64 = 3_600
-    /// How long a ticket is good: two hours. RFC 8446 §4.6.1 allows a week.
+    /// The lifetime of a ticket: two hours. RFC 8446 §4.6.1 allows a week.
     package static let lifetimeSeconds: Int64 = 7_200
 
     /// More keys than ever open tickets.
@@ -43,13 +43,13 @@ package final class TicketKeys: Sendable {
         }
     }
 
-    /// Newest first.
+    /// The keys, the newest first.
     private let keys: Mutex<[Key]>
 
     /// Draws the first key. All times are seconds of one clock that never goes back.
     package init(now: Int64 = 0) { keys = Mutex([Key(at: now)]) }
 
-    /// Draws a new key when it is time, and forgets those whose tickets are all over.
+    /// Draws a new key when it is time, and removes keys whose tickets have all expired.
     package func rotate(now: Int64) {
         keys.withLock { keys in
             if let newest = keys.first, now &- newest.madeAt >= Self.rotationSeconds {
@@ -61,8 +61,8 @@ package final class TicketKeys: Sendable {
         }
     }
 
-    /// What the next process needs, whose clock is the same. Whoever reads it can read what clients
-    /// send: it goes to that process and nowhere else.
+    /// The state that the successor needs; its clock is the same. A reader of it can decrypt what
+    /// clients send, so it goes to that process and nowhere else.
     package var state: [UInt8] {
         keys.withLock { keys in
             keys.flatMap { key in
@@ -71,10 +71,9 @@ package final class TicketKeys: Sendable {
         }
     }
 
-    /// Goes on where another process has stopped, with its keys in the place of those that were
-    /// drawn here.
+    /// Continues with the keys of another process, which replace those that were drawn here.
     ///
-    /// - Returns: whether it is a state; otherwise nothing has changed.
+    /// - Returns: whether it is a valid state; if not, nothing has changed.
     package func take(_ state: [UInt8], now: Int64) -> Bool {
         let size = 8 + Key.bytesCount
         guard !state.isEmpty, state.count % size == 0, state.count / size <= Self.keysMax else {
@@ -82,7 +81,7 @@ package final class TicketKeys: Sendable {
         }
         let taken = stride(from: 0, to: state.count, by: size).map { start in
             let time = state[start..<(start + 8)].reduce(0) { $0 << 8 | UInt64($1) }
-            // One of the future would be good for too long.
+            // A key of the future would be good for too long.
             let madeAt = min(Int64(bitPattern: time), now)
             return Key(Array(state[(start + 8)..<(start + size)]), madeAt: madeAt)
         }
@@ -90,13 +89,13 @@ package final class TicketKeys: Sendable {
         return true
     }
 
-    /// How many keys open tickets.
+    /// The number of keys that open tickets.
     package var count: Int { keys.withLock { $0.count } }
 }
 
-// What OpenSSL asks: SSL_CTX_set_tlsext_ticket_key_evp_cb(3).
+// OpenSSL's callback: SSL_CTX_set_tlsext_ticket_key_evp_cb(3).
 extension TicketKeys {
-    /// Prepares to make a ticket; 1 for well, -1 for a failure.
+    /// Prepares to make a ticket; 1 for success, -1 for a failure.
     private func seal(
         _ name: UnsafeMutablePointer<UInt8>,
         _ vector: UnsafeMutablePointer<UInt8>,
@@ -104,7 +103,7 @@ extension TicketKeys {
         _ mac: OpaquePointer?
     ) -> Int32 {
         guard let key = keys.withLock({ $0.first }), RAND_bytes(vector, 16) == 1 else { return -1 }
-        // OpenSSL has room for 16 bytes of name, and for the vector of AES, which is as long.
+        // OpenSSL has room for 16 bytes of the name, and for the AES vector, which is as long.
         for (place, byte) in key.name.enumerated() { name[place] = byte }
         let isReady =
             key.cipher.withUnsafeBufferPointer {
@@ -113,7 +112,7 @@ extension TicketKeys {
         return isReady ? 1 : -1
     }
 
-    /// Prepares to open a ticket; 0 for one of a key that is not known, 2 for one that is to be
+    /// Prepares to open a ticket; 0 for a ticket of an unknown key, 2 for one that is to be
     /// renewed.
     private func open(
         _ name: UnsafeMutablePointer<UInt8>,
@@ -133,7 +132,7 @@ extension TicketKeys {
                 EVP_DecryptInit_ex(cipher, EVP_aes_256_cbc(), nil, $0.baseAddress, vector)
             } == 1 && Self.begin(mac, key.mac)
         guard isReady else { return -1 }
-        // A ticket of TLS 1.3 is meant for one use (RFC 8446 §C.4).
+        // A ticket of TLS 1.3 is for one use (RFC 8446 §C.4).
         return place == 0 && isReusable ? 1 : 2
     }
 
@@ -141,7 +140,7 @@ extension TicketKeys {
         key.withUnsafeBufferPointer { copenssl_ticket_mac($0.baseAddress, $0.count, mac) == 1 }
     }
 
-    /// Has the sessions of a context ask the keys of its ``TLSContext``.
+    /// Makes the sessions of a context use the keys of its ``TLSContext``.
     static func install(in context: OpaquePointer) {
         SSL_CTX_set_timeout(context, Int(lifetimeSeconds))
         SSL_CTX_set_tlsext_ticket_key_evp_cb(context) { ssl, name, vector, cipher, mac, isMade in
