@@ -1,7 +1,7 @@
 package import Cryptography
 
-/// What a team proves itself to Apple with: a key that was made at developer.apple.com, with
-/// DeviceCheck enabled.
+/// The credential by which a team proves its identity to Apple: a key that was made at
+/// developer.apple.com, with DeviceCheck enabled.
 package struct AppleCredential: Hashable, Sendable {
     /// The team's id, `iss` of the tokens.
     package let teamID: String
@@ -39,7 +39,7 @@ package struct AppleCredential: Hashable, Sendable {
             }
     }
 
-    /// Whether two make the same tokens.
+    /// Whether both make the same tokens.
     package static func == (left: Self, right: Self) -> Bool {
         left.teamID == right.teamID && left.keyID == right.keyID
             && left.key.publicKey == right.key.publicKey
@@ -51,17 +51,17 @@ package struct AppleCredential: Hashable, Sendable {
     }
 }
 
-/// Why a `.p8` file is not taken.
+/// Why a `.p8` file is not accepted.
 package enum AppleKeyFault: Error, Hashable, Sendable {
     case noPrivateKey
-    /// It wants a passphrase.
+    /// It needs a passphrase.
     case encrypted
-    /// It has a key in an older form than PKCS #8.
+    /// Its key has an older form than PKCS #8.
     case notPKCS8
-    /// Its key is damaged, or none on the curve P-256.
+    /// Its key is damaged, or not on the curve P-256.
     case notP256
 
-    /// What was found, as a problem says it.
+    /// The finding, in the words of a problem.
     package var found: String {
         switch self {
         case .noPrivateKey: "a file without a private key in PEM"
@@ -71,7 +71,7 @@ package enum AppleKeyFault: Error, Hashable, Sendable {
         }
     }
 
-    /// What to do.
+    /// The next step.
     package var use: String {
         switch self {
         case .noPrivateKey, .notP256: "the .p8 file as it was downloaded from developer.apple.com"

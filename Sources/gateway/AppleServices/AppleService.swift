@@ -1,23 +1,23 @@
 package import KeyStore
 
-/// What can be asked of Apple. The raw value is a label of metrics.
+/// A query to Apple. The raw value is a label of metrics.
 package enum AppleService: String, CaseIterable, Hashable, Sendable {
     /// A newer receipt for an older one (Apple, "Assessing fraud risk").
     case receipts
     /// The two bits of a device (Apple, "Accessing and modifying per-device data").
     case queryBits = "query-bits"
-    /// Both bits written.
+    /// Writes both bits.
     case updateBits = "update-bits"
     /// Whether a device token is genuine.
     case validateToken = "validate-token"
 
-    /// The service of Apple that takes the call. Each has hosts of its own, and fails by itself.
+    /// The service of Apple that takes the call. Each has its own hosts, and fails independently.
     package enum Family: String, CaseIterable, Hashable, Sendable {
         case receipts
         case deviceCheck = "device-check"
     }
 
-    /// Which of Apple's services takes it.
+    /// The service of Apple that takes it.
     package var family: Family {
         switch self {
         case .receipts: .receipts
@@ -39,14 +39,14 @@ package enum AppleService: String, CaseIterable, Hashable, Sendable {
 /// One call to Apple.
 package struct AppleCall: Sendable {
     package var service: AppleService
-    /// Whose host it goes to: Apple's for production, Apple's for development, or the operator's
-    /// stand-in for keys of a test authority.
+    /// The environment whose host it goes to: Apple's for production, Apple's for development, or
+    /// the operator's stand-in for keys of a test authority.
     package var environment: KeyEnvironment
     /// The team whose key signs the call's token; `nil` for the only one.
     package var teamID: String?
     package var body: [UInt8]
     package var contentType: String
-    /// From the hand-in to the reply, waiting in the queue included.
+    /// The time from the hand-in to the reply, including the wait in the queue.
     package var timeout: Duration
 
     package init(
@@ -66,7 +66,7 @@ package struct AppleCall: Sendable {
     }
 }
 
-/// Where calls to Apple are handed in.
+/// Takes calls to Apple.
 package protocol AppleCalling: Sendable {
     /// Sends a call when rate, breaker and queue allow it.
     ///
@@ -75,7 +75,7 @@ package protocol AppleCalling: Sendable {
     func send(_ call: AppleCall, _ done: @escaping @Sendable (AppleReply) -> Void)
 }
 
-/// One of the hosts that are called.
+/// A host that is called.
 package struct AppleHost: Hashable, Sendable {
     package let family: AppleService.Family
     package let environment: KeyEnvironment
@@ -85,7 +85,7 @@ package struct AppleHost: Hashable, Sendable {
         self.environment = environment
     }
 
-    /// All there can be, in the order of metrics.
+    /// All possible hosts, in the order of metrics.
     package static let all = AppleService.Family.allCases.flatMap { family in
         KeyEnvironment.allCases.map { AppleHost(family, $0) }
     }
@@ -96,7 +96,7 @@ package struct AppleHost: Hashable, Sendable {
         return family.rawValue.replacing("-", with: "_") + suffix
     }
 
-    /// Where Apple has it; `nil` for keys of a test authority, which Apple does not know.
+    /// Apple's address of it; `nil` for keys of a test authority, which Apple does not know.
     ///
     /// Apple, "Assessing fraud risk" and "Accessing and modifying per-device data". Some articles
     /// swap the two hosts of DeviceCheck.
@@ -111,15 +111,15 @@ package struct AppleHost: Hashable, Sendable {
     }
 }
 
-/// What became of a call.
+/// The result of a call.
 package enum AppleReply: Hashable, Sendable {
-    /// Apple answered. What the status means is the asker's to say.
+    /// Apple answered. The caller interprets the status.
     ///
     /// - retryAfter: seconds, where the answer names them.
     case answered(status: Int, retryAfter: Int?, body: [UInt8])
-    /// Nothing left this machine, so the call can be made again without harm.
+    /// No byte left this machine, so the call can be repeated without harm.
     case unsent(AppleFault)
-    /// It was begun, and whether Apple took it is unknown.
+    /// The call was begun, and it is unknown whether Apple processed it.
     case failed(AppleFault)
 }
 
@@ -134,8 +134,9 @@ package struct AppleTeams: Hashable, Sendable {
 
     /// The team whose key signs calls about an app; `nil` where no team has a key.
     ///
-    /// It is named even if it is the only one: another one may have come before the call is made.
-    /// The prefix of an old App ID may be none of a team, so it is looked at among several alone.
+    /// The call names the team even if it is the only one: another one may be added before the call
+    /// is made. The prefix of an old App ID may not be a team's, so it is used only among several
+    /// teams.
     package func team(of appID: String) -> String? {
         guard ids.count > 1 else { return ids.first }
         return String(appID.prefix { $0 != "." })
@@ -144,30 +145,30 @@ package struct AppleTeams: Hashable, Sendable {
 
 /// Why a call has no answer. The raw value is a label of metrics and a word of the log.
 package enum AppleFault: String, CaseIterable, Hashable, Sendable, Error {
-    // Nothing was sent.
+    // No byte was sent.
 
     /// No key is configured, none of the call's team, or no team was named where there are several.
     case noCredential = "no-credential"
     /// The call is for a key of a test authority, and no host is configured for those.
     case noHost = "no-host"
-    /// As many calls wait for this host as may wait.
+    /// The most calls allowed wait for this host.
     case queueFull = "queue-full"
     /// The call's time ended while it waited for its turn.
     case queueTimeout = "queue-timeout"
-    /// The host failed so often that it is left alone for a while.
+    /// The host failed so often that it is in backoff.
     case breakerOpen = "breaker-open"
     /// The gateway is ending.
     case stopping
 
-    // It was begun.
+    // The call was begun.
 
-    /// No name, no connection.
+    /// No name or no connection.
     case unreachable
-    /// The handshake failed: most often a certificate that is not trusted.
+    /// The handshake failed: most often because of an untrusted certificate.
     case tls
-    /// No whole answer in time.
+    /// No complete answer in time.
     case timeout
-    /// The connection ended before the whole answer was there.
+    /// The connection ended before the answer was complete.
     case broken
     /// The answer is longer than any that Apple gives.
     case answerTooLong = "answer-too-long"

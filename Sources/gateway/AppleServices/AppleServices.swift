@@ -1,4 +1,4 @@
-// What the gateway asks Apple's servers, as values and machines without I/O, clock or lock.
+// The gateway's calls to Apple's servers, as values and machines without I/O, clock or lock.
 //
 //   AppleCalling                  where calls are handed in
 //   AppleService, AppleCall       what is asked: a receipt's renewal, or one of DeviceCheck's calls
@@ -15,10 +15,10 @@
 //   RenewalSchedule               which receipt is renewed when; RenewalQueue holds the next few
 //   ReceiptReply                  what Apple's answer says of a receipt
 //
-// A call's way: it is handed in, waits in the line of its host until rate and number of calls
-// under way let it begin, gets the team's token, and is sent. An answer 401 makes a new token, and
-// the call is made once more. Nothing else is tried again here: only who asks knows whether that is
-// right.
+// The way of a call: it is handed in, waits in the line of its host until the rate and the number
+// of concurrent calls allow it, gets the team's token, and is sent. After an answer 401 a new token
+// is made, and the call is repeated once. There is no other retry here: only the caller knows
+// whether one is right.
 //
-// `Gateway/AppleClient` performs what these decide: it owns lines, tokens, clocks and connections.
+// `Gateway/AppleClient` performs their decisions: it owns lines, tokens, clocks and connections.
 // `Gateway/ReceiptRenewer` does so for receipts.

@@ -1,9 +1,9 @@
 package import KeyStore
 package import Telemetry
 
-/// What was counted of calls to Apple.
+/// The counts of calls to Apple.
 package struct AppleTally: Sendable {
-    /// How one call ended.
+    /// The end of one call.
     package struct End: Hashable, Sendable {
         package let service: AppleService
         package let environment: KeyEnvironment
@@ -12,7 +12,7 @@ package struct AppleTally: Sendable {
     }
 
     package private(set) var ends: [End: UInt64] = [:]
-    /// From the hand-in to the reply, of calls that were begun; nanoseconds.
+    /// The time from the hand-in to the reply, of calls that were begun; nanoseconds.
     package private(set) var durations: [AppleService.Family: Histogram] = [:]
     /// Tokens that were signed.
     package private(set) var tokens: UInt64 = 0
@@ -36,7 +36,7 @@ package struct AppleTally: Sendable {
     /// A token was signed.
     package mutating func addToken() { tokens &+= 1 }
 
-    /// The counts in a lasting order.
+    /// The counts in a stable order.
     package var sortedEnds: [(end: End, count: UInt64)] {
         ends.map { (end: $0.key, count: $0.value) }
             .sorted { left, right in
@@ -49,8 +49,8 @@ package struct AppleTally: Sendable {
 }
 
 extension AppleReply {
-    /// The status of the answer, or the word of the fault: a label of metrics. What can stand there
-    /// is bounded: three digits, or one of ``AppleFault``.
+    /// The status of the answer, or the word of the fault: a label of metrics. Its values are
+    /// bounded: three digits, or one of ``AppleFault``.
     package var statusText: String {
         switch self {
         case .answered(let status, _, _): (100...999).contains(status) ? String(status) : "other"

@@ -1,33 +1,33 @@
-/// Whether a host is called at all: after several failures in a row it is left alone for a while,
-/// then tried with one call.
+/// The circuit breaker of a host: after several consecutive failures the host is not called for a
+/// while, then tried with one call.
 ///
 /// Times are monotonic nanoseconds.
 package struct CallBreaker: Sendable {
-    /// Failures in a row after which the host is left alone.
+    /// Consecutive failures after which the host is not called for a while.
     package static let failuresMax = 5
-    /// How long, by how often in a row it was.
+    /// The length of that pause, by the number of consecutive pauses.
     package static let pauses = BackOff(first: .seconds(2), most: .seconds(120))
     /// The longest pause that the host itself can ask for.
     package static let retryAfterMax = Duration.seconds(3_600)
 
     private enum State {
-        /// Calls are made; this number of the last ones failed. Leaves to `tripped`.
+        /// Calls are made; the last calls, by this number, failed. Leaves to `tripped`.
         case closed(failures: Int)
-        /// No call is made before then. Leaves to `halfOpen`.
+        /// No call is made before this time. Leaves to `halfOpen`.
         case tripped(until: UInt64, openings: Int)
-        /// One call is under way, and decides. Leaves to `closed`, `tripped`.
+        /// One call is under way, and its result decides. Leaves to `closed`, `tripped`.
         case halfOpen(openings: Int)
     }
 
     /// Whether a call may be made.
     package enum Admission: Equatable, Sendable {
         case call
-        /// This one call tries whether the host works again.
+        /// This one call tests whether the host works again.
         case probe
         case refused
     }
 
-    /// What is reported of it. The raw value is a label of metrics.
+    /// The reported state. The raw value is a label of metrics.
     package enum Condition: String, CaseIterable, Hashable, Sendable {
         case closed, open
         case halfOpen = "half-open"
@@ -45,12 +45,12 @@ package struct CallBreaker: Sendable {
         }
     }
 
-    /// Whether the last call failed, so that the next one should use nothing of its connection.
+    /// Whether the last call failed, so that the next one should not reuse its connection.
     package var isDoubtful: Bool {
         if case .closed(failures: 0) = state { false } else { true }
     }
 
-    /// A call wants to be made.
+    /// A caller wants to make a call.
     package mutating func asked(now: UInt64) -> Admission {
         switch state {
         case .closed: return .call
@@ -62,7 +62,7 @@ package struct CallBreaker: Sendable {
         }
     }
 
-    /// The call that was to try the host has not been made after all.
+    /// The test call was not made after all.
     package mutating func probeDropped(now: UInt64) {
         switch state {
         case .halfOpen(let openings): state = .tripped(until: now, openings: openings)
@@ -70,12 +70,12 @@ package struct CallBreaker: Sendable {
         }
     }
 
-    /// The host did its work.
+    /// The host answered properly.
     package mutating func succeeded(_ admission: Admission) {
         switch state {
         case .closed: state = .closed(failures: 0)
         case .halfOpen where admission == .probe: state = .closed(failures: 0)
-        // A call from before the host was left alone: late news, which decides nothing.
+        // A late result of a call from before the pause: it decides nothing.
         case .halfOpen, .tripped: break
         }
     }
@@ -92,7 +92,7 @@ package struct CallBreaker: Sendable {
         }
     }
 
-    /// The host said that it is called too often. `pause` is what it asks for, if it says.
+    /// The host reported too many calls. `pause` is the time that it asks for, if any.
     package mutating func throttled(
         _ admission: Admission,
         for pause: Duration?,
@@ -119,12 +119,12 @@ package struct CallBreaker: Sendable {
     }
 }
 
-/// How long to leave something alone that has failed: twice as long with each failure, at random
-/// within the upper half, so that many that failed together do not come back together.
+/// Exponential backoff: the pause doubles with each failure. It is random within the upper half, so
+/// that callers which failed together do not retry together.
 package struct BackOff: Hashable, Sendable {
     /// The longest pause after the first failure.
     package let first: Duration
-    /// The longest pause of all.
+    /// The longest pause.
     package let most: Duration
 
     package init(first: Duration, most: Duration) {
@@ -132,7 +132,7 @@ package struct BackOff: Hashable, Sendable {
         self.most = most
     }
 
-    /// The pause after this number of failures in a row. `random` is any number, fresh for each
+    /// The pause after this number of consecutive failures. `random` is any number, fresh for each
     /// pause.
     package func pause(after failures: Int, random: UInt64) -> Duration {
         let whole = min(first.nanosecondCount, most.nanosecondCount)
@@ -145,7 +145,7 @@ package struct BackOff: Hashable, Sendable {
 }
 
 extension Duration {
-    /// Whole nanoseconds; 0 for what is negative, at most a hundred years.
+    /// Whole nanoseconds; 0 for a negative duration, at most a hundred years.
     var nanosecondCount: UInt64 {
         let seconds = UInt64(min(max(components.seconds, 0), 3_155_760_000))
         return seconds * 1_000_000_000 + UInt64(max(components.attoseconds, 0) / 1_000_000_000)

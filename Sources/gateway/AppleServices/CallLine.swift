@@ -1,18 +1,18 @@
 package import Verification
 
-/// The calls to one host: how many wait, how many are under way, and which may begin.
+/// The calls to one host: the waiting ones, those under way, and which may begin.
 ///
-/// Its driver makes the calls and tells what became of them. Times are monotonic nanoseconds.
+/// Its driver makes the calls and reports their results. Times are monotonic nanoseconds.
 package struct CallLine: Sendable {
-    /// What a call is called by here; its driver chooses, and never twice the same.
+    /// The name of a call here. The driver chooses it, each one only once.
     package typealias Ticket = UInt64
 
     package struct Limits: Hashable, Sendable {
-        /// Calls under way at once.
+        /// The most concurrent calls.
         package var concurrent: Int
-        /// Calls that wait.
+        /// The most waiting calls.
         package var queue: Int
-        /// Calls begun, on average.
+        /// The average rate of calls begun.
         package var rate: TokenRate
 
         package init(concurrent: Int, queue: Int, rate: TokenRate) {
@@ -22,15 +22,15 @@ package struct CallLine: Sendable {
         }
     }
 
-    /// What to do next.
+    /// The next step.
     package enum Step: Equatable, Sendable {
-        /// Begin this call; then ask again.
+        /// Begin this call; then ask for the next step.
         case begin(Ticket)
-        /// This call has waited too long to be made; ask again.
+        /// This call has waited too long; ask for the next step.
         case drop(Ticket)
         /// Ask again in this number of nanoseconds: the rate allows no call before.
         case wait(UInt64)
-        /// Ask again when something has happened.
+        /// Ask again after the next event.
         case idle
     }
 
@@ -49,7 +49,7 @@ package struct CallLine: Sendable {
     private var waiting: [Waiting] = []
     private var underWay: [Ticket: CallBreaker.Admission] = [:]
     private var breaker = CallBreaker()
-    /// When the bucket of the rate is full.
+    /// The time when the bucket of the rate is full.
     private var fullAt: UInt64 = 0
 
     package init(_ limits: Limits) { self.limits = limits }
@@ -61,9 +61,9 @@ package struct CallLine: Sendable {
 
     /// A call was handed in.
     ///
-    /// - patience: how long it may wait. A call that is begun when most of its time is over ends by
-    ///   time, and the breaker would take that for a fault of the host's.
-    /// - Returns: why it is not taken; `nil` when it waits now.
+    /// - patience: the longest wait. A call that begins late times out, and the breaker would count
+    ///   that as a failure of the host.
+    /// - Returns: why it is not accepted; `nil` when it waits now.
     package mutating func offered(
         _ ticket: Ticket,
         patience: Duration,
@@ -77,7 +77,7 @@ package struct CallLine: Sendable {
         return nil
     }
 
-    /// The next thing to do.
+    /// The next step.
     package mutating func next(now: UInt64) -> Step {
         guard let first = waiting.first, underWay.count < limits.concurrent else { return .idle }
         if first.isOver(at: now) {
@@ -91,9 +91,9 @@ package struct CallLine: Sendable {
         return .begin(first.ticket)
     }
 
-    /// A call under way is made once more, with another token: it keeps its place.
+    /// A call under way is repeated with another token: it keeps its place.
     package mutating func repeated(now: UInt64) {
-        // Where there is no token left, the next call waits a little less than it should.
+        // If there is no token left, the next call waits a little less than it should.
         _ = limits.rate.take(from: &fullAt, now: now)
     }
 
@@ -106,7 +106,7 @@ package struct CallLine: Sendable {
 
     /// A call that was begun has ended.
     ///
-    /// - Returns: calls that waited and are not made, since the host is left alone from now on.
+    /// - Returns: waiting calls that are not made, since the host is in backoff from now on.
     package mutating func ended(
         _ ticket: Ticket,
         _ outcome: CallOutcome,

@@ -1,13 +1,13 @@
 package import KeyStore
 
-/// All calls to Apple: those that wait, those under way, the tokens, and what was counted.
+/// All calls to Apple: the waiting ones, those under way, the tokens, and the counts.
 ///
-/// Its driver makes the calls, sets the timers and calls back who asked. It tells the machine what
-/// happened, and performs the actions that it gets, in their order.
+/// Its driver makes the calls, sets the timers and calls back the callers. It reports events to the
+/// machine, and performs the returned actions in their order.
 package struct CallQueue: Sendable {
     package typealias Ticket = CallLine.Ticket
 
-    /// What the configuration says.
+    /// The settings of the configuration.
     package struct Settings: Sendable {
         package var credentials: [AppleCredential]
         /// Whether the token of a call about a receipt follows the word Bearer.
@@ -29,13 +29,13 @@ package struct CallQueue: Sendable {
     }
 
     package enum Action: Equatable, Sendable {
-        /// Make this call, and tell with ``answered(_:_:_:)``.
+        /// Make this call, and report it with ``answered(_:_:_:)``.
         case send(Ticket, CallRequest)
-        /// Tell who asked; the ticket is forgotten.
+        /// Reply to the caller; the ticket is then forgotten.
         case reply(Ticket, AppleReply)
         /// Call ``woken(_:_:)`` in this number of nanoseconds.
         case wake(AppleHost, UInt64)
-        /// Tell operators.
+        /// Notify operators.
         case tell(CallNotice)
     }
 
@@ -61,7 +61,7 @@ package struct CallQueue: Sendable {
 
     package init(_ settings: Settings) { self.settings = settings }
 
-    /// How the calls to each host stand that was ever called, in the order of metrics.
+    /// The state of the calls to each host that was ever called, in the order of metrics.
     package var standing: [(host: AppleHost, line: CallLine)] {
         AppleHost.all.compactMap { host in lines[host].map { (host, $0) } }
     }
@@ -104,7 +104,7 @@ package struct CallQueue: Sendable {
         _ reply: AppleReply,
         _ now: CallMoment
     ) -> [Action] {
-        // One whose time was up was told, and its answer comes late.
+        // A call whose time was up has been replied to, and its answer comes late.
         guard var entry = entries[ticket] else { return [] }
         if case .answered(status: 401, _, _) = reply, !entry.hasNewToken, !isStopped,
             settings.hosts[entry.host] != nil, let credential = credential(of: entry.call)
@@ -131,8 +131,8 @@ package struct CallQueue: Sendable {
         return advanced(host, now)
     }
 
-    /// The configuration was read again. Calls under way end as they began; those that wait are
-    /// made as it says now, or not at all. A key that is the same keeps its token.
+    /// The configuration was reloaded. Calls under way end as they began. Waiting calls follow the
+    /// new configuration, or are not made. An unchanged key keeps its token.
     package mutating func replaced(_ next: Settings, _ now: CallMoment) -> [Action] {
         settings = next
         tokens = tokens.filter { next.credentials.contains($0.key) }
@@ -153,7 +153,7 @@ package struct CallQueue: Sendable {
         return actions
     }
 
-    /// The gateway ends: nothing is called any more, and waiting callers are answered.
+    /// The gateway ends: no further call is made, and waiting callers are answered.
     package mutating func stopped(_ now: CallMoment) -> [Action] {
         isStopped = true
         for host in AppleHost.all { _ = lines[host]?.cleared(now: now.tick) }
@@ -173,7 +173,7 @@ package struct CallQueue: Sendable {
         return settings.credentials.first { $0.teamID == team }
     }
 
-    /// Begins what may begin.
+    /// Begins the calls that may begin.
     private mutating func advanced(_ host: AppleHost, _ now: CallMoment) -> [Action] {
         var actions: [Action] = []
         while let step = lines[host]?.next(now: now.tick) {
@@ -249,7 +249,7 @@ package struct CallQueue: Sendable {
         return actions + advanced(entry.host, now)
     }
 
-    /// A call that waits is taken out of its line.
+    /// A waiting call is removed from its line.
     private mutating func givenUp(
         _ ticket: Ticket,
         _ entry: Entry,
@@ -260,11 +260,12 @@ package struct CallQueue: Sendable {
         return ended(ticket, entry, .unsent(fault), now)
     }
 
-    /// A call that its line has given up is not made. It has no notice of its own: many end alike.
+    /// A call that its line has given up is not made. It has no notice of its own, since many end
+    /// alike.
     private mutating func unmade(_ ticket: Ticket, _ fault: AppleFault) -> [Action] {
         guard let entry = entries.removeValue(forKey: ticket) else { return [] }
         let reply = AppleReply.unsent(fault)
-        // No time is counted of what was not begun.
+        // A call that was not begun has no duration.
         tally.add(entry.call, reply, nanoseconds: 0)
         return [.reply(ticket, reply)]
     }
@@ -275,20 +276,21 @@ package struct CallQueue: Sendable {
     }
 }
 
-/// A call as it is put on the wire.
+/// A call in the form that is sent.
 package struct CallRequest: Hashable, Sendable {
     package let url: String
     /// The value of the field `Authorization`. It never belongs into a log.
     package let authorization: String
     package let contentType: String
     package let content: [UInt8]
-    /// What is left of the call's time.
+    /// The rest of the call's time.
     package let timeout: Duration
-    /// Whether the last call to the host failed, so that this one uses nothing of its connection.
+    /// Whether the last call to the host failed, so that this one does not reuse its connection.
     package let avoidsOldConnections: Bool
 }
 
-/// When something happened, and an unpredictable number: what the machines don't get themselves.
+/// The time of an event, and an unpredictable number: inputs that the machines can't get
+/// themselves.
 package struct CallMoment: Sendable {
     /// Monotonic nanoseconds.
     package var tick: UInt64
@@ -304,25 +306,25 @@ package struct CallMoment: Sendable {
     }
 }
 
-/// What an answer, or its lack, says about the host that was called.
+/// The meaning of an answer, or of its lack, for the host.
 package enum CallOutcome: Hashable, Sendable {
-    /// The host works, whatever it thinks of the call.
+    /// The host works, whatever its verdict about the call.
     case worked
     /// The host, or the way to it, does not work.
     case failed
-    /// The host is called too often.
+    /// The host reports too many calls.
     ///
-    /// - retryAfter: what it asks for, if it says.
+    /// - retryAfter: the time that it asks for, if any.
     case throttled(retryAfter: Duration?)
-    /// It had less time than a host that works may take.
+    /// The call had less time than a working host may need.
     case undecided
 
-    /// A call with less time that gets no answer says nothing about the host: how patient a rule
-    /// is must not decide for all others whether Apple is asked.
+    /// A shorter call without an answer says nothing about the host. Otherwise a rule with a short
+    /// timeout would decide for all others whether Apple is called.
     package static let patienceMin = Duration.seconds(1)
 
-    /// - timeout: what the call had, its wait for a place included.
-    /// - Returns: `nil` for what was not sent: it says nothing about the host.
+    /// - timeout: the call's time, including its wait in the line.
+    /// - Returns: `nil` for a call that was not sent: it says nothing about the host.
     package init?(_ reply: AppleReply, timeout: Duration) {
         switch reply {
         case .failed(.timeout) where timeout < Self.patienceMin: self = .undecided
@@ -330,8 +332,8 @@ package enum CallOutcome: Hashable, Sendable {
             self = .throttled(retryAfter: seconds.map { .seconds($0) })
         case .answered(status: 503, let seconds?, _):
             self = .throttled(retryAfter: .seconds(seconds))
-        // Tokens that are refused one after the other are a fault of ours, which more calls don't
-        // mend and Apple counts.
+        // Consecutive refusals of the token are a fault of the gateway. More calls don't mend it,
+        // and Apple counts them.
         case .answered(status: 401, _, _), .answered(status: 500..., _, _), .failed: self = .failed
         case .answered: self = .worked
         case .unsent: return nil
@@ -339,11 +341,11 @@ package enum CallOutcome: Hashable, Sendable {
     }
 }
 
-/// What operators read about calls to Apple.
+/// A notice for operators about calls to Apple.
 package enum CallNotice: Hashable, Sendable {
-    /// A call ended like this; this number of calls ended alike since the last report.
+    /// A call ended in this way; this number of calls ended alike since the last report.
     case ended(AppleService, KeyEnvironment, AppleReply.Summary, untold: UInt64)
-    /// The host is left alone, tried again, or works again.
+    /// The host is in backoff, is tried again, or works again.
     case breaker(AppleHost, CallBreaker.Condition)
 }
 
@@ -364,22 +366,22 @@ extension AppleReply {
     }
 }
 
-/// Which of many events are reported: of those that are alike, one a minute.
+/// Limits the reports of many events: one per minute among those that are alike.
 package struct NoticePace<Kind: Hashable & Sendable>: Sendable {
     private struct Told {
         var at: UInt64
         var untold: UInt64 = 0
     }
 
-    /// How long nothing is said of another one: a minute.
+    /// The time without a report of another such event: a minute.
     package static var quietNanoseconds: UInt64 { 60_000_000_000 }
 
     private var told: [Kind: Told] = [:]
 
     package init() {}
 
-    /// Whether to tell of this event: how many that are alike were not told since the last one;
-    /// `nil` for nothing.
+    /// Whether to report this event: the number of unreported events like it since the last report;
+    /// `nil` for no report.
     package mutating func untold(of kind: Kind, now: UInt64) -> UInt64? {
         let untold = told[kind]?.untold ?? 0
         if let last = told[kind], now &- last.at < Self.quietNanoseconds {
@@ -391,7 +393,7 @@ package struct NoticePace<Kind: Hashable & Sendable>: Sendable {
     }
 }
 
-/// What the ends of calls that are alike have in common. A host that fails makes many of them.
+/// The common part of the ends of calls that are alike. A failing host causes many of them.
 struct CallEndKind: Hashable, Sendable {
     let service: AppleService
     let environment: KeyEnvironment
@@ -399,7 +401,7 @@ struct CallEndKind: Hashable, Sendable {
 }
 
 extension NoticePace<CallEndKind> {
-    /// What to tell of this end; `nil` for nothing.
+    /// The notice of this end; `nil` for none.
     mutating func notice(_ call: AppleCall, _ reply: AppleReply, now: UInt64) -> CallNotice? {
         let kind = CallEndKind(
             service: call.service,

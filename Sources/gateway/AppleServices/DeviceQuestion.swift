@@ -3,13 +3,13 @@ package import KeyStore
 package import Rules
 package import Verification
 
-/// What DeviceCheck is asked about a device (Apple, "Accessing and modifying per-device data").
+/// A query to DeviceCheck about a device (Apple, "Accessing and modifying per-device data").
 package enum DeviceQuestion: Hashable, Sendable {
-    /// Its two bits.
+    /// Asks for its two bits.
     case query
-    /// To keep these bits. Apple takes both, and a bit that is left out is lost.
+    /// Stores these bits. Apple takes both, and a missing bit is lost.
     case update(DeviceBits)
-    /// Whether the token is genuine.
+    /// Asks whether the token is genuine.
     case validate
 
     package var service: AppleService {
@@ -22,8 +22,8 @@ package enum DeviceQuestion: Hashable, Sendable {
 
     /// The call's content.
     ///
-    /// - transaction: names the call to Apple, and is unique.
-    /// - milliseconds: the wall clock since 1970. Apple refuses a clock that is wrong.
+    /// - transaction: the unique name of the call.
+    /// - milliseconds: the wall clock since 1970. Apple refuses a wrong time.
     package func body(_ token: DeviceToken, transaction: String, at milliseconds: Int64) -> [UInt8]
     {
         var json = JSONWriter()
@@ -42,12 +42,13 @@ package enum DeviceQuestion: Hashable, Sendable {
     }
 }
 
-/// A device as DeviceCheck is asked about it.
+/// A device in a query to DeviceCheck.
 package struct NamedDevice: Hashable, Sendable {
     package let token: DeviceToken
-    /// Of the app that made the token: a token of one is unknown to the other's host.
+    /// The environment of the app that made the token: the host of the other environment does not
+    /// know the token.
     package let environment: KeyEnvironment
-    /// Whose bits they are; `nil` for the only team.
+    /// The team whose bits they are; `nil` for the only team.
     package let teamID: String?
 
     package init(_ token: DeviceToken, _ environment: KeyEnvironment, teamID: String?) {

@@ -1,17 +1,17 @@
 import JSONText
 package import Rules
 
-/// What DeviceCheck's reply means.
+/// The meaning of DeviceCheck's reply.
 package enum DeviceReply: Hashable, Sendable {
     /// The bits of a query, and the month of their last change, "YYYY-MM", where Apple names it.
     case bits(DeviceBits, month: String?)
-    /// The device's bits were never set. No error, although the answer is no JSON.
+    /// The device's bits were never set. This is no error, although the answer is no JSON.
     case neverSet
-    /// An update was kept, or a token is genuine.
+    /// An update was stored, or a token is genuine.
     case done
     case failed(DeviceFault)
 
-    /// Reads the reply to a question.
+    /// Reads the reply to a query.
     ///
     /// | status | body | |
     /// |---|---|---|
@@ -51,15 +51,15 @@ package enum DeviceReply: Hashable, Sendable {
         }
     }
 
-    /// The texts are compared without case, and without white space around them: Apple documents
-    /// one and sends the other.
+    /// The texts are compared without case and surrounding white space: Apple documents one text
+    /// and sends the other.
     private static func isNeverSet(_ body: [UInt8]) -> Bool {
         let text = word(body)
         return text == "bit state not found" || text == "failed to find bit state"
     }
 
-    /// Whether a fault is named that no device token can be the reason of. The client chooses its
-    /// token, so whatever else Apple says of a call is held against the token.
+    /// Whether the fault can't be caused by a device token. The client chooses its token, so every
+    /// other fault is attributed to the token.
     private static func speaksOfCall(_ body: [UInt8]) -> Bool {
         let text = word(body)
         return ["authorization token", "time stamp", "timestamp", "transaction", "bits"]
@@ -110,17 +110,17 @@ package enum DeviceReply: Hashable, Sendable {
     }
 }
 
-/// Why DeviceCheck has told nothing.
+/// Why DeviceCheck has not answered the query.
 package enum DeviceFault: Hashable, Sendable {
-    /// The token is none, or one of the other environment or of another team.
+    /// The token is invalid, or of the other environment or of another team.
     case tokenRefused
-    /// Apple calls the gateway's call wrong: most often the clock, or the host.
+    /// Apple regards the gateway's call as wrong: most often because of the clock, or the host.
     case callRefused
     /// Apple refuses the team's key, or its token.
     case keyRefused
     case tooMany(retryAfter: Int?)
     case broken(retryAfter: Int?)
-    /// An answer that Apple does not document.
+    /// An undocumented answer.
     case unreadable
     /// There was no answer.
     case unanswered(AppleFault)

@@ -3,15 +3,15 @@ package import Rules
 
 /// The changes of devices' bits that origins have asked for.
 ///
-/// A change that leaves one bit as it is reads both, and then writes both: Apple takes no single
-/// bit. So the changes of one key wait for each other, in the order in which they were asked for.
-/// Tokens don't tell which device they are of, and a key belongs to one device. Two apps of a team
-/// on one device have two keys: their changes may overtake each other.
+/// A change of one bit reads both bits and then writes both: Apple takes no single bit. So the
+/// changes of one key wait for each other, in the order of their requests. A token does not
+/// identify its device, but a key belongs to one device. Two apps of a team on one device have two
+/// keys: their changes may overtake each other.
 package struct DeviceUpdates: Sendable {
-    /// Changes that wait or are under way, of all keys and of one.
+    /// The most changes that wait or are under way, of all keys and of one.
     package static let pendingMax = 10_000
     package static let pendingOfKeyMax = 16
-    /// How often a change is tried. With the pauses, for some two minutes.
+    /// The most tries of a change. With the pauses they take some two minutes.
     package static let triesMax = 6
     package static let backOff = BackOff(first: .seconds(2), most: .seconds(60))
     /// The longest time that Apple may ask to wait.
@@ -25,12 +25,12 @@ package struct DeviceUpdates: Sendable {
         case pause(Duration)
     }
 
-    /// What became of a change.
+    /// The result of a change.
     package enum Outcome: Hashable, Sendable {
-        /// Apple keeps the bits.
+        /// Apple has stored the bits.
         case kept(DeviceBits)
         case failed(DeviceFault)
-        /// Too many wait.
+        /// Too many changes wait.
         case dropped
     }
 
@@ -38,7 +38,7 @@ package struct DeviceUpdates: Sendable {
         let device: NamedDevice
         let change: DeviceChange
         var failures = 0
-        /// The question that is under way, or that a pause comes before.
+        /// The query that is under way, or that follows a pause.
         var question: DeviceQuestion
 
         init(_ device: NamedDevice, _ change: DeviceChange) {
@@ -48,7 +48,7 @@ package struct DeviceUpdates: Sendable {
         }
     }
 
-    /// The first of each key is under way.
+    /// The first change of each key is under way.
     private var updates: [KeyID: [PendingUpdate]] = [:]
     /// Changes that wait or are under way.
     package private(set) var pending = 0
@@ -71,8 +71,8 @@ package struct DeviceUpdates: Sendable {
         return (own == 0 ? .ask(update.question, device) : .none, nil)
     }
 
-    /// Apple has replied to the question of this key, or its outcome is unknown. An update
-    /// that may have arrived is made again: it says the same.
+    /// Apple has replied to the query of this key, or its result is unknown. An update that may
+    /// have arrived is repeated: it is idempotent.
     ///
     /// - random: any number, fresh for each call.
     package mutating func replied(

@@ -2,17 +2,17 @@ internal import ByteCoding
 internal import Cryptography
 internal import JSONText
 
-/// The JSON Web Token that a call to Apple carries: ES256 over the key's id, the team's id and the
-/// time (RFC 7515, RFC 7518 §3.4).
+/// The JSON Web Token of a call to Apple: ES256 over the key's id, the team's id and the time (RFC
+/// 7515, RFC 7518 §3.4).
 ///
-/// Apple takes one for an hour, counted from `iat` (Apple, "Establishing a token-based connection
-/// to APNs", of which DeviceCheck's tokens have the shape), so one token serves many calls.
+/// Apple accepts a token for an hour from `iat`, so one token serves many calls. (Apple,
+/// "Establishing a token-based connection to APNs"; DeviceCheck's tokens have the same form.)
 package struct ProviderToken: Hashable, Sendable {
-    /// Seconds for which a token is used. Ten minutes are left for a clock that is wrong, and for a
-    /// call that waits.
+    /// Seconds for which a token is used. Ten minutes are left for a wrong clock, and for a call
+    /// that waits.
     package static let lifetimeSeconds: Int64 = 50 * 60
 
-    /// The token as a field carries it.
+    /// The token as text of a field.
     package let text: String
     /// `iat`, seconds since 1970.
     package let issuedAt: Int64
@@ -39,8 +39,8 @@ package struct ProviderToken: Hashable, Sendable {
         issuedAt = now
     }
 
-    /// Whether it can be used now. A clock that was set back makes its time one of the future,
-    /// which Apple refuses, so it is not used then either.
+    /// Whether it can be used now. If the clock was set back, the token's time is in the future,
+    /// which Apple refuses. So it is not used then either.
     package func isGood(at now: Int64) -> Bool {
         let (age, overflow) = now.subtractingReportingOverflow(issuedAt)
         return !overflow && (0..<Self.lifetimeSeconds).contains(age)

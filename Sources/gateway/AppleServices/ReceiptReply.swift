@@ -1,7 +1,7 @@
 internal import ByteCoding
 package import KeyStore
 
-/// What an answer to a receipt that was sent for renewal says (Apple, "Assessing fraud risk").
+/// The meaning of an answer to the renewal of a receipt (Apple, "Assessing fraud risk").
 ///
 /// | status | meaning | the key | all keys |
 /// |---|---|---|---|
@@ -15,23 +15,23 @@ package import KeyStore
 /// | not sent | no credential of the team, or no host | asked again after a day | |
 /// | others | not documented | left alone for days | wait when it goes on |
 package enum ReceiptReply: Hashable, Sendable {
-    /// 200: what has to be verified.
+    /// 200: the new receipt, still to be verified.
     case receipt([UInt8])
-    /// 200, and what came is not a receipt in base64.
+    /// 200, but the content is not a receipt in base64.
     case unreadable
     case early
     case rejected(status: Int)
     case gone
-    /// Apple can't be asked about this key: its team has no credential here, or its environment no
-    /// host. It says nothing about other keys.
+    /// The gateway can't ask Apple about this key: its team has no credential here, or its
+    /// environment no host. It says nothing about other keys.
     case unasked(ReceiptState.Outcome)
-    /// It says nothing about the key. `retryAfter` is in seconds, where the answer names them.
+    /// It says nothing about the key. `retryAfter` is in seconds, where the answer has it.
     case outage(retryAfter: Int?)
 
     package init(_ reply: AppleReply) {
         switch reply {
         case .answered(status: 200, _, let body):
-            // Line feeds have not been seen; Apple's example shows none.
+            // Apple's example has no line feeds, and none were seen.
             self = Base64.decode(body.span).map { .receipt($0) } ?? .unreadable
         case .answered(status: 304, _, _): self = .early
         case .answered(status: 404, _, _): self = .gone

@@ -1,20 +1,20 @@
 internal import KeyStore
 
-/// The receipts that are renewed next: a bounded heap of the best that the store has.
+/// The receipts that are renewed next: a bounded heap of the first ones in the store.
 ///
-/// The order is: what an operator asked for; what ends soon; what was used last; what has been due
-/// for longest. What has ended already comes last: Apple takes it no more, as far as is known.
+/// The order is: receipts that an operator asked for; those that expire soon; the last used; the
+/// longest due. Expired ones come last: as far as is known, Apple does not accept them.
 struct RenewalQueue {
-    /// Days before its end from which a receipt goes before others.
+    /// The time before its end at which a receipt takes precedence, in seconds.
     static let urgentSeconds: Int64 = 14 * 86_400
 
-    /// How early a receipt is renewed; a greater one goes first.
+    /// The rank of a receipt; a greater one is renewed earlier.
     struct Rank: Comparable {
-        /// 3: asked for; 2: ends soon; 1: any other; 0: has ended.
+        /// 3: asked for; 2: expires soon; 1: any other; 0: expired.
         let level: Int
         let lastUsedAt: Int64
         let dueAt: Int64
-        /// So that the order does not depend on how the store gives its rows.
+        /// Makes the order independent of the order of the store's rows.
         let row: Int64
 
         init(_ due: DueReceipt, at now: Int64) {
@@ -39,18 +39,18 @@ struct RenewalQueue {
         let rank: Rank
     }
 
-    /// A heap with the lowest rank first while it is filled; sorted, the next one last, once it is.
+    /// A heap with the lowest rank first while it is being filled; then sorted, the next one last.
     private var entries: [Entry] = []
     private let limit: Int
-    /// Receipts that were due and did not fit.
+    /// The number of due receipts that did not fit.
     private(set) var leftOver = 0
 
-    /// - `limit`: the most that it holds, at least 1.
+    /// - `limit`: the most receipts, at least 1.
     init(limit: Int) { self.limit = max(limit, 1) }
 
     var count: Int { entries.count }
 
-    /// Takes a receipt when it is among the best so far.
+    /// Takes a receipt when it is among the first so far.
     mutating func offer(_ due: DueReceipt, at now: Int64) {
         let entry = Entry(due: due, rank: Rank(due, at: now))
         guard entries.count >= limit else {
@@ -64,17 +64,17 @@ struct RenewalQueue {
         sink(0)
     }
 
-    /// Everything was offered.
+    /// All receipts were offered.
     mutating func close() { entries.sort { $0.rank < $1.rank } }
 
-    /// The rank of the one that goes next.
+    /// The rank of the next receipt.
     var nextRank: Rank? { entries.last?.rank }
 
-    /// The one that goes next; behind ``close()``.
+    /// The next receipt; after ``close()``.
     mutating func next() -> DueReceipt? { entries.popLast()?.due }
 
-    /// Puts one back that is to go next. Where it is held already it changes its place: one that
-    /// was here twice would be sent twice.
+    /// Puts back a receipt that is to be renewed next. If it is already here, its place changes: a
+    /// receipt that was here twice would be sent twice.
     mutating func putBack(_ due: DueReceipt, at now: Int64) {
         entries.removeAll { $0.due.row == due.row }
         entries.append(Entry(due: due, rank: Rank(due, at: now)))

@@ -1,35 +1,35 @@
 package import KeyStore
 
-/// Which receipt is renewed when, as a pure machine.
+/// The schedule of the renewal of receipts, as a pure machine.
 ///
-/// What is due stands in the store, so that a restart forgets nothing and begins no flood: calls
-/// are made one after the other at the rate, whatever is due. The machine asks the store for the
-/// best few (``RenewalQueue``) and holds no receipt. A fault that says nothing about a key makes
-/// all of its environment wait, and one of the store all there are.
+/// The store has the due times, so that a restart forgets nothing. It also causes no flood: calls
+/// are made one after the other at the rate, however many are due. The machine asks the store for
+/// the first few (``RenewalQueue``) and holds no receipt. A fault that says nothing about a key
+/// makes its whole environment wait, and a fault of the store makes all wait.
 ///
 /// Times are milliseconds since 1970, and may go back.
 package struct RenewalSchedule {
-    /// What the driver does next.
+    /// The driver's next action.
     package enum Action: Hashable, Sendable {
-        /// Offer what is due, then call ``scanEnded(at:)`` or ``scanFailed(at:random:)``.
+        /// Offer the due receipts, then call ``scanEnded(at:)`` or ``scanFailed(at:random:)``.
         case scan
-        /// Send this one, then call ``ended(_:_:at:random:)`` or ``dropped(_:)``.
+        /// Send this receipt, then call ``ended(_:_:at:random:)`` or ``dropped(_:)``.
         case renew(DueReceipt)
-        /// Nothing before this moment, unless something ends or is asked for.
+        /// No action before this moment, except after an end or a request.
         case wait(until: Int64)
     }
 
-    /// How a try ended.
+    /// The end of a try.
     package enum End: Hashable, Sendable {
-        /// A newer receipt is stored, which Apple renews from `notBefore` on and takes until
+        /// A newer receipt is stored. Apple renews it from `notBefore` on and accepts it until
         /// `expiresAt`; seconds.
         case renewed(notBefore: Int64, expiresAt: Int64)
-        /// What came is not the newer receipt of the key.
+        /// The content is not the newer receipt of the key.
         case invalid
         case early
         case rejected
         case gone
-        /// Apple can't be asked about this key, as this gateway is configured.
+        /// The gateway can't ask Apple about this key with this configuration.
         case unasked(ReceiptState.Outcome)
         /// It says nothing about the key.
         case outage(retryAfter: Int?)
@@ -37,23 +37,25 @@ package struct RenewalSchedule {
 
     private static let second: Int64 = 1_000
     private static let day: Int64 = 86_400
-    /// Receipts of one environment that are renewed at once: each has a host of its own, and one
-    /// that hangs keeps the other's waiting for nothing.
+    /// The most receipts of one environment that are renewed at the same time. Each environment has
+    /// its own host, so that a hanging one does not delay the other.
     package static let concurrentMax = 8
-    /// Receipts that are held ahead: what the rate takes in five minutes, within these bounds.
+    /// Receipts that are held ahead: those for five minutes at the rate, within these bounds.
     private static let (aheadMin, aheadMax) = (256, 16_384)
-    /// Between two looks at the store when all is done.
+    /// The time between two queries of the store when all work is done.
     private static let lookPause = 60 * second
-    /// The same while an environment waits: a look reads all that is due of it, too.
+    /// The time between two queries while an environment waits: a query reads all of its due
+    /// receipts too.
     private static let lookPausePaused = 5 * lookPause
-    /// Between two looks whatever is asked for.
+    /// The least time between two queries, whatever is requested.
     private static let lookPauseMin = second
-    /// After a rejection, in seconds. It is no fault that passes by itself.
+    /// The pause after a rejection, in seconds. Such a fault does not end by itself.
     package static let rejectedSeconds: Int64 = 7 * day
-    /// After 304, after an answer that is not the key's newer receipt, and where nothing is asked.
+    /// The pause after 304, after an answer that is not the key's newer receipt, and where Apple
+    /// can't be asked.
     package static let earlySeconds: Int64 = day
 
-    /// What follows from the settings.
+    /// Values that follow from the settings.
     private struct Pace {
         let interval: Int64
         let everySeconds: Int64
@@ -61,7 +63,7 @@ package struct RenewalSchedule {
 
         init(_ settings: RenewalSettings) {
             let perSecond = min(max(settings.perSecond, 1), 1_000)
-            // Rounded up: the rate is the most that is called.
+            // Rounded up: the rate is the limit.
             interval = (second + Int64(perSecond) - 1) / Int64(perSecond)
             limit = min(max(perSecond * 300, aheadMin), aheadMax)
             everySeconds = max(settings.every.components.seconds, day)
@@ -69,39 +71,40 @@ package struct RenewalSchedule {
     }
 
     private var pace: Pace
-    /// Of the environments of which something was due.
+    /// The lines of environments with due receipts.
     private var lines: [KeyEnvironment: RenewalLine] = [:]
-    /// Why all lines wait: the pause of the store.
+    /// The reason for which all lines wait: the pause of the store.
     private var store = RenewalLine(limit: 1)
-    /// The rows that are being renewed.
+    /// The rows under renewal.
     private var inFlight: [Int64: KeyEnvironment] = [:]
     private var isScanning = false
-    /// When the next call may be made, at the rate.
+    /// The earliest time of the next call, by the rate.
     private var nextCallAt: Int64
     private var nextLookAt: Int64
 
-    /// Begins at `now`, with nothing known.
+    /// Begins at `now`, without knowledge.
     package init(_ settings: RenewalSettings, at now: Int64, random: UInt64) {
         pace = Pace(settings)
         nextLookAt = now
-        // Gateways that start together do not call together, and one that starts at once behind its
-        // last call keeps the rate.
+        // Gateways that start together do not call together, and a restarted gateway keeps the
+        // rate.
         nextCallAt = now + pace.interval + Self.share(of: Self.second, random)
     }
 
-    /// Takes other settings. What is under way goes on, and what waits does.
+    /// Takes new settings. Calls under way and waiting receipts stay.
     package mutating func take(_ settings: RenewalSettings) { pace = Pace(settings) }
 
-    /// Receipts that are being renewed.
+    /// Receipts under renewal.
     package var inFlightCount: Int { inFlight.count }
 
-    /// Until when nothing is called for the keys of an environment; `nil` when it is.
+    /// The time until which no calls are made for the keys of an environment; `nil` without a
+    /// pause.
     package func pause(of environment: KeyEnvironment, at now: Int64) -> Int64? {
         let until = max(store.pausedUntil, lines[environment]?.pausedUntil ?? .min)
         return until > now ? until : nil
     }
 
-    /// What is to be done now.
+    /// The next action.
     package mutating func next(at now: Int64, random: UInt64) -> Action {
         clamp(now)
         guard !isScanning, !lines.keys.allSatisfy(isFull) || lines.isEmpty else {
@@ -128,7 +131,7 @@ package struct RenewalSchedule {
         return .renew(due)
     }
 
-    /// The environment whose next receipt goes before those of the others.
+    /// The environment whose next receipt comes before those of the others.
     private func best(at now: Int64) -> KeyEnvironment? {
         var best: (environment: KeyEnvironment, rank: RenewalQueue.Rank)?
         for environment in KeyEnvironment.allCases {
@@ -145,7 +148,7 @@ package struct RenewalSchedule {
         inFlight.count { $0.value == environment } >= Self.concurrentMax
     }
 
-    /// Whether a line is empty of which more is due than it could hold.
+    /// Whether an empty line has more due receipts than it could hold.
     private func hasGap(at now: Int64) -> Bool {
         lines.contains { environment, line in
             line.pausedUntil <= now && line.queue.count == 0 && line.queue.leftOver > 0
@@ -153,13 +156,13 @@ package struct RenewalSchedule {
         }
     }
 
-    /// Forgets what is held ahead.
+    /// Drops the receipts that are held ahead.
     private mutating func empty(_ environments: [KeyEnvironment]) {
         let queue = RenewalQueue(limit: pace.limit)
         for environment in environments { lines[environment]?.queue = queue }
     }
 
-    /// The wall clock may have been put back: nothing waits for longer than it would have.
+    /// The wall clock may have been set back: no wait becomes longer than it was.
     private mutating func clamp(_ now: Int64) {
         nextCallAt = min(nextCallAt, now + 2 * Self.second)
         nextLookAt = min(nextLookAt, now + Self.lookPausePaused)
@@ -169,7 +172,7 @@ package struct RenewalSchedule {
 
     // MARK: The store
 
-    /// A receipt that is due, while a scan goes on.
+    /// A due receipt, during a scan.
     package mutating func offer(_ due: DueReceipt, at now: Int64) {
         guard inFlight[due.row] == nil else { return }
         lines[due.environment, default: RenewalLine(limit: pace.limit)].queue
@@ -181,7 +184,8 @@ package struct RenewalSchedule {
         for environment in lines.keys { lines[environment]?.queue.close() }
         let open = lines.values.filter { $0.pausedUntil <= now }
         if open.contains(where: { $0.queue.leftOver > 0 }) {
-            // What did not fit is looked for as soon as there is room, which takes minutes.
+            // Receipts that did not fit are looked up as soon as there is room, which takes
+            // minutes.
             nextLookAt = now + Self.lookPauseMin
         } else {
             nextLookAt = now + (open.count < lines.count ? Self.lookPausePaused : Self.lookPause)
@@ -194,10 +198,10 @@ package struct RenewalSchedule {
         storeFailed(at: now, random: random)
     }
 
-    /// An operator wants this one renewed before all others. It may be held ahead already; then the
-    /// second look at it finds that nothing is due.
+    /// An operator wants this receipt renewed before all others. It may be held ahead already; then
+    /// the second look-up finds that it is not due.
     package mutating func ask(_ due: DueReceipt, at now: Int64) {
-        // A scan that goes on finds it by itself.
+        // A running scan finds it itself.
         guard !isScanning, inFlight[due.row] == nil else { return }
         var line = lines[due.environment] ?? RenewalLine(limit: pace.limit)
         guard line.queue.count < 2 * pace.limit else { return }
@@ -205,8 +209,8 @@ package struct RenewalSchedule {
         lines[due.environment] = line
     }
 
-    /// The store could not be read, or a change not be written: nothing is called before it is
-    /// likely to work again.
+    /// The store could not be read, or a change could not be written: no call is made before the
+    /// store is likely to work again.
     package mutating func storeFailed(at now: Int64, random: UInt64) {
         store.failed(retryAfter: nil, at: now, random)
     }
@@ -216,12 +220,12 @@ package struct RenewalSchedule {
 
     // MARK: Calls
 
-    /// The receipt is not there any more, or its key was revoked: no call was made.
+    /// The receipt is gone, or its key was revoked: no call was made.
     package mutating func dropped(_ due: DueReceipt) { inFlight[due.row] = nil }
 
     /// A try ended.
     ///
-    /// - Returns: what is to be stored of the key, but for a newer receipt; `nil` for nothing.
+    /// - Returns: the state to store for the key, unless there is a newer receipt; `nil` for none.
     package mutating func ended(
         _ due: DueReceipt,
         _ end: End,
@@ -254,17 +258,17 @@ package struct RenewalSchedule {
             state.dueAt = nil
         case .rejected:
             state.outcome = .rejected
-            // One that has ended will never be taken.
+            // An expired one will never be accepted.
             let isEnded = due.expiresAt.map { $0 <= second } ?? false
             state.dueAt =
                 isEnded ? nil : second + Self.rejectedSeconds + Self.share(of: Self.day, random)
-            // What is due after the pause is searched again: what is held ahead may be of the
-            // kind that was rejected, and would keep all others back.
+            // The due receipts are looked up again after the pause. Those held ahead may all be of
+            // the rejected kind, and would delay all others.
             if lines[due.environment]?.rejected(at: now) == true, !isScanning {
                 empty([due.environment])
             }
         case .outage(let seconds):
-            // A scan that goes on finds it by itself.
+            // A running scan finds it itself.
             if !isScanning { lines[due.environment]?.queue.putBack(due, at: second) }
             lines[due.environment]?.failed(retryAfter: seconds, at: now, random)
             return nil
@@ -272,8 +276,8 @@ package struct RenewalSchedule {
         return state
     }
 
-    /// When a receipt is due that was just renewed: after `every`, and a little later at random,
-    /// but long before it ends.
+    /// The next due time of a receipt that was just renewed: after `every`, and a little later at
+    /// random, but long before it expires.
     private func moment(
         after second: Int64,
         _ notBefore: Int64,
@@ -285,13 +289,13 @@ package struct RenewalSchedule {
         return max(min(wanted, latest), notBefore)
     }
 
-    /// 0…`whole`, at random.
+    /// 0…`whole`, random.
     private static func share(of whole: Int64, _ random: UInt64) -> Int64 {
         Int64(random % UInt64(max(whole, 0) + 1))
     }
 }
 
-/// How receipts are renewed: `apple.receipts` of the configuration.
+/// The renewal of receipts: `apple.receipts` of the configuration.
 package struct RenewalSettings: Hashable, Sendable {
     /// `renew`: default true. Nothing is renewed without a key for Apple.
     package var renews = true
@@ -304,17 +308,17 @@ package struct RenewalSettings: Hashable, Sendable {
     package init() {}
 }
 
-/// The receipts of the keys of one environment: those that go next, and until when all of them
-/// wait. Apple has a host for each environment, and each fails by itself.
+/// The receipts of the keys of one environment: the next ones, and until when all of them wait.
+/// Apple has a host for each environment, and each fails independently.
 ///
 /// Times are milliseconds since 1970.
 struct RenewalLine {
-    /// After calls that failed one after the other.
+    /// After consecutive failed calls.
     private static let backOff = BackOff(first: .seconds(30), most: .seconds(3_600))
-    /// Rejections in a row that are taken for a fault of the configuration, and the pause then.
+    /// Consecutive rejections that count as a fault of the configuration, and the pause after them.
     static let rejectionsMax = 8
     private static let rejectionPause: Int64 = 3_600_000
-    /// The longest that an answer may have all keys wait, in seconds.
+    /// The longest wait of all keys that an answer may cause, in seconds.
     static let retryAfterMax = 3_600
 
     var queue: RenewalQueue
@@ -322,14 +326,14 @@ struct RenewalLine {
     private var failures = 0
     private var rejections = 0
 
-    /// - `limit`: the most receipts that are held ahead.
+    /// - `limit`: the most receipts held ahead.
     init(limit: Int) { queue = RenewalQueue(limit: limit) }
 
-    /// A call failed, or what it brought could not be stored.
+    /// A call failed, or its result could not be stored.
     ///
-    /// - `seconds`: what the answer asks for, if it does.
+    /// - `seconds`: the wait that the answer asks for, if any.
     mutating func failed(retryAfter seconds: Int?, at now: Int64, _ random: UInt64) {
-        // Calls that were under way together end together, and are one failure.
+        // Concurrent calls end together, and count as one failure.
         if pausedUntil <= now {
             failures += 1
             let pause = Self.backOff.pause(after: failures, random: random)
@@ -352,7 +356,7 @@ struct RenewalLine {
         rejections = 0
     }
 
-    /// The wall clock may have been put back: nothing waits for longer than it would have.
+    /// The wall clock may have been set back: no wait becomes longer than it was.
     mutating func clamp(_ now: Int64) {
         pausedUntil = min(pausedUntil, now + Int64(Self.retryAfterMax) * 1_000)
     }

@@ -4,35 +4,37 @@ package import HTTPWire
 import KeyStore
 package import Signatures
 
-/// Which device tokens were used: each is good for one request.
+/// The used device tokens: each token is good for one request.
 ///
-/// A device that is flagged could otherwise live on one token of another device. A token that Apple
-/// took is remembered for a day and never forgotten before, so no client pushes one out by using
-/// others. That needs no memory that could run out: ``Limits/tokensMax(callsPerSecond:)`` is what
-/// the rate of calls lets Apple take in that time. Tokens that Apple didn't take are forgotten at
-/// once.
+/// Otherwise a flagged device could use one token of another device again and again. A token that
+/// Apple accepted is remembered for a day and never forgotten earlier, so no client can displace
+/// one by using others. The memory is bounded: the rate of calls limits the tokens that Apple can
+/// accept in that time to ``Limits/tokensMax(callsPerSecond:)``. Tokens that Apple did not accept
+/// are forgotten at once.
 ///
 /// Tokens are forgotten together with all others of the same hour. So each call does a bounded
-/// amount of work: it looks into each hour, adds one token, and frees at most one hour.
+/// amount of work: it checks each hour, adds one token, and frees at most one hour.
 package struct UsedTokens: Sendable {
     package struct Limits: Hashable, Sendable {
-        /// How long a token is remembered at least, in seconds: a day.
+        /// The least time for which a token is remembered, in seconds: a day.
         package var lifetime: Int64 = 86_400
         /// Tokens that were used within this number of seconds are forgotten together: an hour.
         package var spell: Int64 = 3_600
-        /// Tokens in all. Each takes 11 to 22 bytes.
+        /// The most tokens in total. Each takes 11 to 22 bytes.
         package var tokensMax: Int
-        /// Tokens of one key that Apple is asked about at once, and of all keys that come from one
-        /// address. A client that sent more would fill the line of calls, and have other requests
-        /// forwarded where the rule forwards on an error. Sixteen calls take a third of a second at
-        /// the default rate, and a call waits for half of its rule's time, 1 s by default.
+        /// The most tokens of one key about which Apple is asked at the same time, and of all keys
+        /// from one address. A client that sent more would fill the line of calls, and so make
+        /// other requests forwarded where the rule forwards on an error. Sixteen calls take a third
+        /// of a second at the default rate. A call waits for half of its rule's time, by default 1
+        /// s.
         package var underWayPerKeyMax = 4
         package var underWayPerAddressMax = 16
 
         package init(tokensMax: Int) { self.tokensMax = tokensMax }
 
-        /// What calls at this rate to the hosts of all environments let Apple take while a token is
-        /// remembered: 90,000 tokens for each call a second to one of them.
+        /// The most tokens that Apple can accept while a token is remembered, with calls at this
+        /// rate to the hosts of all environments: 90,000 tokens for each call per second to one of
+        /// them.
         package static func tokensMax(callsPerSecond: Int) -> Int {
             let seconds = Int(Limits(tokensMax: 0).lifetime + Limits(tokensMax: 0).spell)
             let (count, isTooMany) = callsPerSecond.multipliedReportingOverflow(
@@ -42,26 +44,27 @@ package struct UsedTokens: Sendable {
         }
     }
 
-    /// What becomes of a token that a request shows.
+    /// The result for a token that a request shows.
     package enum Beginning: Hashable, Sendable {
-        /// Apple is to be asked.
+        /// Ask Apple.
         case begun
-        /// The token came before.
+        /// The token was used before.
         case used
-        /// Apple is asked about as many tokens of the key, or of the address, as is allowed.
+        /// The most allowed queries to Apple about tokens of the key, or of the address, are under
+        /// way.
         case crowded
-        /// No token more can be remembered.
+        /// The memory of used tokens is full.
         case full
     }
 
     /// Tokens that were used within one hour, by the first eight bytes of their digests. A token
-    /// that shares these bytes with another one is refused: one of 10^12 is, where ten million are
-    /// remembered.
+    /// that shares these bytes with another one is refused. With ten million remembered tokens that
+    /// happens to one of 10^12.
     private struct Spell {
         /// Seconds of a clock that never goes back.
         let since: Int64
         var count = 0
-        /// By the last byte. A set that grows copies itself, so each is small.
+        /// By the last byte. A growing set copies itself, so each set is small.
         private var shards = [Set<UInt64>](repeating: [], count: 256)
 
         init(since: Int64) { self.since = since }
@@ -72,7 +75,7 @@ package struct UsedTokens: Sendable {
             shards[Int(truncatingIfNeeded: name & 0xFF)].contains(name)
         }
 
-        /// Whether it was not there.
+        /// Whether the token was new.
         mutating func insert(_ name: UInt64) -> Bool {
             guard shards[Int(truncatingIfNeeded: name & 0xFF)].insert(name).inserted else {
                 return false
@@ -81,7 +84,7 @@ package struct UsedTokens: Sendable {
             return true
         }
 
-        /// Whether it was there.
+        /// Whether the token was there.
         mutating func remove(_ name: UInt64) -> Bool {
             let place = Int(truncatingIfNeeded: name & 0xFF)
             guard shards[place].remove(name) != nil else { return false }
@@ -90,19 +93,19 @@ package struct UsedTokens: Sendable {
         }
     }
 
-    /// More spells than a lifetime has, and than are kept a moment longer.
+    /// More spells than a lifetime has, including those that are kept a moment longer.
     private static let spellsMax = 64
 
     private var limits: Limits
-    /// The oldest comes first.
+    /// The oldest first.
     private var spells: [Spell] = []
-    /// Of which it is not known yet whether Apple takes them. There are no more than requests and
-    /// calls that wait for Apple.
+    /// Tokens of which it is unknown yet whether Apple accepts them. There are no more than
+    /// requests and calls that wait for Apple.
     private var underWay: Set<SHA256Digest> = []
-    /// How many of them each key and each address has shown.
+    /// The number of these of each key and each address.
     private var underWayOfKey: [KeyID: Int] = [:]
     private var underWayOfAddress: [IPAddress: Int] = [:]
-    /// Tokens that are remembered.
+    /// The number of remembered tokens.
     package private(set) var count = 0
 
     package init(_ limits: Limits) { self.limits = limits }
@@ -110,15 +113,15 @@ package struct UsedTokens: Sendable {
     /// Spells that are remembered or not freed yet.
     var spellCount: Int { spells.count }
 
-    /// The rate of calls has changed. What is remembered stays so, also when there is less room
-    /// for it than before.
+    /// The rate of calls has changed. Remembered tokens stay, also when there is less room than
+    /// before.
     package mutating func raise(tokensMax: Int) {
         limits.tokensMax = max(limits.tokensMax, tokensMax)
     }
 
-    /// A token is shown.
+    /// A request shows a token.
     ///
-    /// - client: who shows it; `nil` for an operator's call.
+    /// - client: the client; `nil` for an operator's call.
     package mutating func begin(
         _ token: SHA256Digest,
         of client: DeviceClient?,
@@ -141,9 +144,9 @@ package struct UsedTokens: Sendable {
         return .begun
     }
 
-    /// Apple has answered about a token that was begun, or not.
+    /// The query about a token has ended, with or without an answer of Apple.
     ///
-    /// - isSpent: whether Apple has taken the token: only then has it been of use.
+    /// - isSpent: whether Apple has accepted the token: only then it is used up.
     package mutating func end(
         _ token: SHA256Digest,
         of client: DeviceClient?,
@@ -168,8 +171,8 @@ package struct UsedTokens: Sendable {
 
     // MARK: One process after the other
 
-    /// The process before shows a token, for which it has counted itself. It is used from now on:
-    /// that process may end without a word of Apple's answer.
+    /// The predecessor shows a token, which it has counted itself. The token is used from now on:
+    /// that process may end without reporting Apple's answer.
     package mutating func claim(_ token: SHA256Digest, now: Int64) -> Beginning {
         forgetOldest(now: now)
         guard !isUsed(token, now: now), !underWay.contains(token) else { return .used }
@@ -183,8 +186,8 @@ package struct UsedTokens: Sendable {
         for index in spells.indices where spells[index].remove(token.firstWord) { count -= 1 }
     }
 
-    /// Writes what the next process must know, whose clock is the same. Of what is under way, Apple
-    /// may take each: so it is used there until ``release(_:)``.
+    /// Writes the state for the successor, whose clock is the same. Apple may accept each token
+    /// that is under way: so these are used there until ``release(_:)``.
     package func write(to out: inout ByteWriter, now: Int64) {
         let begun = underWay.map(\.firstWord)
         for (since, names) in spells.map({ ($0.since, $0.names) }) + [(now, begun)] {
@@ -196,7 +199,7 @@ package struct UsedTokens: Sendable {
         out.byte(0)
     }
 
-    /// Takes what another process has written. For tokens of which none was used here.
+    /// Reads the state of another process. No token may have been used here.
     package mutating func take(
         from state: inout ByteReader,
         now: Int64
@@ -226,7 +229,7 @@ package struct UsedTokens: Sendable {
         return spells.contains { !isOver($0, now: now) && $0.contains(name) }
     }
 
-    /// Whether the last token of a spell has been remembered for its time.
+    /// Whether the last token of a spell has been remembered long enough.
     private func isOver(_ spell: Spell, now: Int64) -> Bool {
         now &- spell.since >= limits.spell &+ limits.lifetime
     }
@@ -244,11 +247,11 @@ extension [IPAddress: Int] {
     }
 }
 
-/// Who shows device tokens.
+/// A client that shows device tokens.
 package struct DeviceClient: Hashable, Sendable {
     /// The key that has signed the request.
     package let keyID: KeyID
-    /// Where the request came from, an IPv6 address as its /64; `nil` where it is unknown.
+    /// The client's address, an IPv6 address as its /64; `nil` where it is unknown.
     package let network: IPAddress?
 
     package init(_ keyID: KeyID, at address: IPAddress?) {

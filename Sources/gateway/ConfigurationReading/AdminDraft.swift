@@ -1,6 +1,6 @@
 import Services
 
-/// The section `admin` as its file says it.
+/// The section `admin` in its file's words.
 struct AdminDraft {
     private static let keys = ["address", "calls", "token_file", "hosts"]
 
@@ -28,7 +28,7 @@ struct AdminDraft {
         hosts = names?.map(\.value) ?? []
     }
 
-    /// What operators show; `nil` for nothing.
+    /// The token of operators; `nil` for none.
     func token(folder: String, files: some ConfigurationFiles, log: ProblemLog) -> OperatorToken? {
         guard let file = tokenFile, let address else { return nil }
         if address.value.isUnix {
@@ -76,11 +76,11 @@ struct AdminDraft {
     }
 }
 
-/// Where the admin listener serves calls that change something.
+/// The addresses at which the admin listener serves calls that change something.
 package enum AdminCalls: String, CaseIterable, Sendable {
-    /// On a Unix socket, whose file says who may connect, and elsewhere to who shows the token of
-    /// `admin.token_file`.
+    /// On a Unix socket, whose file permissions decide who may connect. On other addresses only
+    /// with the token of `admin.token_file`.
     case unix
-    /// On any address: whoever reaches it may call.
+    /// On any address: all who reach it may call.
     case any
 }

@@ -2,7 +2,7 @@ import AppAttest
 import Cryptography
 import Rules
 
-/// An app as the file says it.
+/// An app in the file's words.
 struct AppDraft {
     enum Environment: String, CaseIterable {
         case production, development, test
@@ -52,7 +52,7 @@ struct AppDraft {
             of: categories.joined(separator: ", "),
             words: categories
         ) { text in
-            // 0 says that the system found the build invalid, which no one wants to admit.
+            // 0 means that the system found the build invalid, which no operator wants to admit.
             ValidationCategory(name: text).flatMap { $0 == .invalid ? nil : $0 }
         }
         bundleVersions = reader.list("bundle_versions", of: "values of CFBundleVersion") { text in
@@ -74,7 +74,7 @@ struct AppDraft {
         return text
     }
 
-    /// Whether an App ID begins as all that Apple gives: with the ten characters of a team.
+    /// Whether an App ID begins like all of Apple's: with the ten characters of a team.
     private static func hasTeamPrefix(_ id: String) -> Bool {
         let prefix = id.utf8.prefix { $0 != UInt8(ascii: ".") }
         return prefix.count == 10

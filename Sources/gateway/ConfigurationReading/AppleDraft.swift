@@ -2,7 +2,7 @@ package import AppleServices
 import Cryptography
 import KeyStore
 
-/// The section `apple` as the file says it.
+/// The section `apple` in the file's words.
 struct AppleDraft {
     /// One of the keys.
     struct Key {
@@ -99,7 +99,7 @@ struct AppleDraft {
 
     // MARK: Files
 
-    /// What was meant, with the files read: all that a call needs is in memory then.
+    /// The settings, with the files read: then memory has all that a call needs.
     func validated(
         folder: String,
         files: some ConfigurationFiles,
@@ -180,38 +180,37 @@ struct AppleDraft {
     }
 }
 
-/// What is asked of Apple's servers, with which keys, and how often.
+/// The calls to Apple's servers: which, with which keys, and how often.
 package struct AppleSettings: Sendable {
-    /// How a token stands in the field `Authorization` of a call about a receipt.
+    /// The form of a token in the field `Authorization` of a call about a receipt.
     package enum Authorization: String, CaseIterable, Hashable, Sendable {
-        /// Alone, as Apple's example has it.
+        /// Only the token, as in Apple's example.
         case plain
-        /// After the word Bearer, as DeviceCheck wants it.
+        /// After the word Bearer, as DeviceCheck requires.
         case bearer
     }
 
-    /// `keys`: what teams prove themselves with. Default none, and then nothing is asked.
+    /// `keys`: the credentials of teams. Default none; then no call is made.
     package var credentials: [AppleCredential] = []
     /// `authorization`: default `plain`. Calls of DeviceCheck always have `Bearer`.
     package var authorization = Authorization.plain
-    /// `hosts`: where Apple's services are, without a slash at the end. Default Apple's own; none
-    /// for keys of a test authority.
+    /// `hosts`: the addresses of Apple's services, without a slash at the end. Default Apple's own;
+    /// none for keys of a test authority.
     package var hosts: [AppleHost: String] = [:]
-    /// `roots`: the certificates of a PEM file, which stand in the place of the system's; `nil` for
-    /// the system's.
+    /// `roots`: the certificates of a PEM file, instead of the system's; `nil` for the system's.
     package var roots: [UInt8]?
-    /// `proxy`: a proxy that takes CONNECT. Default none.
+    /// `proxy`: a proxy that supports CONNECT. Default none.
     package var proxy: String?
-    /// `timeout`: of a call that says no other, from the hand-in to the answer. Default 10s,
+    /// `timeout`: of a call without its own timeout, from the hand-in to the answer. Default 10s,
     /// 100ms…5m.
     package var timeout = Duration.seconds(10)
-    /// `concurrent`: calls to one host at once. Default 8, 1…64.
+    /// `concurrent`: concurrent calls to one host. Default 8, 1…64.
     package var concurrent = 8
-    /// `queue`: calls that wait for one host. Default 1000, 1…100000. A further one is not made.
+    /// `queue`: calls that wait for one host. Default 1000, 1…100000. A further call is not made.
     package var queue = 1_000
-    /// `rate`: calls to one host in a second. Default 50, 1…1000.
+    /// `rate`: calls to one host per second. Default 50, 1…1000.
     package var perSecond = 50
-    /// `receipts`: how receipts are renewed.
+    /// `receipts`: the renewal of receipts.
     package var receipts = RenewalSettings()
 
     package init() {

@@ -5,12 +5,12 @@ import Services
 
 /// The report of `portcullis check`.
 package struct Check: Sendable {
-    /// Problems first, then what the configuration means.
+    /// Problems first, then the meaning of the configuration.
     package let text: String
-    /// 0 when the configuration can be served, 1 when not. Warnings do not change it.
+    /// 0 when the configuration can be served, 1 when not. Warnings don't change it.
     package let exitStatus: Int32
 
-    /// Reports on what was loaded from a file, named as the user named it.
+    /// Reports on the configuration that was loaded from a file, under the user's name of the file.
     package init(_ loaded: LoadedConfiguration, file: String) {
         var lines = loaded.problems.map(\.text)
         guard let configuration = loaded.configuration else {
@@ -78,7 +78,7 @@ package struct Check: Sendable {
         return lines + strictCost(configuration.rules.rules)
     }
 
-    /// What strict counters cost apps, once for all rules that have one.
+    /// The cost of strict counters for apps, once for all rules with one.
     private static func strictCost(_ rules: [Rule]) -> [String] {
         let number = rules.count { $0.mode.verifies && $0.counter == .strict }
         guard number > 0 else { return [] }
@@ -91,7 +91,7 @@ package struct Check: Sendable {
         ]
     }
 
-    /// Keys that a rule admits and that Apple's production environment has not attested.
+    /// The admitted keys of a rule that Apple's production environment has not attested.
     private static func unusualKeys(_ rule: Rule, _ apps: [AppPolicy]) -> [String] {
         guard rule.mode.verifies else { return [] }
         let admitted = apps.filter(rule.apps.admits)
@@ -105,8 +105,8 @@ package struct Check: Sendable {
         }
     }
 
-    /// What the rules leave to the default, which is easily more than meant, and what passes by an
-    /// enforced rule.
+    /// The requests that the rules leave to the default, which are easily more than intended, and
+    /// those that bypass an enforced rule.
     private static func lines(_ coverage: Coverage, _ configuration: GatewayConfiguration)
         -> [String]
     {

@@ -3,11 +3,11 @@ import HTTPWire
 package import Rules
 import Verification
 
-/// What a change of a configuration means for endpoints: the report of `portcullis diff`.
+/// The effect of a changed configuration on endpoints: the report of `portcullis diff`.
 ///
-/// Rules are the same when they have the same id. Modes, rollouts, what is asked, apps and origins
-/// are compared as they are in force, so a change of an app or of an origin's servers shows at each
-/// rule that it concerns.
+/// Rules are the same when they have the same id. It compares the effective modes, rollouts,
+/// demands, apps and origins. So a change of an app or of an origin's servers is shown at each rule
+/// that it concerns.
 package struct ConfigurationDifference: Sendable {
     /// A rule that was added, removed or changed, with a line for each change.
     package struct Endpoint: Equatable, Sendable {
@@ -18,7 +18,7 @@ package struct ConfigurationDifference: Sendable {
     /// In the order of the new rules; removed ones come last.
     package let endpoints: [Endpoint]
 
-    /// - orders: what operators have ordered, beside the new configuration.
+    /// - orders: the orders of operators, beside the new configuration.
     package init(
         from old: GatewayConfiguration,
         to new: GatewayConfiguration,
@@ -73,7 +73,7 @@ package struct ConfigurationDifference: Sendable {
             ("allow_encoded", was.allowEncoded.namesText, rule.allowEncoded.namesText),
         ]
         var lines = rows.filter { $0.1 != $0.2 }.map { "\($0.0): \($0.1) → \($0.2)" }
-        // What is asked of no request in one of the two is no change of it.
+        // The demands of a rule that verifies nothing in one of the two are no change.
         guard was.mode.verifies, rule.mode.verifies else { return lines }
         let (asked, asks) = (was.demandLines, rule.demandLines)
         lines += asked.filter { !asks.contains($0) }.map { "no longer: \($0)" }
@@ -95,7 +95,7 @@ package struct ConfigurationDifference: Sendable {
         }
     }
 
-    /// The rules that requests of a rule's match meet, each once.
+    /// The rules that match the requests of a rule's match, each once.
     private static func met(_ rule: Rule, in configuration: GatewayConfiguration) -> String {
         var names: [String] = []
         for found in configuration.fileRules.found(by: rule.match) {

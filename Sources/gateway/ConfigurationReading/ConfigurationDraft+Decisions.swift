@@ -26,8 +26,8 @@ extension ConfigurationDraft {
         return decides.value
     }
 
-    /// A proxy asks before it has the content, so content that is signed could never be verified:
-    /// the application would execute what was not judged.
+    /// A proxy asks before it has the content. So signed content could never be verified, and the
+    /// application would execute content that was not judged.
     func validateDecisions(_ rules: some Sequence<(RuleDraft, Rule)>) {
         guard let decides = listeners.lazy.compactMap(\.decides).first else { return }
         for (draft, rule) in rules where rule.mode.verifies && rule.signing.coversBody {

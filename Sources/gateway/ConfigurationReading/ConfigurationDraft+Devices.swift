@@ -2,9 +2,9 @@ import AppleServices
 import KeyStore
 import Rules
 
-// Rules that need to know from Apple about devices.
+// Rules that need Apple's data about devices.
 extension ConfigurationDraft {
-    /// A metric comes with a renewed receipt, or with an import from where receipts are renewed.
+    /// A metric needs renewed receipts, or an import from a gateway that renews them.
     func validateRisk(_ rules: some Sequence<(RuleDraft, Rule)>, _ apple: AppleSettings) {
         let why =
             apple.credentials.isEmpty
@@ -27,7 +27,7 @@ extension ConfigurationDraft {
         _ apps: [AppPolicy],
         _ apple: AppleSettings
     ) {
-        // What could not be read is reported where it stands.
+        // Unreadable values are reported where they stand.
         guard !reader.log.hasErrors else { return }
         for (draft, rule) in rules {
             guard rule.asksDevice, let device = draft.device else { continue }

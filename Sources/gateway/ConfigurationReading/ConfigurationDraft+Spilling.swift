@@ -1,13 +1,13 @@
 import Proxy
 import Rules
 
-// Where held content goes, and whether it fits.
+// The folder of held content, and whether the content fits.
 extension ConfigurationDraft {
-    /// Where content may be put when a file doesn't say.
+    /// The folders for held content when the file names none.
     private static let spillFolders = ["/tmp", "/var/tmp", "/dev/shm"]
 
-    /// Content within a rule's limit must find room when nothing else is held, or its client would
-    /// be told to try again for ever.
+    /// Content within a rule's limit must find room when no other content is held. Otherwise its
+    /// client would be asked to retry for ever.
     func validateHeld(
         _ rules: some Sequence<(RuleDraft, Rule)>,
         _ limits: ProxyLimits,
@@ -38,7 +38,7 @@ extension ConfigurationDraft {
         }
     }
 
-    /// The limits, where files of the folder may be memory.
+    /// The limits, if files of the folder may be in memory.
     func limits(spillingTo folder: String, _ rules: RuleSet, files: some ConfigurationFiles)
         -> ProxyLimits
     {
@@ -54,7 +54,7 @@ extension ConfigurationDraft {
         return limits
     }
 
-    /// A reset tells an origin that a request is incomplete, and a Unix socket has no reset.
+    /// A reset shows an origin that a request is incomplete, and a Unix socket has no reset.
     func validateStreamed(_ rules: some Sequence<(RuleDraft, Rule)>) {
         for (draft, rule) in rules {
             guard case .streamed = rule.body, let digest = draft.body?.value.digest,
@@ -88,7 +88,7 @@ extension ConfigurationDraft {
             ?? Self.spillFolders[0]
     }
 
-    /// Held content should leave the store its room.
+    /// Held content should leave room for the store.
     func validate(spillFolder chosen: String, _ rules: RuleSet, files: some ConfigurationFiles) {
         if rules.spills, let storeFile = store.file, let storeDevice = storeDevice(files),
             (try? files.device(of: chosen)) == storeDevice

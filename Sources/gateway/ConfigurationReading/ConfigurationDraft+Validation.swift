@@ -3,7 +3,7 @@ import Proxy
 import Rules
 
 extension ConfigurationDraft {
-    /// What was meant. Complete only when the log has no error.
+    /// The complete configuration, if the log has no error.
     func validated(
         rules: [RuleDraft],
         files: some ConfigurationFiles,
@@ -71,7 +71,7 @@ extension ConfigurationDraft {
         )
     }
 
-    /// Each answer waits in memory for a client that reads slowly.
+    /// Each answer waits in memory for a slow client.
     private func validatePlan(_ set: RuleSet) {
         guard let plan, plan.value == .on else { return }
         let size = ClientPlan(set, endpoints: endpointsPath).json.count
@@ -97,7 +97,7 @@ extension ConfigurationDraft {
         reader.require("default", use: "default: { mode: deny }, or one with an origin")
     }
 
-    /// Where the settings stand that a start looks at again.
+    /// The places of the settings that a start checks again.
     private var places: [String: Problem.Place] {
         var places = ["": reader.place]
         for key in ["store", "log", "process", "spill_folder"] where reader.has(key) {
@@ -117,14 +117,14 @@ extension ConfigurationDraft {
         return places
     }
 
-    /// What commands about keys need.
+    /// The settings of the store for commands about keys.
     func validatedStore(files: some ConfigurationFiles) -> StoreSettings {
         let apps = validatedApps(files: files)
         validateStore(hasApps: !apps.isEmpty, files: files)
         return StoreSettings(store: store.place, apps: apps)
     }
 
-    /// All rules and the default. An index is built over them only when they have no error.
+    /// All rules and the default. The index is built only when they have no error.
     private func ruleSet(_ drafts: [RuleDraft], apps: [AppPolicy], log: ProblemLog) -> RuleSet? {
         let names = origins.map(\.name.value)
         var validator = RuleValidation(origins: names, apps: self.apps, fallback, drafts, log: log)
@@ -150,7 +150,7 @@ extension ConfigurationDraft {
         return set
     }
 
-    /// Rules whose own requests their origin may take for those of another rule.
+    /// Rules whose own requests their origin may assign to another rule.
     private func findAmbiguities(_ drafts: [RuleDraft], _ set: RuleSet) {
         for (draft, rule) in zip(drafts, set.rules) {
             guard let match = draft.match, let rival = set.rival(of: rule) else { continue }
@@ -189,7 +189,7 @@ extension ConfigurationDraft {
         )
     }
 
-    /// Listeners and the admin address share one space of addresses.
+    /// The listeners and the admin address must not share an address.
     private func validatedListeners(files: some ConfigurationFiles) -> [ListenSettings] {
         var seen: [Located<ServerAddress>] = []
         func claim(_ address: Located<ServerAddress>) {
@@ -246,7 +246,7 @@ extension ConfigurationDraft {
         return .proxyHeader
     }
 
-    /// Why two addresses can't both be listened on; `nil` when they can.
+    /// Why the gateway can't listen on both addresses; `nil` when it can.
     private static func conflict(
         of address: Located<ServerAddress>,
         with first: Located<ServerAddress>
@@ -304,7 +304,7 @@ extension ConfigurationDraft {
         let folder = FilePath.folder(of: storeFile.value)
         let located = Located(value: folder, place: storeFile.place, keyPath: storeFile.keyPath)
         require(folder: located, files: files)
-        // What another user owns can't be looked at, and is closed to strangers all the more.
+        // Files of another user can't be checked, but are closed to strangers anyway.
         for suffix in ["", "-wal", "-shm", ".lock", ".generation", ".socket", ".rollout"] {
             let path = storeFile.value + suffix
             guard let bits = try? files.permissions(of: path) else { continue }

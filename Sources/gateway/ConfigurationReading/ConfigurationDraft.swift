@@ -5,9 +5,9 @@ import Rules
 import Sessions
 import Verification
 
-/// A configuration as its file says it: typed, all optional, each value with its place.
+/// A configuration in its file's words: typed, all optional, each value with its place.
 struct ConfigurationDraft {
-    /// Where the rules are.
+    /// The place of the rules.
     enum RulesDraft {
         case none
         case list([RuleDraft])
@@ -198,12 +198,12 @@ struct ConfigurationDraft {
         return names ?? []
     }
 
-    /// `nil` for a text that is neither the word nor a host; otherwise what to send, if anything.
+    /// `nil` for a text that is neither the word nor a host; otherwise the host to send, if any.
     private static func hostPolicy(_ text: String) -> String?? {
         text == "client" ? .some(nil) : hostName(text).map { .some($0) }
     }
 
-    /// A host name or an IP address, with a port or without.
+    /// A host name or an IP address, with or without a port.
     static func hostName(_ text: String) -> String? {
         if HostPattern(text: text) != nil, !text.contains("*") { return text }
         return ServerAddress(text: text, allowsPortZero: false).flatMap { $0.isUnix ? nil : text }

@@ -7,10 +7,10 @@ package enum FileFault: Error, Hashable, Sendable {
     case notReadable
     case notAFile
     case notAFolder
-    /// More bytes than were asked for.
+    /// More bytes than the limit.
     case tooLarge
 
-    /// As a problem says what was found.
+    /// The finding, in the words of a problem.
     var found: String {
         switch self {
         case .missing: "no such file"
@@ -22,7 +22,7 @@ package enum FileFault: Error, Hashable, Sendable {
     }
 }
 
-/// The files that a configuration names. Tests bring their own.
+/// The files that a configuration names. Tests use their own.
 package protocol ConfigurationFiles {
     /// The bytes of a file, at most `limit`.
     func contents(of path: String, limit: Int) throws(FileFault) -> [UInt8]
@@ -42,7 +42,7 @@ extension ConfigurationFiles {
     package func isInMemory(_ folder: String) -> Bool { false }
 }
 
-/// The files of this host: the only place of this module that reads any.
+/// The files of this host: only this type of the module reads any.
 package struct DiskFiles: ConfigurationFiles {
     package init() {}
 
@@ -52,8 +52,8 @@ package struct DiskFiles: ConfigurationFiles {
         defer { try? file.close() }
         let data: Data
         do {
-            // One byte more, to tell a file of exactly the limit from a larger one. At the end of
-            // the file there is no data, which is no error: the file is empty.
+            // One byte more, to distinguish a file of exactly the limit from a larger one. At the
+            // end of the file there is no data, which is no error: the file is empty.
             data = try file.read(upToCount: limit + 1) ?? Data()
         } catch {
             throw .notReadable
@@ -82,7 +82,7 @@ package struct DiskFiles: ConfigurationFiles {
         }
         guard !isFolder.boolValue else { throw .notAFile }
         guard FileManager.default.isReadableFile(atPath: path) else { throw .notReadable }
-        // Attributes are of a link itself, which always says 777; what counts is where it leads.
+        // Attributes are those of a link itself, which always says 777; its target matters.
         let file = URL(filePath: path).resolvingSymlinksInPath().path
         let attributes = try? FileManager.default.attributesOfItem(atPath: file)
         let permissions = attributes?[.posixPermissions] as? NSNumber
@@ -90,14 +90,14 @@ package struct DiskFiles: ConfigurationFiles {
     }
 
     package func device(of path: String) throws(FileFault) -> UInt64 {
-        // Foundation leaves the number out of a file's attributes.
+        // Foundation omits the number from a file's attributes.
         var facts = stat()
         guard stat(path.isEmpty ? "." : path, &facts) == 0 else { throw .missing }
         return UInt64(facts.st_dev)
     }
 
     package func isInMemory(_ folder: String) -> Bool {
-        // tmpfs and ramfs, as Linux's magic.h numbers them.
+        // tmpfs and ramfs, by their numbers in Linux's magic.h.
         [0x0102_1994, 0x8584_58F6].contains(clinux_file_system(folder.isEmpty ? "." : folder))
     }
 }

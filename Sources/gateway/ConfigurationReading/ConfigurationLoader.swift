@@ -1,15 +1,15 @@
 package import Rules
 
-/// A configuration with what there is to say about it.
+/// A configuration with its problems.
 package struct LoadedConfiguration: Sendable {
     /// `nil` when there is an error among the problems.
     package let configuration: GatewayConfiguration?
     /// Errors and warnings, by file and line.
     package let problems: [Problem]
-    /// What operators have ordered about rollouts; empty until they were read.
+    /// The orders of operators about rollouts; empty until they were read.
     package var orders = RolloutOrders()
 
-    /// The same with problems that were found later.
+    /// The configuration with further problems, which were found later.
     package func adding(_ more: [Problem]) -> LoadedConfiguration {
         let problems = Problem.sorted(problems + more)
         let isRefused = problems.contains { $0.severity == .error }
@@ -26,10 +26,10 @@ package struct LoadedConfiguration: Sendable {
 
 /// Reads a configuration and the files that it names.
 package enum ConfigurationLoader {
-    /// Loads a file. Relative paths in it count from its folder.
+    /// Loads a file. Relative paths in it are relative to its folder.
     ///
-    /// Reads the file, the rule files, the certificates of test authorities; looks at the files of
-    /// TLS. Nothing is written, no name is resolved, no socket opened.
+    /// Reads the file, the rule files and the certificates of test authorities; checks the files of
+    /// TLS. It writes nothing, resolves no name and opens no socket.
     package static func load(
         _ path: String,
         files: some ConfigurationFiles = DiskFiles()
@@ -44,10 +44,10 @@ package enum ConfigurationLoader {
         )
     }
 
-    /// Loads what commands about keys need: the store and the apps.
+    /// Loads the settings for commands about keys: the store and the apps.
     ///
-    /// Files of rules are not read, and no rule is compared with another one: a key can be revoked
-    /// while they are edited, and at once however many there are.
+    /// It reads no files of rules and compares no rules. So a key can be revoked while rules are
+    /// edited, and at once however many there are.
     package static func loadStore(
         _ path: String,
         files: some ConfigurationFiles = DiskFiles()
@@ -117,7 +117,7 @@ package enum ConfigurationLoader {
         }
         let visible = names.filter { !$0.hasPrefix(".") }
         for name in visible.sorted() where name.hasSuffix(".yml") {
-            // If it were ignored in silence, its routes would stay open.
+            // If it were ignored silently, its routes would stay open.
             log.error(
                 folder.place,
                 folder.keyPath,

@@ -1,4 +1,4 @@
-// The configuration: what the file says, and what it means.
+// The configuration: the file's words, and their meaning.
 //
 //   bytes ──SourceNode──▶ tree ──Draft──▶ typed values with places ──validated──▶ configuration
 //
@@ -15,10 +15,10 @@
 //   FirstConfiguration    the files that `portcullis init` writes
 //   RouteTest             a list of requests and what is expected of them: `portcullis test`
 //
-// A file is refused as a whole or taken as a whole. All problems are reported at once, each with
-// file, line, key, what was found and what may stand there. An option that would have no effect
-// where it stands is an error too: its author believes that it protects something.
+// A file is refused or accepted as a whole. All problems are reported at once, each with file,
+// line, key, the finding and the allowed values. An option without an effect in its place is an
+// error too: its author believes that it protects something.
 //
-// Everything is text until its key says what it is: `off`, `on`, `yes` and `1.2` are what they look
-// like, and no value changes its type by YAML's rules. Durations, sizes, rates and percentages
-// carry their unit. Anchors and aliases are refused, files and trees are bounded.
+// Every value is text until its key gives it a type: `off`, `on`, `yes` and `1.2` mean what they
+// look like, and YAML's rules change no value's type. Durations, sizes, rates and percentages carry
+// their unit. Anchors and aliases are refused, files and trees are bounded.

@@ -1,7 +1,7 @@
 package import JSONText
 import Rules
 
-// The schema as JSON Schema, draft 7: what editors and CI tools all know.
+// The schema as JSON Schema, draft 7, which all editors and CI tools know.
 extension ConfigurationSchema {
     /// A list is a file of rules, and anything else the configuration.
     package var json: JSONValue {
@@ -43,7 +43,7 @@ extension ConfigurationSchema {
             )
         }
         if let element = setting.elements.first { forms.append(list(json(element))) }
-        // What no reader has looked at may be anything.
+        // A place that no reader has read may have any value.
         guard let first = forms.first else { return .object([]) }
         return forms.count == 1 ? first : .object([.init("anyOf", .array(forms))])
     }
@@ -99,7 +99,7 @@ extension ConfigurationSchema {
         }
     }
 
-    /// Words, or any text; a text may look like a number to readers of YAML.
+    /// Words, or any text; YAML readers may take a text for a number.
     private static func words(
         _ text: ReadingRecord.Text,
         _ use: JSONValue.Member

@@ -1,13 +1,13 @@
 import HTTP2Wire
 import Proxy
 
-// The same as rows, for the tables of the texts.
+// The schema as rows, for the tables of the texts.
 extension ConfigurationSchema {
     /// A key of the configuration.
     package struct Row: Sendable {
         /// A dot leads into a mapping, `[]` into each element of a list; `*` is a free name.
         package let key: String
-        /// What may stand there, as problems say it.
+        /// The allowed values, in the words of problems.
         package let allowed: String
         /// Whether a configuration without it is refused.
         package let isMandatory: Bool
@@ -58,7 +58,7 @@ extension ConfigurationSchema {
         if !setting.members.isEmpty { forms.append("a mapping") }
         if !setting.others.isEmpty { forms.append("a mapping of names") }
         if let element = setting.elements.first {
-            // The text of a list often says already what its elements are.
+            // The text of a list often already describes its elements.
             let use = element.text?.use
             forms.append(use.map { forms.contains($0) ? "a list" : "a list: \($0)" } ?? "a list")
         }

@@ -1,26 +1,26 @@
 /// The JSON Schema of `portcullis.yaml` and of files of rules, for editors and CI.
 ///
-/// No table is kept for it. The readers themselves are asked: at each place a text, a mapping and a
-/// list are tried, and ``ReadingRecord`` notes what the readers look for there. So a key that is
-/// added to a reader is in the schema, and one that is removed is not.
+/// There is no table for it. The readers themselves are asked: at each place a text, a mapping and
+/// a list are tried, and ``ReadingRecord`` notes what the readers look up there. So a key that is
+/// added to a reader is in the schema, and a removed one is not.
 ///
-/// A schema can't say everything: what `check` refuses for a reason of its own, such as two keys
-/// that exclude each other, may pass here. What it refuses, `check` refuses too, but for texts
-/// between quotes that stand for a number or for `true`.
+/// A schema can't express everything: for example, two keys that exclude each other may pass here,
+/// though `check` refuses them. All that the schema refuses, `check` refuses too, except for quoted
+/// texts that stand for a number or for `true`.
 package struct ConfigurationSchema {
-    /// What may stand at a place; several of these may.
+    /// The allowed values at a place; there may be several kinds.
     struct Setting {
         var text: ReadingRecord.Text?
-        /// The keys of a mapping, in the reader's order; empty where no mapping may stand.
+        /// The keys of a mapping, in the reader's order; empty where no mapping is allowed.
         var members: [(key: String, setting: Setting)] = []
-        /// Those of the keys that have to stand there.
+        /// The mandatory ones of the keys.
         var mandatory: [String] = []
-        /// What each member of a mapping with free names is; at most one.
+        /// The setting of each member of a mapping with free names; at most one.
         var others: [Setting] = []
-        /// What each element of a list is; at most one.
+        /// The setting of each element of a list; at most one.
         var elements: [Setting] = []
 
-        /// Whether no reader has looked at the place.
+        /// Whether no reader has read the place.
         var isUnknown: Bool { text == nil && members.isEmpty && others.isEmpty && elements.isEmpty }
     }
 
@@ -56,7 +56,7 @@ package struct ConfigurationSchema {
         return setting
     }
 
-    /// An element of a list; `nil` where no list may stand.
+    /// An element of a list; `nil` where no list is allowed.
     private static func setting(of element: [Step]) -> Setting? {
         let keyPath = text(of: element)
         let isRead =
@@ -65,7 +65,7 @@ package struct ConfigurationSchema {
         return isRead ? setting(at: element) : nil
     }
 
-    /// The keys that are missed whichever other key stands there.
+    /// The keys that are reported as missing whichever other key is there.
     private static func mandatory(
         of keys: [String],
         at place: [Step],
@@ -80,7 +80,7 @@ package struct ConfigurationSchema {
         }
     }
 
-    /// What the readers ask for when this is all that the file has.
+    /// The readers' look-ups when the file has only this.
     private static func read(_ content: SourceNode.Content, at place: [Step]) -> ReadingRecord {
         let start = Problem.Place(file: "", line: 1)
         var node = SourceNode(place: start, content: content)
@@ -100,7 +100,7 @@ package struct ConfigurationSchema {
         return record
     }
 
-    /// As readers write a place.
+    /// A place in the form of the readers.
     private static func text(of place: [Step]) -> String {
         place.reduce(into: "") { text, step in
             switch step {

@@ -1,13 +1,13 @@
 import HTTPWire
 import Rules
 
-/// What reaches the origin of an enforced rule without an enforced verdict.
+/// The requests that reach the origin of an enforced rule without an enforced verdict.
 ///
-/// The ways are found by asking the rules about example requests, by the code that routes real
-/// ones. Not looked for are rules that only except a part of what the enforced rule is for: same
-/// hosts, same methods, some of its paths.
+/// It finds such ways by routing example requests with the code that routes real ones. It does not
+/// report rules that only except a part of the enforced rule's requests: same hosts, same methods,
+/// some of its paths.
 struct Coverage {
-    /// One enforced rule, and the ways past it.
+    /// One enforced rule, and the ways to bypass it.
     struct Entry {
         let rule: Rule
         var ways: [Problem] = []
@@ -15,14 +15,14 @@ struct Coverage {
         var isCut = false
     }
 
-    /// The most ways that are listed of one rule.
+    /// The most ways that are listed for one rule.
     static let waysMax = 16
-    /// The most places of the index that are visited for one rule, and the most rules of which
+    /// The most places of the index that are visited for one rule, and the most rules whose
     /// requests are tried.
     static let stepsMax = 1_024
     static let triesMax = 128
 
-    /// The enforced rules that can be passed by, in their order.
+    /// The enforced rules that can be bypassed, in their order.
     private(set) var entries: [Entry] = []
 
     init(_ configuration: GatewayConfiguration) {
@@ -45,7 +45,7 @@ struct Coverage {
         }
     }
 
-    /// What the rule itself lets pass.
+    /// The ways that the rule itself leaves open.
     private static func ownWays(_ rule: Rule, _ configuration: GatewayConfiguration) -> [Problem] {
         var ways: [Problem] = []
         func add(_ key: String, found: String, use: String) {

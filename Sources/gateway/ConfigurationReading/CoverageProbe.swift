@@ -2,15 +2,15 @@ import HTTPWire
 import Rules
 import Services
 
-/// Asks a configuration's rules which of them take requests that look like another rule's.
+/// Finds the rules that match requests which look like another rule's.
 struct CoverageProbe {
-    /// Names that stand for any other host, method and segment. No rule has good reason to name
+    /// Names that stand for any other host, method and segment. A rule has no good reason to use
     /// them; one that does makes the report shorter.
     private static let otherHost = "any-other-host.invalid"
     private static let otherMethod = "ANY-OTHER"
     private static let otherSegment = "any-other-segment"
 
-    /// How requests that an open rule takes differ from those of the enforced rule.
+    /// The differences between the requests of an open rule and those of the enforced rule.
     private struct Differences {
         var hasOtherHost = false
         var methods: [String] = []
@@ -20,7 +20,7 @@ struct CoverageProbe {
 
     private let configuration: GatewayConfiguration
     private let services: ServiceTable
-    /// By origin, the open rules with their paths.
+    /// The open rules with their paths, by origin.
     private var open: [Int: OverlapIndex] = [:]
     private var origins: [ServerAddress: [Int]] = [:]
 
@@ -36,7 +36,7 @@ struct CoverageProbe {
         }
     }
 
-    /// Adds the other rules that forward what the rule is there to stop.
+    /// Adds the other rules that forward requests which this rule should stop.
     func find(_ entry: inout Coverage.Entry) {
         let rule = entry.rule
         var numbers: Set<Int> = []
@@ -46,7 +46,7 @@ struct CoverageProbe {
             numbers.formUnion(found.numbers)
             if found.isCut { entry.isCut = true }
         }
-        // The default goes first: it is the widest way, and the search may be cut.
+        // The default comes first: it is the widest way, and the search may be cut.
         var order: [Int] = []
         let fallback = configuration.rules.fallback
         if fallback.mode.isOpen, fallback.origin.flatMap({ sharing(rule)[$0.rawValue] }) != nil {
@@ -66,8 +66,8 @@ struct CoverageProbe {
         }
     }
 
-    /// Whether a match takes requests that another one does not, by their host or method, or
-    /// whatever their path is.
+    /// Whether a match has requests that another one does not, by their host or method, whatever
+    /// their path.
     private static func mayDiffer(_ other: RouteMatch, from mine: RouteMatch) -> Bool {
         if other.path == .all, mine.path != .all { return true }
         guard mine.host.covers(other.host) else { return true }
@@ -75,7 +75,7 @@ struct CoverageProbe {
         return other.methods.map { !$0.allSatisfy(named.contains) } ?? true
     }
 
-    /// The origins that have a server of the rule's own origin, with that server; its own first.
+    /// The origins that share a server with the rule's own origin, with that server; its own first.
     private func sharing(_ rule: Rule) -> [Int: ServerAddress] {
         guard let origin = configuration.origin(of: rule) else { return [:] }
         return origin.addresses.reduce(into: [:]) { found, server in
@@ -123,7 +123,7 @@ struct CoverageProbe {
         let theirHost = Self.host(theirs.host)
         let methods = mine.methods ?? [Self.otherMethod]
         let theirMethods = theirs.methods ?? [Self.otherMethod]
-        // A path that another rule takes from this one is not this rule's to guard.
+        // This rule does not have to protect a path that belongs to another rule.
         for path in Self.examples(mine.path, theirs.path)
         where methods.contains(where: { decides(rule, $0, host, path) }) {
             if !mine.host.covers(theirs.host) {
@@ -164,7 +164,7 @@ struct CoverageProbe {
         return other.covers(one) ? host(one) : nil
     }
 
-    /// A host of the pattern, as far from other patterns as there is one.
+    /// A host of the pattern, as different from other patterns as possible.
     private static func host(_ pattern: HostPattern) -> String {
         switch pattern {
         case .any: otherHost
@@ -173,8 +173,8 @@ struct CoverageProbe {
         }
     }
 
-    /// Adds the rules that forward other spellings of the rule's path: the configuration says that
-    /// its origin does not take them for this path.
+    /// Adds the rules that forward other spellings of the rule's path. The configuration says that
+    /// its origin does not treat them as this path.
     func findSpellings(_ entry: inout Coverage.Entry) {
         let rule = entry.rule
         let method = rule.match.methods?.first ?? Self.otherMethod
@@ -215,8 +215,8 @@ struct CoverageProbe {
         }
     }
 
-    /// Other spellings of a path that the pattern has, each with the key of `paths` that has it
-    /// looked up. None for the escapes: as written they are the rule's own.
+    /// Other spellings of a path of the pattern, each with the key of `paths` that enables its
+    /// look-up. None for the escapes: as written they belong to the rule.
     private static func spellings(of pattern: PathPattern) -> [(key: String, path: String)] {
         let path = pattern.example(sharedWith: pattern, one: otherSegment)
         var found: [(key: String, path: String)] = [
@@ -229,14 +229,14 @@ struct CoverageProbe {
                 String(path.map { $0 == "_" || $0 == "-" ? "." : $0 })
             ),
         ]
-        // An escape in capitals is the same one.
+        // An escape in capitals is the same escape.
         if path.contains("%") { found.removeFirst() }
         return found.filter { key, spelling in
             guard spelling != path else { return false }
             return switch key {
             case "path_info": path.hasSuffix(".php")
             case "network_path", "script_prefix": true
-            // The root has no name that could be spelled in another way.
+            // The root has no name with another spelling.
             default: !path.hasSuffix("/")
             }
         }

@@ -1,13 +1,13 @@
-/// What a connection string says, read as libpq reads it (PostgreSQL manual, section 34.1.1): both
-/// its forms, words with `=` and a URI. Of a word that is there twice the last one counts.
+/// The contents of a connection string, read as libpq does (PostgreSQL manual, section 34.1.1): in
+/// both forms, words with `=` and a URI. Of a repeated word the last one counts.
 package struct DatabaseAddress: Hashable, Sendable {
-    /// A longer one is refused: libpq itself has no limit.
+    /// The longest string that is accepted: libpq itself has no limit.
     static let lengthMax = 4_096
 
     /// The settings by their names.
     package let settings: [String: String]
 
-    /// - Returns: `nil` for what libpq can't read.
+    /// - Returns: `nil` for a string that libpq can't read.
     package init?(_ text: String) {
         guard text.utf8.count <= Self.lengthMax, !text.utf8.contains(0) else { return nil }
         for scheme in ["postgresql://", "postgres://"] where text.hasPrefix(scheme) {
@@ -21,13 +21,13 @@ package struct DatabaseAddress: Hashable, Sendable {
         self.settings = settings
     }
 
-    /// What is in it that only the database and the gateway should know.
+    /// Its parts that only the database and the gateway should know.
     var secrets: [String] {
         ["password", "sslpassword"].filter { settings[$0, default: ""] != "" }
     }
 
-    /// The servers as they are named, `hostaddr` before `host`; empty where the name comes from
-    /// elsewhere (`service`, PGHOST), or is libpq's own socket.
+    /// The named servers, `hostaddr` before `host`. Empty where the name comes from elsewhere
+    /// (`service`, PGHOST), or is libpq's own socket.
     private var servers: [String] {
         let names = settings["hostaddr"] ?? settings["host"] ?? ""
         return names.isEmpty ? [] : Self.parts(names[...], separator: ",").map { String($0) }
@@ -37,7 +37,8 @@ package struct DatabaseAddress: Hashable, Sendable {
     var isRemote: Bool {
         guard !servers.isEmpty else { return settings["service"] != nil }
         return servers.contains { name in
-            // A path, or, with `@`, a name without a file: sockets of this machine. So is nothing.
+            // A path, or, with `@`, a name without a file: sockets of this machine. So is an empty
+            // name.
             if name.isEmpty || name.hasPrefix("/") || name.hasPrefix("@") { return false }
             return name != "localhost" && name != "::1" && !Self.isLoopback(name)
         }
@@ -47,8 +48,7 @@ package struct DatabaseAddress: Hashable, Sendable {
         name.hasPrefix("127.") && name.allSatisfy { $0.isNumber || $0 == "." }
     }
 
-    /// Whether the server's certificate and its name are verified. The gateway asks for that where
-    /// nothing is said.
+    /// Whether the server's certificate and its name are verified. That is the gateway's default.
     var isVerifying: Bool { settings["sslmode", default: "verify-full"] == "verify-full" }
 
     // MARK: Words
@@ -70,7 +70,7 @@ package struct DatabaseAddress: Hashable, Sendable {
         return settings
     }
 
-    /// A value, in quotes or without. A backslash takes the next byte as it is.
+    /// A value, with or without quotes. A backslash escapes the next byte.
     private static func value(_ rest: inout ArraySlice<UInt8>) -> String? {
         var value: [UInt8] = []
         let quote = UInt8(ascii: "'")
@@ -84,7 +84,7 @@ package struct DatabaseAddress: Hashable, Sendable {
             }
             if let next = rest.popFirst() { value.append(next) }
         }
-        // The quote that ends it.
+        // The final quote.
         if isQuoted, rest.popFirst() == nil { return nil }
         return String(decoding: value, as: UTF8.self)
     }
@@ -95,7 +95,7 @@ package struct DatabaseAddress: Hashable, Sendable {
         text.split(separator: separator, omittingEmptySubsequences: false)
     }
 
-    /// - text: what stands behind `postgresql://`.
+    /// - text: the part after `postgresql://`.
     private static func uri(_ text: Substring.UTF8View) -> [String: String]? {
         var settings: [String: String] = [:]
         var rest = Substring(text)
@@ -126,7 +126,7 @@ package struct DatabaseAddress: Hashable, Sendable {
             guard let name = unescaped(name), let value = unescaped(value) else { return nil }
             decoded[name] = value
         }
-        // As JDBC writes it.
+        // JDBC's form.
         if decoded.removeValue(forKey: "ssl") == "true" { decoded["sslmode"] = "require" }
         return decoded
     }

@@ -3,8 +3,8 @@ import HTTPWire
 import RequestBinding
 import Rules
 
-/// The client data that a sketched request has to be signed over, as far as the sketch says. One
-/// with a sequence number is signed with a session, where the rule takes them.
+/// The client data that a sketched request has to sign, as far as the sketch says. A request with a
+/// sequence number is signed with a session, if the rule accepts sessions.
 enum ExpectedClientData {
     static func lines(_ rule: Rule, _ trial: borrowing RequestTrial) -> [String] {
         let sequence = rule.accept.takesSessions ? trial.values(sequenceName).first : nil
@@ -32,7 +32,7 @@ enum ExpectedClientData {
                 }
                 lines.endHeader()
             }
-            // The last line ends in a line feed too, behind which there is nothing.
+            // The last line also ends with a line feed, and nothing follows.
             return String(decoding: lines.bytes, as: UTF8.self)
                 .split(separator: "\n", omittingEmptySubsequences: false).dropLast()
                 .map(String.init)

@@ -35,7 +35,7 @@ extension Explanation {
         return lines.joined(separator: "\n") + "\n"
     }
 
-    /// What takes the place of the file, and what the file says.
+    /// The order that replaces the file, and what the file says.
     private var orderLines: [String] {
         guard let order, let text = order.standing.orderText else { return [] }
         return ["    \(text)", "    its file says \(order.file)"]

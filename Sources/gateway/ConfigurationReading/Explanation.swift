@@ -4,16 +4,16 @@ import RequestBinding
 package import Rules
 package import Signatures
 
-/// Why a request meets a rule, and what the rule asks of it: `portcullis explain`.
+/// Why a request matches a rule, and what the rule demands: `portcullis explain`.
 package struct Explanation: Sendable {
-    /// A rule that was looked at before the one that matched.
+    /// A rule that was checked before the one that matched.
     struct Passed: Sendable {
         let id: String
         let place: String
         let because: String
     }
 
-    /// Where the request stands in the rollout of its rule.
+    /// The place of the request in the rollout of its rule.
     struct Placement: Sendable {
         let subject: String
         let bucket: Int
@@ -21,13 +21,13 @@ package struct Explanation: Sendable {
         let isEnforced: Bool
     }
 
-    /// A rule that the path meets in other interpretations than as written.
+    /// A rule that the path matches in other interpretations than the written one.
     struct Rival: Sendable {
         let id: String
         let place: String
         /// The path in the first of these interpretations.
         let path: String
-        /// What servers do that read it so.
+        /// The steps of servers with this interpretation.
         let interpretation: PathInterpretation
     }
 
@@ -35,31 +35,31 @@ package struct Explanation: Sendable {
     let outcome: RequestTrial.Outcome
     let passed: [Passed]
     let rule: Rule?
-    /// How the rule stands, and what its file says of mode and rollout; `nil` where that decides.
+    /// The state of the rule, and its file's mode and rollout; `nil` where the file decides.
     let order: (standing: RolloutStanding, file: String)?
     let rivals: [Rival]
     let place: String?
     let origin: String?
-    /// The client data, line by line, with `<…>` where the sketch does not say; empty when nothing
-    /// is verified.
+    /// The client data, line by line, with `<…>` where the sketch does not say; empty when the rule
+    /// verifies nothing.
     let clientData: [String]
     let placement: Placement?
-    /// What is known of the client's key; `nil` when the request names none.
+    /// The description of the client's key; `nil` when the request names none.
     let key: KeyDescription?
 
-    /// Why the gateway refuses the request whatever its proof is; `nil` when it does not.
+    /// Why the gateway refuses the request whatever its proof; `nil` when it does not.
     var refusal: (status: Int, reason: String)? {
         guard case .refused(let status, let reason) = outcome else { return nil }
         return (status, reason)
     }
 
-    /// Explains what a configuration makes of a request.
+    /// Explains the treatment of a request by a configuration.
     ///
-    /// - orders: what operators have ordered, beside the configuration.
+    /// - orders: the orders of operators, beside the configuration.
     /// - key: the client's key. Without it, the rule's key id field names the key.
-    /// - client: the address by which a request without a key id is put into a bucket.
-    /// - now: the moment for which a schedule is worked out.
-    /// - lookUp: asks the store about a key; `nil` for not to ask.
+    /// - client: the address that decides the bucket of a request without a key id.
+    /// - now: the moment for which schedules are computed.
+    /// - lookUp: looks up a key in the store; `nil` for no look-up.
     package init(
         _ sketch: RequestSketch,
         _ configuration: GatewayConfiguration,
@@ -154,7 +154,7 @@ package struct Explanation: Sendable {
 }
 
 extension IPAddress {
-    /// What is put into a bucket: 4 or 16 bytes in network order.
+    /// The input of the bucket: 4 or 16 bytes in network order.
     package var bucketBytes: [UInt8] {
         switch self {
         case .v4(let address):

@@ -1,11 +1,10 @@
-/// The permission bits of a file, as far as they concern strangers: users who are neither its owner
-/// nor in its group.
+/// The permission bits of a file for strangers: users who are neither its owner nor in its group.
 struct FileMode {
     let bits: UInt16
 
     init(_ bits: UInt16) { self.bits = bits }
 
-    /// As chmod takes it: `640`.
+    /// In chmod's form: `640`.
     var text: String { String(bits & 0o777, radix: 8) }
 
     var isForStrangers: Bool { bits & 0o007 != 0 }
@@ -14,10 +13,10 @@ struct FileMode {
     var isWritableByGroup: Bool { bits & 0o020 != 0 }
 }
 
-// The files that verdicts depend on are checked before anything is served. The group is the
-// operator's choice (Debian's ssl-cert reads keys); other users of the host need none of them.
+// Checks of the files on which verdicts depend, before anything is served. The operator chooses the
+// group (Debian's ssl-cert reads keys); other users of the host need none of these files.
 extension ProblemLog {
-    /// A private key that strangers can read is no secret any more: refused, as OpenSSH does.
+    /// A private key that strangers can read is no secret: refused, as in OpenSSH.
     func check(key file: Located<String>, at path: String, _ mode: FileMode) {
         if mode.isForStrangers {
             let found = "a key with mode \(mode.text), open to every user of this host"
@@ -28,7 +27,8 @@ extension ProblemLog {
         }
     }
 
-    /// A user who can write the store can admit keys; one who can read it learns who uses the app.
+    /// A user who can write the store can admit keys; a user who can read it learns who uses the
+    /// app.
     func check(store file: Located<String>, at path: String, _ mode: FileMode) {
         if mode.isWritableByStrangers {
             let found = "\(path) with mode \(mode.text), so that every user here can admit keys"
@@ -50,7 +50,7 @@ extension ProblemLog {
 
 /// Paths as texts.
 enum FilePath {
-    /// The path, from the folder on unless it is absolute.
+    /// The path, relative to the folder unless it is absolute.
     static func joined(_ folder: String, _ path: String) -> String {
         if path.hasPrefix("/") || folder.isEmpty { return path }
         return folder.hasSuffix("/") ? folder + path : "\(folder)/\(path)"

@@ -1,9 +1,9 @@
 import JSONText
 
-/// The files that `portcullis init` writes: a configuration that starts, with comments that say
-/// what to change next.
+/// The files that `portcullis init` writes: a configuration that starts, with comments about the
+/// next changes.
 package struct FirstConfiguration {
-    /// What an operator says of it.
+    /// The operator's input.
     package struct Options {
         /// The API: `host:port`, `http://host:port`, `https://host` or `unix:/path`.
         package var origin: String
@@ -46,14 +46,13 @@ package struct FirstConfiguration {
         ]
     }
 
-    /// What is wrong with it, as `check` would say; nothing is written for that.
+    /// The problems that `check` would report; nothing is written for that.
     package func problems(_ disk: some ConfigurationFiles = DiskFiles()) -> [Problem] {
         let files = Unwritten(files: files, folder: folder, disk: disk)
         return ConfigurationLoader.load("\(folder)/\(Self.main)", files: files).errors
     }
 
-    /// The word of the command line that a key's value comes from; the key itself where there is
-    /// none.
+    /// The command line's word for a key's value; the key itself where there is none.
     package static func word(for keyPath: String) -> String {
         let words = [
             ("apps[0].id", "--app"), ("apps[0].test_root", "--test-root"),
@@ -147,7 +146,7 @@ package struct FirstConfiguration {
             """
     }
 
-    /// The server as `servers` takes it.
+    /// The server in the form of `servers`.
     private static func server(of origin: String) -> String {
         for (scheme, port) in [("http://", "80"), ("https://", "443")]
         where origin.hasPrefix(scheme) {
@@ -159,7 +158,7 @@ package struct FirstConfiguration {
         return origin
     }
 
-    /// A text as YAML: as it is where that can't be read as anything else.
+    /// A text as YAML: unquoted where it can't be read as anything else.
     private static func quoted(_ text: String) -> String {
         let isPlain = text.utf8.allSatisfy { byte in
             switch byte {
@@ -171,7 +170,7 @@ package struct FirstConfiguration {
             }
         }
         if isPlain, !text.hasSuffix(":"), !text.hasPrefix("-"), !text.hasPrefix(":") { return text }
-        // A string of JSON is one of YAML 1.2, too.
+        // A string of JSON is also one of YAML 1.2.
         var bytes: [UInt8] = []
         bytes.appendJSONString(text)
         return String(decoding: bytes, as: UTF8.self)

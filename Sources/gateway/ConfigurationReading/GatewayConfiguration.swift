@@ -7,7 +7,7 @@ package import Verification
 
 /// All settings of the gateway: complete and consistent.
 ///
-/// Made by ``ConfigurationLoader`` from files without a problem, and in no other way.
+/// Only ``ConfigurationLoader`` makes it, from files without an error.
 package struct GatewayConfiguration: Sendable {
     /// `listen`, mandatory: at least one, no address twice.
     package let listeners: [ListenSettings]
@@ -15,9 +15,9 @@ package struct GatewayConfiguration: Sendable {
     package let admin: ServerAddress?
     /// `admin.calls`: default `unix`.
     package let adminCalls: AdminCalls
-    /// `admin.hosts`: names by which it is asked beside `localhost`, in lower case. Default none.
+    /// `admin.hosts`: names under which it serves beside `localhost`, in lower case. Default none.
     package let adminHosts: [String]
-    /// `admin.token_file`: what callers show; `nil` where they need not.
+    /// `admin.token_file`: the token of callers; `nil` where they need none.
     package let operatorToken: OperatorToken?
     /// `lanes`: default `auto`.
     package let loops: EventLoopCount
@@ -27,16 +27,16 @@ package struct GatewayConfiguration: Sendable {
     package let apps: [AppPolicy]
     /// `store`: mandatory when there is an app.
     package let store: StorePlace
-    /// `store.must_exist`: a start without the database's file is refused. Default false: it makes
-    /// a new store.
+    /// `store.must_exist`: whether a start without the database's file is refused. Default false:
+    /// it creates a new store.
     package let storeMustExist: Bool
-    /// `store.expire_unused`: keys that were not used for so long are deleted. Default off.
+    /// `store.expire_unused`: keys that were not used for this time are deleted. Default off.
     package let expireUnused: KeyAge?
     package let challenges: ChallengeSettings
     package let sessions: SessionTable.Limits
     package let enrolment: EnrolmentAdmission.Settings
     package let apple: AppleSettings
-    /// `trusted_proxies`: whose word about the client's address is taken. Default: none.
+    /// `trusted_proxies`: the peers that may name the client's address. Default: none.
     package let trustedProxies: [IPNetwork]
     /// `client_address`: the field those proxies write. Default x-forwarded-for.
     package let addressSource: ClientAddress.Source
@@ -47,42 +47,43 @@ package struct GatewayConfiguration: Sendable {
     package let log: LogSettings
     package let process: ProcessSettings
     package let hooks: HookSettings
-    /// `endpoints`: under which path the gateway answers itself. Default /.well-known/app-attest.
+    /// `endpoints`: the path under which the gateway answers itself. Default
+    /// /.well-known/app-attest.
     package let endpointsPath: String
-    /// `plan`: whether apps get the plan below the endpoints' path. Default off: it names the
-    /// hosts, paths and names of all rules to anybody who asks.
+    /// `plan`: whether apps get the plan below the endpoints' path. Default off: any client could
+    /// read the hosts, paths and names of all rules.
     package let servesPlan: Bool
-    /// `probes`: where the public listeners answer them. Default: off.
+    /// `probes`: their paths on the public listeners. Default: off.
     package let probes: ProbePaths
-    /// `spill_folder`: where held content goes that is too large for memory. Default: the first of
-    /// /tmp, /var/tmp and /dev/shm that is on another file system than the store, a disk rather
+    /// `spill_folder`: the folder for held content that is too large for memory. Default: the first
+    /// of /tmp, /var/tmp and /dev/shm that is on another file system than the store, a disk rather
     /// than memory; /tmp when none is.
     package let spillFolder: String
     /// `rules` and `default`.
     package let fileRules: RuleSet
-    /// The same with what operators have ordered; `nil` where they have ordered nothing.
+    /// The rules with the orders of operators; `nil` without orders.
     var orderedRules: RuleSet? = nil
     /// The rules as they are served.
     package var rules: RuleSet { orderedRules ?? fileRules }
-    /// Where each rule stands, by its number; the default last.
+    /// The place of each rule, by its number; the default last.
     package let rulePlaces: [Problem.Place]
-    /// Where the settings stand that are looked at again when they are used, by key path.
+    /// The places of the settings that are checked again when they are used, by key path.
     let places: [String: Problem.Place]
 
-    /// Where a setting stands, as `listen[0].tls.key` or `origins.shop.servers[1]`; the file's
-    /// start for one that stands nowhere.
+    /// The place of a setting, such as `listen[0].tls.key` or `origins.shop.servers[1]`; the file's
+    /// start for one that is not in the file.
     package func place(of keyPath: String) -> Problem.Place {
         places[keyPath] ?? places[""] ?? Problem.Place(file: "", line: 1)
     }
 
-    /// What apps get as the plan of the rules as they are served; `nil` where they get none.
+    /// The plan for apps, of the rules as they are served; `nil` where the plan is not served.
     package var servedPlan: [UInt8]? {
         servesPlan ? ClientPlan(rules, endpoints: endpointsPath).json : nil
     }
 
     /// The rule of requests to open a session; `nil` where no rule accepts sessions.
     package var sessionOpening: Rule? {
-        // An order may turn such a rule off and on again, and sessions outlive that.
+        // An order may switch such a rule off and on again, and sessions outlive that.
         guard fileRules.rules.contains(where: { $0.accept.takesSessions }) else { return nil }
         return .openingSessions(apps: apps.map(\.id))
     }
@@ -95,7 +96,7 @@ package struct GatewayConfiguration: Sendable {
         }
     }
 
-    /// The configuration with rules as operators have ordered them.
+    /// The configuration with the orders of operators.
     package func ordered(by orders: RolloutOrders) -> GatewayConfiguration {
         var ordered = self
         ordered.orderedRules = orders.rules(fileRules)
@@ -137,12 +138,12 @@ package struct ChallengeSettings: Hashable, Sendable {
     package var enrolmentLifetime: Duration = .seconds(3600)
     /// `assertion_ttl`: default 5m, 1s…1d.
     package var assertionLifetime: Duration = .seconds(300)
-    /// `capacity`: how many spent challenges of one purpose are remembered at the least; each takes
-    /// 170 bytes at the most, and a few bits where most of what is issued is spent. Default
+    /// `capacity`: the number of spent challenges of one purpose that are remembered at least; each
+    /// takes at most 170 bytes, and a few bits where most issued challenges are spent. Default
     /// 1048576, 1024…16777216.
     package var capacity = 1 << 20
 
-    /// Seconds that the challenge lives which lives longest.
+    /// The lifetime of the longest-lived challenge, in seconds.
     package var lifetimeMax: Int64 {
         max(enrolmentLifetime, assertionLifetime).components.seconds
     }
@@ -199,19 +200,19 @@ extension EnrolmentAdmission.Settings {
     }
 }
 
-/// What the process gives up before it serves. Taken at the start only.
+/// The rights that the process gives up before it serves. Read only at the start.
 package struct ProcessSettings: Hashable, Sendable {
     private enum CoreDumps: String, CaseIterable {
         case on, off
     }
 
-    /// `user`: the user that a process changes to after root has started it, its addresses are
-    /// bound and its keys are read. `nil`: it keeps the user that has started it.
+    /// `user`: the user of the process after root has started it, bound its addresses and read its
+    /// keys. `nil`: the user that has started it.
     package var user: String?
-    /// `group`: default the user's own, with those that it is a member of.
+    /// `group`: default the user's own, with its further groups.
     package var group: String?
-    /// `core_dumps`: whether the memory, with all that is secret in it, may be written into a core
-    /// file, or read by another process of the same user. Default off.
+    /// `core_dumps`: whether the memory, with all its secrets, may be written into a core file, or
+    /// read by another process of the same user. Default off.
     package var allowsCoreDumps = false
 
     package init() {}
@@ -235,21 +236,21 @@ package struct ProcessSettings: Hashable, Sendable {
         allowsCoreDumps = reader.word("core_dumps", CoreDumps.self)?.value == .on
     }
 
-    /// What the databases of users and groups can hold: no colon, no white space.
+    /// The allowed names in the databases of users and groups: no colon, no white space.
     private static func name(_ text: String) -> String? {
         let isPlain = text.utf8.allSatisfy { (0x21...0x7E).contains($0) && $0 != UInt8(ascii: ":") }
         return isPlain && (1...32).contains(text.utf8.count) ? text : nil
     }
 }
 
-/// Commands that the gateway runs when something has happened: `hooks`.
+/// Commands that the gateway runs after certain events: `hooks`.
 ///
-/// They stand in the main file and in no rule, so that who may write rules can't run programs.
+/// They are in the main file and in no rule, so that authors of rules can't run programs.
 package struct HookSettings: Hashable, Sendable {
     package static let wordsMax = 16
     private static let bytesMax = 4_096
 
-    /// `guard`: the program and its arguments; empty for none. Run when a guard has fallen.
+    /// `guard`: the program and its arguments; empty for none. It runs when a guard has fallen.
     package var onGuard: [String] = []
     /// `timeout`: default 10s, 1s…5m. A command that takes longer is killed.
     package var timeout = Duration.seconds(10)
@@ -268,7 +269,7 @@ package struct HookSettings: Hashable, Sendable {
         onGuard = Self.words(reader, "guard")
     }
 
-    /// A program and its arguments; none, and a problem, when they can't be read.
+    /// A program and its arguments; empty, with a problem, when they can't be read.
     private static func words(_ reader: MappingReader, _ key: String) -> [String] {
         let use = "an absolute path, then arguments, \(wordsMax) texts at most"
         var words: [String] = []
