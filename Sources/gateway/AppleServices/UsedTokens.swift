@@ -181,7 +181,7 @@ package struct UsedTokens: Sendable {
         return .begun
     }
 
-    /// The process before has claimed a token, and Apple didn't take it.
+    /// The predecessor has claimed a token, and Apple did not accept it.
     package mutating func release(_ token: SHA256Digest) {
         for index in spells.indices where spells[index].remove(token.firstWord) { count -= 1 }
     }

@@ -5,15 +5,15 @@ package import KeyStore
 import Rules
 import Verification
 
-/// What the store says of a key.
+/// The store's answer about a key.
 package enum KeyFinding: Sendable {
     case stored(KeyRecord)
     case notStored
-    /// The store could not be asked, for this reason.
+    /// The store was not asked, for this reason.
     case notAsked(String)
 }
 
-/// The key of an explained request: what is known of it, and what the rule makes of that.
+/// The key of an explained request: the known facts, and the rule's verdict about them.
 struct KeyDescription: Sendable {
     private let keyID: KeyID
     private let finding: KeyFinding

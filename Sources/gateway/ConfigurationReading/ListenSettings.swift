@@ -2,7 +2,7 @@ package import HTTPWire
 
 /// One address on which clients are accepted.
 package struct ListenSettings: Hashable, Sendable {
-    /// What connections begin with.
+    /// The beginning of connections.
     package enum Preface: Hashable, Sendable {
         /// The client's first byte.
         case none
@@ -10,8 +10,8 @@ package struct ListenSettings: Hashable, Sendable {
         case proxyHeader
     }
 
-    /// Whether clients may speak HTTP/2: under TLS as ALPN says, without TLS by prior knowledge
-    /// (RFC 9113 §3.2, §3.3).
+    /// Whether clients may speak HTTP/2: under TLS by ALPN, without TLS by prior knowledge (RFC
+    /// 9113 §3.2, §3.3).
     package enum HTTP2: String, CaseIterable, Hashable, Sendable {
         case off, on
     }
@@ -22,14 +22,14 @@ package struct ListenSettings: Hashable, Sendable {
     package var tls: TLS?
     /// `http2`: default on under TLS, where clients choose, and off without TLS.
     package var http2 = HTTP2.off
-    /// `proxy_protocol: true` is a PROXY header. Default none.
+    /// `proxy_protocol: true` means a PROXY header. Default none.
     package var preface = Preface.none
     /// `decides`: its clients are other proxies, which ask for decisions. Default: its clients'
     /// requests go to origins.
     package var decides: DecisionForm?
 }
 
-/// How many event loops serve connections.
+/// The number of event loops that serve connections.
 package enum EventLoopCount: Hashable, Sendable {
     /// One for each core that the process may use. The default.
     case perCore
@@ -38,15 +38,15 @@ package enum EventLoopCount: Hashable, Sendable {
 }
 
 extension ListenSettings {
-    /// What a listener shows to its clients, and asks of them.
+    /// A listener's certificates, and those that it asks its clients for.
     package struct TLS: Hashable, Sendable {
-        /// The oldest version of the protocol that is spoken.
+        /// The oldest accepted version of the protocol.
         package enum Version: String, CaseIterable, Sendable {
             case tls12 = "1.2"
             case tls13 = "1.3"
         }
 
-        /// A certificate and its key. The files are read again when they change.
+        /// A certificate and its key. Changed files are read again.
         package struct Certificate: Hashable, Sendable {
             /// PEM: the certificate, then those that lead to its root.
             package let certificateFile: String
@@ -54,13 +54,13 @@ extension ListenSettings {
             package let keyFile: String
             /// DER: the authority's OCSP response; `nil` for no stapling.
             package let stapleFile: String?
-            /// Names for which it is shown, in lower case; none for those in the certificate.
+            /// Names for which it is shown, in lower case; empty for those in the certificate.
             package let names: [String]
-            /// Where it stands, as `listen[0].tls.certificates[1]`.
+            /// Its key path, such as `listen[0].tls.certificates[1]`.
             package let keyPath: String
         }
 
-        /// What clients are asked to show.
+        /// The certificates that clients are asked for.
         package struct Client: Hashable, Sendable {
             /// Whether a client without a certificate is served.
             package enum Demand: String, CaseIterable, Sendable { case optional, required }
@@ -69,7 +69,7 @@ extension ListenSettings {
             package let authoritiesFile: String
             /// Mandatory.
             package let demand: Demand
-            /// Where it stands, as `listen[0].tls.client`.
+            /// Its key path, such as `listen[0].tls.client`.
             package let keyPath: String
         }
 
@@ -88,7 +88,7 @@ extension ListenSettings {
         }
     }
 
-    /// The same as a plain listener.
+    /// This listener without TLS.
     package var withoutTLS: ListenSettings {
         var copy = self
         copy.tls = nil

@@ -1,18 +1,18 @@
 package import Proxy
 package import Rules
 
-/// What is logged, and where to.
+/// The contents and the targets of the logs.
 package struct LogSettings: Hashable, Sendable {
     package enum Access: Hashable, Sendable {
         /// Standard output. The default.
         case on
         case off
-        /// A file that lines are appended to.
+        /// A file to which lines are appended.
         case file(String)
         /// A syslog daemon: a datagram for each line, to a Unix socket or to an IP address.
         case syslog(ServerAddress)
 
-        /// Where the daemons of a host listen.
+        /// The socket of a host's syslog daemon.
         private static let device = ServerAddress.unix("/dev/log")
 
         /// Reads `syslog`, `syslog:unix:/run/log.sock` or `syslog:10.0.0.9:514`; names are not
@@ -45,10 +45,10 @@ package struct LogSettings: Hashable, Sendable {
     /// `sample`: the share of admitted requests that have a line. Default 100%.
     package var sample = Share.whole
     /// `address_refusals`: lines a second about refused requests of one address, on each event
-    /// loop; ten times as many at once. Further ones are left out and counted. Default 100/s,
+    /// loop; ten times as many at once. Further ones are omitted and counted. Default 100/s,
     /// 1/s…1000000/s or `off`.
     package var addressRefusals: Int? = 100
-    /// `level`: of what the gateway says about itself, on standard error. Default info.
+    /// `level`: the level of the gateway's own messages, on standard error. Default info.
     package var level = Level.info
 
     package init() {}

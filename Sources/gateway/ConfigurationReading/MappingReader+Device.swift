@@ -1,8 +1,8 @@
 import Rules
 
-// What a rule asks of the device's bits.
+// A rule's demands on the device's bits.
 extension MappingReader {
-    /// How long a request may wait for Apple.
+    /// The time that a request may wait for Apple.
     private static let timeouts = Duration.milliseconds(100)...Duration.seconds(30)
 
     func device(_ key: String) -> Located<RuleDraft.DeviceDraft>? {
@@ -18,7 +18,7 @@ extension MappingReader {
         return Located(value: draft, place: node.place, keyPath: path(key))
     }
 
-    /// The bits that refuse: a condition, or a list of them of which one is enough.
+    /// The bits that refuse: a condition, or a list of conditions of which one is enough.
     private func refusedBits(_ key: String) -> Set<DeviceBits>? {
         guard let node = node(key) else { return nil }
         let before = log.problems.count
@@ -43,7 +43,7 @@ extension MappingReader {
         return refused
     }
 
-    /// The bits that meet a condition, all of whose parts have to hold.
+    /// The bits that meet all parts of a condition.
     private func bits(of node: SourceNode, _ keyPath: String) -> Set<DeviceBits> {
         guard let inner = MappingReader(node, keyPath, keys: ["bit0", "bit1"], log: log) else {
             return []

@@ -27,7 +27,7 @@ extension MappingReader {
         }
         let methods = inner.methods("method")
         let pattern = inner.pattern("path")
-        // A part that could not be read must not make the rule match more than it says.
+        // An unreadable part must not make the rule match more than it says.
         if inner.has("host"), host == nil { return nil }
         if inner.has("method"), methods == nil { return nil }
         if inner.has("path"), pattern == nil { return nil }
@@ -58,7 +58,7 @@ extension MappingReader {
         return log.problems.count == before ? methods?.map(\.value) : nil
     }
 
-    /// Whether a word is there that elsewhere stands for all methods, which is a problem: here it
+    /// Whether the list has a word that elsewhere means all methods, which is a problem: here it
     /// would be one method, which no client sends.
     private func namesAllMethods(_ key: String, use: String) -> Bool {
         guard let node = node(key) else { return false }
@@ -138,11 +138,11 @@ extension MappingReader {
         return Located(value: draft, place: node.place, keyPath: path(key))
     }
 
-    /// The keys of a share: it stands, or it grows.
+    /// The keys of a share: fixed or growing.
     static let scheduleKeys = ["percent"] + datedKeys
     private static let datedKeys = ["from", "to", "start", "end"]
 
-    /// The share that the mapping's keys say.
+    /// The share by the mapping's keys.
     func schedule() -> Rollout.Schedule? {
         func share(_ key: String) -> Located<Share>? {
             value(key, use: "a percentage, 0%…100%, with at most four decimals") {
@@ -177,7 +177,7 @@ extension MappingReader {
             return nil
         }
         for key in dated { require(key, use: "it too: a schedule has from, to, start and end") }
-        // All four are read before one of them is missed: each may have a problem.
+        // All four are read before a missing one is reported: each may have a problem.
         let (from, to) = (time("from"), time("to"))
         let (start, end) = (share("start"), share("end"))
         guard let from, let to, let start, let end else { return nil }
@@ -265,8 +265,8 @@ extension MappingReader {
         return Located(value: draft, place: node.place, keyPath: path(key))
     }
 
-    /// How content is treated. A file of before 2026-11-22 may say `declared`, which let the origin
-    /// see content before it was verified: its author has to choose.
+    /// The treatment of content. A file from before 2026-11-22 may have `declared`, with which the
+    /// origin got content before it was verified: its author has to choose.
     private func digest(_ key: String) -> Located<RuleDraft.BodyDraft.Digest>? {
         guard case .text("declared") = node(key)?.content else { return word(key) }
         log.error(
@@ -280,12 +280,12 @@ extension MappingReader {
                 requests)
                 """
         )
-        // What else is wrong with the section is judged as it was meant.
+        // Other problems of the section are reported for the probable meaning.
         return Located(value: .streamed, place: place(of: key), keyPath: path(key))
     }
 
-    /// Names of the fields to look in. Not those that frame the message, nor those that the gateway
-    /// writes itself.
+    /// Names of the fields to read. Fields that frame the message are not allowed, nor are those
+    /// that the gateway writes itself.
     func fields(_ key: String) -> Located<FieldNames>? {
         let keys = ["key_id", "assertion", "challenge", "unsupported"]
         guard let node = node(key),

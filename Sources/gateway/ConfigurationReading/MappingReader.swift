@@ -1,13 +1,13 @@
 import Rules
 
-/// Takes a mapping apart, key by key, and reports what does not belong.
+/// Reads a mapping key by key, and reports keys that are not allowed.
 struct MappingReader {
     let place: Problem.Place
     let keyPath: String
     let log: ProblemLog
     private let members: [String: SourceNode.Member]
 
-    /// `nil`, and a problem, when the node is no mapping. Keys that are not allowed are problems.
+    /// `nil`, with a problem, when the node is no mapping. Keys that are not allowed are problems.
     init?(_ node: SourceNode, _ keyPath: String, keys: [String], log: ProblemLog) {
         guard case .mapping(let members) = node.content else {
             let allowed =
@@ -29,15 +29,15 @@ struct MappingReader {
 
     func path(_ key: String) -> String { keyPath.isEmpty ? key : "\(keyPath).\(key)" }
 
-    /// Whether the key stands in the mapping, with whatever value.
+    /// Whether the mapping has the key, with any value.
     func has(_ key: String) -> Bool { members[key] != nil }
 
-    /// The place of a key that stands there; of the mapping otherwise.
+    /// The place of a key that is there; otherwise that of the mapping.
     func place(of key: String) -> Problem.Place { members[key]?.place ?? place }
 
     func node(_ key: String) -> SourceNode? { members[key]?.value }
 
-    /// A mandatory key's problem, when it is missing.
+    /// Reports a missing mandatory key.
     func require(_ key: String, use: String) {
         log.record?.demand(path(key))
         guard members[key] == nil else { return }
@@ -56,7 +56,7 @@ struct MappingReader {
         return value(of: node, path(key), use: use, words: words, form: form, read)
     }
 
-    /// The same of a node that is not a key's value.
+    /// A text that the closure understands, from a node that is not a key's value.
     func value<Value>(
         of node: SourceNode,
         _ keyPath: String,
@@ -122,7 +122,7 @@ struct MappingReader {
         }
     }
 
-    /// The elements of a list; a problem when it is none, or empty.
+    /// The elements of a list; a problem when the value is no list, or empty.
     func list(_ key: String, of what: String) -> [(node: SourceNode, keyPath: String)]? {
         guard let node = node(key) else { return nil }
         guard case .list(let nodes) = node.content, !nodes.isEmpty else {
@@ -134,7 +134,7 @@ struct MappingReader {
         return nodes.enumerated().map { ($1, "\(path(key))[\($0)]") }
     }
 
-    /// The texts of a list that the closure understands. Twice the same is a problem.
+    /// The texts of a list that the closure understands. A repeated text is a problem.
     func list<Value: Hashable>(
         _ key: String,
         of what: String,
@@ -154,7 +154,7 @@ struct MappingReader {
         }
     }
 
-    /// Decimal digits and nothing else.
+    /// Only decimal digits.
     static func digits(_ text: some StringProtocol) -> Int? {
         guard (1...18).contains(text.utf8.count),
             text.utf8.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) })

@@ -1,7 +1,7 @@
 import HTTPWire
 import Rules
 
-/// An origin's `tls` as the file says it.
+/// An origin's `tls` in the file's words.
 struct OriginTLSDraft {
     private let reader: MappingReader?
     private let authorities: Located<String>?
@@ -13,7 +13,7 @@ struct OriginTLSDraft {
     private let place: Problem.Place
     private let keyPath: String
 
-    /// The word for: with all defaults.
+    /// The word for TLS with all defaults.
     private static let word = "verify"
 
     init?(_ node: SourceNode, _ keyPath: String, log: ProblemLog) {
@@ -49,14 +49,14 @@ struct OriginTLSDraft {
         minimum = reader.word("minimum")
     }
 
-    /// Where it and its files stand, by key path.
+    /// The places of the section and its files, by key path.
     var places: [(String, Problem.Place)] {
         [(keyPath, place)]
             + [authorities, certificate, key].compactMap(\.self).map { ($0.keyPath, $0.place) }
             + [insecure].compactMap(\.self).map { ($0.keyPath, $0.place) }
     }
 
-    /// What was meant; looks at the files without reading them.
+    /// The settings; checks the files without reading them.
     func validated(
         servers: [Located<ServerSettings>],
         folder: String,
@@ -100,24 +100,24 @@ struct OriginTLSDraft {
     }
 }
 
-/// `origins.*.tls`: how an origin is spoken to under TLS.
+/// `origins.*.tls`: TLS to an origin.
 package struct OriginTLSSettings: Hashable, Sendable {
-    /// Whose certificates are taken.
+    /// The certificates that are accepted.
     package enum Trust: Hashable, Sendable {
-        /// Those of the authorities that the machine trusts, with the server's name. The default.
+        /// Certificates of the machine's authorities, with the server's name. The default.
         case system
-        /// `ca`: those that lead to a certificate of this PEM file, with the server's name.
+        /// `ca`: certificates that lead to one of this PEM file, with the server's name.
         case file(String)
-        /// `insecure: true`: anybody's.
+        /// `insecure: true`: any certificate.
         case anyone
     }
 
     package let trust: Trust
-    /// `certificate` and `key`: what is shown to servers that ask for it; PEM files.
+    /// `certificate` and `key`: the certificate for servers that ask for one; PEM files.
     package let certificateFile: String?
     package let keyFile: String?
     /// `server_name`: the name that certificates must have, and that is sent as SNI; `nil` for the
-    /// server's host as `servers` names it.
+    /// server's host in `servers`.
     package let serverName: String?
     /// `minimum`: default 1.2.
     package let minimumVersion: ListenSettings.TLS.Version

@@ -1,17 +1,17 @@
 import HTTPWire
 
 extension PathInterpretation {
-    /// A key of an origin's `paths`, and what its word turns off.
+    /// A key of an origin's `paths`, and the steps that its word excludes.
     struct Setting: Sendable {
         let key: String
-        /// The word for: this origin reads paths as written in this respect.
+        /// The word that means: in this respect the origin reads paths as written.
         let word: String
         let steps: PathInterpretation
-        /// What servers do that take one of the steps.
+        /// The behaviour of servers that take one of the steps.
         let text: String
     }
 
-    /// The word for: whatever servers do, this origin may do.
+    /// The word that means: this origin may do whatever servers do.
     static let anyWord = "any"
 
     static let settings = [
@@ -78,14 +78,14 @@ extension PathInterpretation {
         ),
     ]
 
-    /// The settings that have a step of this reading.
+    /// The settings that have a step of this interpretation.
     var involved: [Setting] { Self.settings.filter { !isDisjoint(with: $0.steps) } }
     /// Their keys.
     var names: [String] { involved.map(\.key) }
-    /// What servers do that read paths so.
+    /// The behaviour of servers with this interpretation.
     var text: String { involved.map(\.text).joined(separator: ", ") }
 
-    /// What is turned off, as a configuration says it; `nil` when nothing is.
+    /// The excluded steps, in the configuration's form; `nil` when there are none.
     var settingText: String? {
         let off = Self.settings.filter { isDisjoint(with: $0.steps) }
         guard !off.isEmpty else { return nil }
@@ -94,7 +94,7 @@ extension PathInterpretation {
 }
 
 extension MappingReader {
-    /// What an origin may do to a path: everything, less what the words turn off.
+    /// The steps that an origin may take on a path: all except those that the words exclude.
     func paths(_ key: String) -> PathInterpretation? {
         let keys = PathInterpretation.settings.map(\.key)
         guard let node = node(key),

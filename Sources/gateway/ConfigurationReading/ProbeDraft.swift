@@ -1,7 +1,7 @@
 import Rules
 import Services
 
-/// What the file says of probes on the public listeners: `probes`.
+/// The file's section about probes on the public listeners: `probes`.
 struct ProbeDraft {
     private let live: Located<String>?
     private let ready: Located<String>?
@@ -28,7 +28,7 @@ struct ProbeDraft {
         (live, ready) = (path("live"), path("ready"))
     }
 
-    /// No path of the API may go to a probe unseen.
+    /// A probe must not silently take a path of the API.
     func validate(endpoints: String, _ rules: RuleSet, log: ProblemLog) {
         if let live, let ready, live.value == ready.value {
             log.error(
@@ -51,7 +51,8 @@ struct ProbeDraft {
         }
     }
 
-    /// The default takes what is left, so it loses nothing that a rule was written for.
+    /// The default rule takes only requests without a rule of their own, so it loses none that a
+    /// rule was written for.
     private func warnOfRules(at path: Located<String>, _ rules: RuleSet, _ log: ProblemLog) {
         let segments = path.value.dropFirst().split(separator: "/").map { Array($0.utf8) }
         let rule = rules.rules.dropLast().first { $0.match.path.matches(segments) }

@@ -1,16 +1,16 @@
-/// Something in a configuration that is wrong, or that is likely not meant.
+/// A fault in a configuration, or a part that is probably not intended.
 package struct Problem: Hashable, Sendable {
     package enum Severity: String, Sendable {
         /// The configuration is refused.
         case error
-        /// The configuration is taken.
+        /// The configuration is accepted.
         case warning
     }
 
     /// A line of a file.
     package struct Place: Hashable, Sendable {
         package let file: String
-        /// From 1 on.
+        /// Counted from 1.
         package let line: Int
 
         package init(file: String, line: Int) {
@@ -27,7 +27,7 @@ package struct Problem: Hashable, Sendable {
     /// Keys and indices from the root of the file: `origins.shop.servers[1]`; empty for the root.
     package let keyPath: String
     package let found: String
-    /// What may stand there, or what to do.
+    /// The allowed values, or the next step.
     package let use: String
 
     /// `portcullis.yaml:14: limits.head: found 12B; use 1KiB…1MiB`
@@ -68,7 +68,7 @@ extension Problem {
 /// The problems of one load, in the order in which they are found. Local to the load.
 final class ProblemLog {
     private(set) var problems: [Problem] = []
-    /// Where the readers note what they ask for; `nil` where that is not wanted.
+    /// The record of the readers' look-ups; `nil` where it is not needed.
     var record: ReadingRecord?
     private var known: Set<Problem> = []
 

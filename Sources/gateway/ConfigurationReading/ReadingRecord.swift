@@ -1,8 +1,8 @@
-/// What readers have asked of a file: the keys of its mappings, and what its texts may be.
+/// The look-ups of readers in a file: the keys of its mappings, and the allowed texts.
 ///
-/// ``ConfigurationSchema`` is made of it. Local to one reading.
+/// ``ConfigurationSchema`` is made from it. Local to one reading.
 final class ReadingRecord {
-    /// How a text is written, where a schema can say more than that it is one.
+    /// The form of a text, where a schema can say more than that it is one.
     enum Form: Hashable {
         case text
         /// `true` or `false`.
@@ -14,15 +14,15 @@ final class ReadingRecord {
         case duration
     }
 
-    /// What is taken at one place.
+    /// The texts that are allowed at one place.
     struct Text: Hashable {
-        /// As problems say it.
+        /// The allowed values, in the words of problems.
         let use: String
-        /// Words that may stand there; maybe not all that may.
+        /// Words that are allowed there; others may be allowed too.
         let words: [String]
         let form: Form
 
-        /// Whether nothing but the words may stand there.
+        /// Whether only these words are allowed.
         var isClosed: Bool {
             [" | ", ", "].contains { use == words.joined(separator: $0) }
         }
@@ -30,7 +30,7 @@ final class ReadingRecord {
 
     /// The keys of each mapping, by key path.
     private(set) var mappings: [String: [String]] = [:]
-    /// What is taken where a text stands, by key path.
+    /// The allowed texts, by key path.
     private(set) var texts: [String: Text] = [:]
     /// The key paths of mandatory keys.
     private(set) var demands: Set<String> = []

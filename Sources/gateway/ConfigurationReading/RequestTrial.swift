@@ -8,7 +8,8 @@ import Verification
 /// A request as a person describes it: method, URL and fields, without content.
 package struct RequestSketch: Sendable {
     package let method: String
-    /// `https://api.example.com/v1/orders?dry=1`, or a path alone; its host is the `Host` field's.
+    /// `https://api.example.com/v1/orders?dry=1`, or only a path; the host is then that of the
+    /// `Host` field.
     package let url: String
     package let headers: [(name: String, value: String)]
 
@@ -18,7 +19,7 @@ package struct RequestSketch: Sendable {
         self.headers = headers
     }
 
-    /// Reads `name: value`, as the command line has it; `nil` without a colon.
+    /// Reads `name: value`, in the command line's form; `nil` without a colon.
     package static func header(_ line: String) -> (name: String, value: String)? {
         guard let colon = line.firstIndex(of: ":") else { return nil }
         let value = line[line.index(after: colon)...]
@@ -50,10 +51,10 @@ package struct RequestSketch: Sendable {
     }
 }
 
-/// What the gateway makes of a sketched request, by the same code that it uses for real ones.
+/// The gateway's treatment of a sketched request, by the code that it uses for real ones.
 struct RequestTrial: ~Copyable {
     enum Outcome {
-        /// The request is answered with this status, whatever the rules ask.
+        /// The request is answered with this status, whatever the rules demand.
         case refused(status: Int, reason: String)
         /// The gateway's own service of this name answers.
         case service(String)
@@ -61,7 +62,7 @@ struct RequestTrial: ~Copyable {
         case lastHop
         case rule(Rule)
 
-        /// What the gateway answers itself, by its table.
+        /// The gateway's own answer, by its table.
         static func answered(_ outcome: LocalOutcome) -> Outcome {
             .refused(status: outcome.row.status, reason: outcome.reason)
         }
@@ -71,18 +72,17 @@ struct RequestTrial: ~Copyable {
     let head: RequestHead
     let view: TargetView
     let outcome: Outcome
-    /// The rule that was found, also where the request is refused afterwards.
+    /// The rule that was found, also if the request is refused afterwards.
     let rule: Rule?
-    /// The other interpretations of a path that can be read in several ways, where they lead to
-    /// another rule.
+    /// The other interpretations of a path, where they lead to another rule.
     let rivals: [RuleSet.Interpretation]
 
     init(_ sketch: RequestSketch, _ configuration: GatewayConfiguration) {
         self.init(sketch, configuration, configuration.ownServices)
     }
 
-    /// The same for many requests: `services` is ``GatewayConfiguration/ownServices``, for which
-    /// all rules are looked at.
+    /// A trial for many requests: `services` is ``GatewayConfiguration/ownServices``, which needs
+    /// all rules.
     init(
         _ sketch: RequestSketch,
         _ configuration: GatewayConfiguration,
@@ -134,7 +134,7 @@ struct RequestTrial: ~Copyable {
         self.view = view
     }
 
-    /// What the gateway answers without asking the rules.
+    /// The gateway's answers without a rule.
     private static func answered(
         _ head: borrowing RequestHead,
         _ bytes: Span<UInt8>,
@@ -187,7 +187,7 @@ struct RequestTrial: ~Copyable {
 }
 
 extension GatewayConfiguration {
-    /// Which paths the gateway answers itself; nothing is served by this table.
+    /// The paths that the gateway answers itself; this table serves nothing.
     var ownServices: ServiceTable {
         .unserved(
             below: endpointsPath,
@@ -198,7 +198,7 @@ extension GatewayConfiguration {
     }
 }
 
-/// Which rule a request meets, for programs that send what the rule asks for.
+/// The rule that a request matches, for programs that send what the rule demands.
 package enum RuleLookup: Sendable {
     /// The rule that judges it.
     case rule(Rule)
@@ -207,7 +207,7 @@ package enum RuleLookup: Sendable {
 }
 
 extension GatewayConfiguration {
-    /// Looks a request up by the code that routes real ones.
+    /// Looks up the rule of a request by the code that routes real ones.
     package func rule(for sketch: RequestSketch) -> RuleLookup {
         switch RequestTrial(sketch, self).outcome {
         case .rule(let rule): .rule(rule)

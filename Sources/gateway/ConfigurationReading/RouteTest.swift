@@ -3,7 +3,7 @@ import HTTPWire
 import Rules
 package import Signatures
 
-/// Requests with what is expected of them: `portcullis test FILE CASES`.
+/// Requests with their expected results: `portcullis test FILE CASES`.
 ///
 ///     - request: POST https://api.example.com/v1/orders
 ///       headers: { app-attest-key-id: … }       # optional
@@ -70,7 +70,7 @@ package struct RouteTest: Sendable {
     }
 }
 
-/// One request and what is expected of it.
+/// One request and its expected result.
 struct RouteCase {
     let place: Problem.Place
     let title: String
@@ -134,7 +134,7 @@ struct RouteCase {
         refusal = expect.value("refused", use: "a reason, such as path-encoded-slash") { $0 }?.value
     }
 
-    /// What is other than expected.
+    /// The differences from the expected result.
     func faults(_ configuration: GatewayConfiguration, now: UnixTime) -> [String] {
         let found = Explanation(sketch, configuration, client: client, now: time ?? now)
         var faults: [String] = []
@@ -153,7 +153,7 @@ struct RouteCase {
 }
 
 extension Explanation {
-    /// What needs no key and no address: whether the rule refuses none, or all.
+    /// Decides without a key and an address: whether the rule refuses none, or all.
     fileprivate var isEnforcedForAll: Bool? {
         guard let rule else { return nil }
         switch rule.mode {

@@ -3,7 +3,7 @@ import RequestBinding
 import Rules
 
 extension Rule {
-    /// What is asked, one line for each part; nothing for a rule that is off.
+    /// The demands, one line for each part; none for a rule that is off.
     package var demandLines: [String] {
         guard mode.verifies else { return [] }
         var lines = ["signs \(signing.text)"]
@@ -52,7 +52,7 @@ extension SigningForm {
 }
 
 extension RiskRule {
-    /// The limit in words, and for whom it refuses.
+    /// The limit in words, and the keys for which it refuses.
     var text: String {
         let unknownText =
             switch unknown {

@@ -3,23 +3,23 @@ import JSONText
 import RequestBinding
 import Rules
 
-/// A rule as a file says it: all optional, each value with its place.
+/// A rule in the file's words: all optional, each value with its place.
 struct RuleDraft {
-    /// What `sign` may say.
+    /// The forms of `sign`.
     enum Sign {
         case parts(SignedParts)
         case content
         case challenge
     }
 
-    /// What `rollout` may say.
+    /// The contents of `rollout`.
     struct RolloutDraft {
         let schedule: Rollout.Schedule
         let subject: Rollout.Subject
         let salt: String?
     }
 
-    /// What `body` may say.
+    /// The contents of `body`.
     struct BodyDraft {
         enum Digest: String, CaseIterable {
             case none, held, streamed
@@ -30,7 +30,7 @@ struct RuleDraft {
         var memory: Located<ByteCount>?
     }
 
-    /// What `device` may say.
+    /// The contents of `device`.
     struct DeviceDraft {
         /// `nil` when it could not be read.
         var refused: Set<DeviceBits>?
@@ -43,7 +43,7 @@ struct RuleDraft {
         "counter", "accept", "body", "on_error", "unsupported", "preflight", "risk", "device",
         "fields", "next_challenge", "allow_encoded", "guard",
     ]
-    /// Keys that say how to verify, and say nothing where nothing is verified.
+    /// Keys about verification. They mean nothing where nothing is verified.
     static let verifyingKeys = [
         "rollout", "apps", "sign", "headers", "challenge", "counter", "accept", "body", "on_error",
         "unsupported", "preflight", "risk", "device", "fields", "next_challenge", "guard",
@@ -124,7 +124,7 @@ struct RuleDraft {
 }
 
 extension PathConstructs {
-    /// The constructs a rule may admit, as `allow_encoded` writes them.
+    /// The constructs that a rule may admit, in the words of `allow_encoded`.
     static let settingNames: [(name: String, construct: PathConstructs)] = [
         ("slash", .encodedSlash), ("backslash", .encodedBackslash), ("bare-backslash", .backslash),
         ("invalid-utf8", .invalidEncoding),
@@ -148,8 +148,7 @@ enum FieldNameText {
 }
 
 extension GuardRule {
-    /// What `guard` of a rule says; `nil`, and a problem where the key stands, when it can't be
-    /// read.
+    /// Reads a rule's `guard`; `nil`, with a problem at the key's place, when it can't be read.
     init?(_ reader: MappingReader, _ key: String) {
         let keys = ["refused", "of", "window", "minimum"]
         guard let node = reader.node(key),
@@ -177,7 +176,7 @@ extension GuardRule {
     }
 }
 
-/// What `risk` of a rule says.
+/// The contents of a rule's `risk`.
 struct RiskDraft {
     let max: Located<Int>
     private let unknown: RiskRule.Unknown?
@@ -187,7 +186,7 @@ struct RiskDraft {
     private let salt: String?
     private let log: ProblemLog
 
-    /// `nil`, and a problem where the key stands, when it can't be read.
+    /// `nil`, with a problem at the key's place, when it can't be read.
     init?(_ reader: MappingReader, _ key: String) {
         let keys = ["max", "unknown", "action", "max_age", "rollout"]
         guard let node = reader.node(key),
@@ -222,9 +221,10 @@ struct RiskDraft {
         return (schedule, salt?.value)
     }
 
-    /// The rule's part. A rollout says for whom is refused, so without that it is a mistake.
+    /// The rule's part. A rollout names the refused clients, so without `refuse` it is a mistake.
     ///
-    /// - `id`: of the rule. A key's place in this rollout is independent of that in the rule's.
+    /// - `id`: the rule's id. A key's place in this rollout is independent of its place in the
+    ///   rule's own.
     func rule(ofRule id: String) -> RiskRule {
         var rule = RiskRule(max: max.value, salt: salt ?? "\(id)/risk")
         rule.unknown = unknown ?? .allow

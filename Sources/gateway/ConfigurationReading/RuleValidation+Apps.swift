@@ -2,7 +2,7 @@ import RequestBinding
 import Rules
 
 extension RuleValidation {
-    /// Keys of which apps are admitted.
+    /// The apps whose keys are admitted.
     func apps(of draft: RuleDraft) -> AppScope {
         guard let named = draft.apps else {
             if lacksProductionApp, !draft.reader.has("apps") {
@@ -20,10 +20,11 @@ extension RuleValidation {
         return .named(named.map(\.value))
     }
 
-    /// Where keys of one app, or of all production apps, are admitted without the host signed.
+    /// The hosts at which keys of one app, or of all production apps, are admitted without a signed
+    /// host.
     private struct Admissions {
         var first: (host: HostPattern, rule: Int)?
-        /// A rule by which a second host comes in.
+        /// A rule that adds a second host.
         var second: Int?
 
         mutating func add(_ host: HostPattern, rule: Int) {
@@ -31,14 +32,14 @@ extension RuleValidation {
                 if second == nil, first.host != host { second = rule }
             } else {
                 first = (host, rule)
-                // Such a pattern is for many hosts.
+                // Such a pattern matches many hosts.
                 if case .under = host { second = rule }
             }
         }
     }
 
-    /// Warns of apps whose keys are admitted for more than one host by rules that don't sign it: an
-    /// assertion that was made for one host is then good at another.
+    /// Warns of apps whose keys are admitted at more than one host by rules that don't sign the
+    /// host: an assertion made for one host is then good at another.
     ///
     /// - `rules`: by number, the default last, and where each has its match.
     func findSharedHosts(_ rules: [Rule], _ places: [Problem.Place], _ apps: [AppPolicy]) {

@@ -9,8 +9,8 @@ extension RuleValidation {
     /// The bytes of one held content in memory where a rule does not say: 256KiB.
     static let heldMemory = ByteCount.kibibytes(256)
 
-    /// Whether a challenge is asked for. One that is not signed would protect nothing: a
-    /// replayed assertion could have a fresh challenge beside it.
+    /// Whether a challenge is required. An unsigned challenge would protect nothing: a replayed
+    /// assertion could have a fresh challenge beside it.
     func challenge(of draft: RuleDraft, signing: SigningForm) -> ChallengeRule {
         let stated = draft.challenge
         switch signing {
@@ -78,8 +78,8 @@ extension RuleValidation {
         return .jsonPointer(pointer.value)
     }
 
-    /// Whether sessions are accepted. Their code covers lines, and what it leaves out anybody who
-    /// sees one request could change in it.
+    /// Whether sessions are accepted. Their code covers lines. An attacker who sees a request could
+    /// change parts that the lines omit.
     func accept(of draft: RuleDraft, signing: SigningForm) -> AcceptRule {
         guard let accept = draft.accept, accept.value.takesSessions else { return .assertion }
         let found: String

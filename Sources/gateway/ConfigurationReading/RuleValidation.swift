@@ -12,7 +12,7 @@ struct RuleValidation {
     let knownApps: Set<String>
     /// Whether a rule that names no apps admits none.
     let lacksProductionApp: Bool
-    /// Whether a rule has no origin of its own and so that of the default.
+    /// Whether a rule has no origin of its own and so uses that of the default.
     private let usesDefaultOrigin: Bool
     private let originPlaces: [String: Int]
     private var places: [String: Problem.Place] = [:]
@@ -28,7 +28,7 @@ struct RuleValidation {
         self.fallback = fallback
         self.log = log
         appIDs = apps.compactMap(\.id?.value)
-        // An app that could not be read is reported where it stands.
+        // An app that could not be read is reported at its place.
         let areRead = apps.allSatisfy { $0.environments?.isEmpty == false }
         lacksProductionApp = areRead && !apps.isEmpty && !apps.contains(where: \.isProduction)
         usesDefaultOrigin = rules.contains { !$0.reader.has("origin") && $0.mode?.value != .deny }
@@ -36,7 +36,7 @@ struct RuleValidation {
         knownApps = Set(appIDs)
     }
 
-    /// A rule of the list; `nil` when something that it can't do without is missing.
+    /// A rule of the list; `nil` when a mandatory part is missing.
     mutating func rule(_ draft: RuleDraft, index: Int) -> Rule? {
         draft.reader.require("id", use: "id: a stable name, which logs and metrics show")
         draft.reader.require("match", use: "match: { path: /v1/orders }")
@@ -88,7 +88,7 @@ struct RuleValidation {
 
     private static let modes = Mode.allCases.map(\.rawValue).joined(separator: " | ")
 
-    /// Rules that stand behind one that takes all their requests.
+    /// Finds rules that follow one which matches all their requests.
     func findShadows(_ drafts: [RuleDraft]) {
         var index = CoverIndex()
         for (place, draft) in drafts.enumerated() {
@@ -105,7 +105,8 @@ struct RuleValidation {
         }
     }
 
-    /// The rule's origin, or the default's. The default's own absence is reported once, there.
+    /// The rule's origin, or the default's. A missing origin of the default is reported once,
+    /// there.
     private func origin(of draft: RuleDraft) -> OriginIndex? {
         let isDefault = draft.reader.keyPath == "default"
         let denies = draft.mode?.value == .deny
@@ -114,7 +115,7 @@ struct RuleValidation {
             return nil
         }
         guard let name = draft.origin ?? fallback?.origin else {
-            // A default that forwards and says no origin is reported once, there.
+            // A default that forwards and has no origin is reported once, there.
             let isReported = !isDefault && fallback?.mode?.value != .deny
             if !denies, !isReported, !draft.reader.has("origin") {
                 draft.reader.require("origin", use: "origin: \(origins.joined(separator: " | "))")
@@ -135,13 +136,14 @@ struct RuleValidation {
         }
     }
 
-    /// What is asked, with defaults for what the draft leaves out; `nil` when it can't be said.
+    /// The demands, with defaults for missing parts of the draft; `nil` when they can't be
+    /// determined.
     private func demands(of draft: RuleDraft, id: String) -> Rule.Demands? {
         var demands = Rule.Demands(salt: id)
         guard let mode = draft.mode else { return nil }
         guard mode.value.verifies else {
             var keys = RuleDraft.verifyingKeys
-            // Nothing that is denied reaches an origin, however its path is read.
+            // A denied request never reaches an origin, whatever the interpretation of its path.
             if mode.value == .deny { keys.append("allow_encoded") }
             for key in keys where draft.reader.has(key) { warnIdle(draft, key, mode.value) }
             return demands
@@ -182,7 +184,7 @@ struct RuleValidation {
         return demands
     }
 
-    /// What happens to preflights, which are OPTIONS and nothing else.
+    /// The treatment of preflights, which are always OPTIONS.
     private func preflight(of draft: RuleDraft) -> PreflightRule {
         guard let stated = draft.preflight?.value else { return .judge }
         if let methods = draft.match?.value.methods, !methods.contains("OPTIONS") {
@@ -230,8 +232,8 @@ struct RuleValidation {
         return form
     }
 
-    /// An assertion can't cover itself, the digest and challenge have lines of their own, and a
-    /// signature over what the gateway removes or writes itself would protect nothing.
+    /// An assertion can't cover itself. Digest and challenge have their own lines. A signature over
+    /// fields that the gateway removes or writes itself would protect nothing.
     private func checkHeaders(of draft: RuleDraft, fields: FieldNames) {
         let own = [fields.assertion, fields.challenge, Array("content-digest".utf8)]
         for header in draft.headers ?? [] {
@@ -254,8 +256,8 @@ struct RuleValidation {
         }
     }
 
-    /// Signed fields that may be others on arrival than when the app signed, and why. They are no
-    /// errors, since an app that has the whole request in its hand can sign them.
+    /// Signed fields that may change between signing and arrival, with the reason. They are no
+    /// errors, since an app that controls the whole request can sign them.
     private static let unsteadyFields = [
         "accept-encoding": "HTTP stacks write after the app has signed, and CDNs rewrite",
         "accept-language": "HTTP stacks write after the app has signed",
@@ -280,8 +282,8 @@ struct RuleValidation {
 
     /// Warns of an option that the rule's mode leaves without effect.
     ///
-    /// No error: from `enforce` to `observe` or `off` is the operator's emergency exit, and the
-    /// change of one word must do.
+    /// It is no error: changing `enforce` to `observe` or `off` is the operator's emergency exit,
+    /// and changing this one word must be enough.
     private func warnIdle(_ draft: RuleDraft, _ key: String, _ mode: Mode) {
         let reader = draft.reader
         log.warning(
@@ -292,7 +294,7 @@ struct RuleValidation {
         )
     }
 
-    /// Reports an option that would do nothing where it stands.
+    /// Reports an option without an effect in its place.
     func useless(_ draft: RuleDraft, _ key: String, with reason: String, use: String) {
         let reader = draft.reader
         log.error(

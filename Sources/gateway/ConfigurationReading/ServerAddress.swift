@@ -1,6 +1,6 @@
 package import HTTPWire
 
-/// Where a socket listens or connects to.
+/// An address on which a socket listens, or to which it connects.
 package enum ServerAddress: Hashable, Sendable {
     case ip(IPAddress, port: UInt16)
     /// A host name, resolved by the gateway.
@@ -35,7 +35,7 @@ package enum ServerAddress: Hashable, Sendable {
             else { return nil }
             self = .ip(address, port: port)
         } else if let address = IPAddress(String(host)) {
-            // A bare IPv6 address and its port can't be told apart.
+            // A bare IPv6 address and its port can't be distinguished.
             guard !host.contains(":") else { return nil }
             self = .ip(address, port: port)
         } else {
@@ -44,7 +44,7 @@ package enum ServerAddress: Hashable, Sendable {
         }
     }
 
-    /// The address as the configuration writes it.
+    /// The address in the configuration's form.
     package var text: String {
         switch self {
         case .ip(.v4(let address), let port): "\(IPAddress.v4(address).text):\(port)"
@@ -54,8 +54,8 @@ package enum ServerAddress: Hashable, Sendable {
         }
     }
 
-    /// Whether a socket that listens here has the port of another address, too: one that stands for
-    /// all addresses. That of IPv6 includes IPv4 (ipv6(7), `IPV6_V6ONLY` is off).
+    /// Whether a socket that listens here also takes the port of another address, because it stands
+    /// for all addresses. That of IPv6 includes IPv4 (ipv6(7), `IPV6_V6ONLY` is off).
     func includes(_ other: ServerAddress) -> Bool {
         guard case .ip(let mine, let port) = self, case .ip(let theirs, port) = other else {
             return false
@@ -66,7 +66,6 @@ package enum ServerAddress: Hashable, Sendable {
         }
     }
 
-    /// Whether it is a socket in the file system.
     package var isUnix: Bool { if case .unix = self { true } else { false } }
 
     /// Whether only processes of this host can reach it.
@@ -79,8 +78,8 @@ package enum ServerAddress: Hashable, Sendable {
         }
     }
 
-    /// RFC 1123 §2.1, with underscores, which names of containers have. A name of digits and dots
-    /// alone would be a mistyped address.
+    /// RFC 1123 §2.1, with underscores, which names of containers have. A name of only digits and
+    /// dots would be a mistyped address.
     static func isName(_ text: Substring) -> Bool {
         let labels = text.split(separator: ".", omittingEmptySubsequences: false)
         guard (1...253).contains(text.utf8.count),

@@ -1,7 +1,7 @@
 import Yams
 
 extension SourceNode {
-    /// The bounds of one file.
+    /// The limits of one file.
     enum Bounds {
         /// The most bytes.
         static let bytesMax = 1 << 20
@@ -11,22 +11,23 @@ extension SourceNode {
         static let depthMax = 32
         /// The most texts that look like an alias in a file that is parsed at all.
         ///
-        /// All aliases are refused, but only after parsing, and with more of them a few lines can
-        /// be made to take for ever (each level repeats the one below).
+        /// All aliases are refused, but only after parsing. With more of them a few lines could
+        /// take for ever to parse (each level repeats the one below).
         static let aliasesMax = 16
         /// The most keys that are reported as written twice.
         static let duplicatesMax = 32
     }
 
-    /// Marks a key that stands again later in its mapping. Nothing else begins so: the byte is
-    /// refused in the file.
+    /// Marks a key that occurs again later in its mapping. No other text begins with this byte: the
+    /// file may not contain it.
     private static let duplicateMark = "\u{E000}"
 
     /// Reads a file of one YAML document.
     ///
-    /// Places name the file as `file` does. `use` says what belongs into it, for an empty one.
+    /// Places name the file as `file` does. `use` describes the expected contents, for an empty
+    /// file.
     ///
-    /// - Returns: `nil` when there is nothing to read; the reason is in the log then.
+    /// - Returns: `nil` when the file can't be read; the reason is then in the log.
     static func read(
         _ bytes: [UInt8],
         file: String,
@@ -48,7 +49,7 @@ extension SourceNode {
             return nil
         }
         guard let (parser, root) = parse(text, file: file, use: use, log: log) else { return nil }
-        // Nodes refer to their anchors weakly; the parser is what keeps them.
+        // Nodes reference their anchors weakly; only the parser keeps them.
         return withExtendedLifetime(parser) {
             var budget = Bounds.nodesMax
             return SourceNode(root, file: file, line: 1, keyPath: "", depth: 0, &budget, log)
@@ -73,8 +74,8 @@ extension SourceNode {
         return count
     }
 
-    /// Parses; where a key is written twice, marks the first of them and parses again, so that this
-    /// problem does not hide all others.
+    /// Parses. If a key occurs twice, marks the first one and parses again, so that this problem
+    /// does not hide all others.
     private static func parse(
         _ text: String,
         file: String,
@@ -84,7 +85,7 @@ extension SourceNode {
         var text = text
         for _ in 0...Bounds.duplicatesMax {
             do {
-                // The basic resolver resolves nothing: every scalar stays the text it is.
+                // The basic resolver resolves nothing: every scalar stays its text.
                 let parser = try Parser(yaml: text, resolver: .basic, encoding: .utf8)
                 guard let root = try parser.singleRoot() else {
                     let top = Problem.Place(file: file, line: 1)
@@ -109,7 +110,7 @@ extension SourceNode {
         return nil
     }
 
-    /// Writes the mark into the key that begins at a place, behind its quote if it has one.
+    /// Writes the mark into the key that begins at a place, after its quote if it has one.
     private static func mark(_ text: String, at mark: Mark) -> String? {
         var line = 1
         var column = 1
@@ -127,8 +128,8 @@ extension SourceNode {
         return nil
     }
 
-    /// Whether the parser counts a line here: at LF, CR or both, and at what else ends a line in
-    /// YAML 1.1.
+    /// Whether the parser counts a line here: at LF, CR or both, and at the other line ends of YAML
+    /// 1.1.
     private static func endsLine(
         _ scalars: String.UnicodeScalarView,
         at index: String.UnicodeScalarView.Index

@@ -8,7 +8,7 @@ struct SourceNode: Sendable {
     }
 
     enum Content: Sendable {
-        /// A scalar, whatever it looks like.
+        /// A scalar of any form.
         case text(String)
         /// An empty plain scalar, `~` or `null`.
         case nothing
@@ -19,7 +19,7 @@ struct SourceNode: Sendable {
     let place: Problem.Place
     let content: Content
 
-    /// What was found, for a problem.
+    /// The finding, for a problem.
     var found: String {
         switch content {
         case .text(let text): Self.quoted(text)
@@ -29,7 +29,7 @@ struct SourceNode: Sendable {
         }
     }
 
-    /// A text as messages show it: between quotes, its middle left out when it is long.
+    /// A text for messages: in quotes, its middle omitted when it is long.
     static func quoted(_ text: String) -> String {
         let printable = text.unicodeScalars.map { scalar in
             scalar.properties.generalCategory == .control ? "\u{FFFD}" : String(scalar)
@@ -40,7 +40,7 @@ struct SourceNode: Sendable {
     }
 }
 
-/// A value with the place where it stands.
+/// A value with its place.
 struct Located<Value> {
     let value: Value
     let place: Problem.Place

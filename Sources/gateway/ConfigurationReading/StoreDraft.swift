@@ -53,9 +53,9 @@ struct StoreDraft {
     }
 }
 
-/// For how long an unused key is kept: whole days.
+/// The time for which an unused key is kept: whole days.
 package struct KeyAge: Hashable, Sendable {
-    /// Long enough for a device that was in a drawer, and for a mistake to be noticed.
+    /// Long enough for a device that was in a drawer, and to notice a mistake.
     package static let range = Duration.seconds(30 * 86_400)...Duration.seconds(3_650 * 86_400)
     package static let allowed = "use 30d…3650d"
 
@@ -69,21 +69,21 @@ package struct KeyAge: Hashable, Sendable {
     }
 }
 
-/// Where keys are kept: `store`.
+/// The store of keys: `store`.
 package enum StorePlace: Hashable, Sendable {
-    /// Nothing is verified, so there is nothing to keep.
+    /// No store: nothing is verified, so there is nothing to keep.
     case none
     /// `store.sqlite`: the database's file.
     case sqlite(file: String)
     /// `store.postgresql`: a database that several gateways share.
     case postgresql(PostgreSQLSettings)
 
-    /// The database's file; `nil` where the store is none.
+    /// The database's file; `nil` where the store has none.
     package var file: String? {
         if case .sqlite(let file) = self { file } else { nil }
     }
 
-    /// For messages. It has no secret in it.
+    /// For messages. It contains no secret.
     package var name: String {
         switch self {
         case .none: "memory"
@@ -93,13 +93,13 @@ package enum StorePlace: Hashable, Sendable {
     }
 }
 
-/// The part of a configuration that commands about keys need.
+/// The part of a configuration for commands about keys.
 package struct StoreSettings: Sendable {
     package let store: StorePlace
     package let apps: [AppPolicy]
 }
 
-/// Store and apps of a configuration, with what there is to say about the file.
+/// Store and apps of a configuration, with the file's problems.
 package struct LoadedStore: Sendable {
     /// `nil` when there is an error among the problems.
     package let settings: StoreSettings?

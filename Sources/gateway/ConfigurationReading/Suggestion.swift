@@ -1,6 +1,7 @@
 /// The allowed word that was probably meant.
 package enum Suggestion {
-    /// The closest candidate, when it is close: at most two slips, and fewer than half the letters.
+    /// The closest candidate, when it is close: at most two slips, and fewer than half of the
+    /// letters.
     package static func closest(to word: String, among candidates: some Sequence<String>) -> String?
     {
         let word = Array(word.lowercased().utf8)

@@ -1,6 +1,6 @@
 import Rules
 
-/// A listener's `tls` as the file says it.
+/// A listener's `tls` in the file's words.
 struct TLSDraft {
     struct Certificate {
         let keyPath: String
@@ -64,7 +64,7 @@ struct TLSDraft {
         }
     }
 
-    /// Where the files stand, by key path.
+    /// The places of the files, by key path.
     var places: [(String, Problem.Place)] {
         (certificates.flatMap { [$0.certificate, $0.key, $0.staple] } + [authorities]).compactMap(
             \.self
@@ -73,7 +73,7 @@ struct TLSDraft {
             + certificates.map { ("\($0.keyPath).names", $0.namesPlace) }
     }
 
-    /// What was meant; looks at the files without reading them.
+    /// The settings; checks the files without reading them.
     func validated(
         folder: String,
         files: some ConfigurationFiles,
@@ -128,14 +128,14 @@ struct TLSDraft {
 }
 
 extension MappingReader {
-    /// A path that is not empty, as it is written.
+    /// A path that is not empty, in the file's spelling.
     func filePath(_ key: String, use: String) -> Located<String>? {
         value(key, use: use) { $0.isEmpty ? nil : $0 }
     }
 }
 
 extension ProblemLog {
-    /// The mode of a file; `nil`, and a problem, when it can't be read.
+    /// The mode of a file; `nil`, with a problem, when it can't be read.
     func require(
         file: Located<String>,
         in folder: String,

@@ -1,7 +1,7 @@
 package import HTTPWire
 package import Proxy
 
-/// One origin: the servers behind a name that rules refer to.
+/// One origin: a named group of servers that rules refer to.
 package struct UpstreamSettings: Hashable, Sendable {
     package let name: String
     /// At least one that is no backup, none twice.
@@ -17,8 +17,8 @@ package struct UpstreamSettings: Hashable, Sendable {
     package let preface: OriginPreface
     /// `tls`: `nil` for an origin that is spoken to in the clear.
     package let tls: OriginTLSSettings?
-    /// `paths`: what this origin may do to a path before it chooses what runs. Default: whatever
-    /// servers do.
+    /// `paths`: the steps that this origin may take on a path before it chooses a handler. Default:
+    /// all that servers take.
     package let paths: PathInterpretation
 
     package var addresses: [ServerAddress] { servers.map(\.address) }
@@ -32,11 +32,11 @@ package struct ServerSettings: Hashable, Sendable {
     /// `backup`: it gets requests only while no other server is up. Default false.
     package var isBackup = false
 
-    /// `max_connections`: the most connections to it at a time, of all event loops, with the idle
+    /// `max_connections`: the most concurrent connections to it, of all event loops, including idle
     /// ones. Default 0, for no limit. Others: nginx's `max_conns`, HAProxy's `maxconn`.
     package var connectionsMax = 0
 
-    /// As `check` prints it.
+    /// The form in which `check` prints it.
     var text: String {
         let weight = weight == 1 ? "" : " weight \(weight)"
         let most = connectionsMax == 0 ? "" : " max_connections \(connectionsMax)"

@@ -8,14 +8,14 @@ import Services
 package enum AdminCall {
     /// Why there is no answer.
     package struct Fault: Error, Sendable {
-        /// What happened, and what to do.
+        /// The fault, and the next step.
         package let text: String
     }
 
     /// The longest page that is read: some 16,000 servers.
     private static let contentMax = 4 << 20
 
-    /// Makes a call on an event loop of its own. The process goes on until `ended` ends it.
+    /// Makes a call on its own event loop. The process continues until `ended` ends it.
     package static func send(
         _ verb: HTTPRequest.Verb,
         _ page: String,

@@ -7,20 +7,20 @@ import HTTPSCalls
 import Synchronization
 import Verification
 
-/// Makes the calls to Apple: performs what a ``CallQueue`` decides, on a queue of its own.
+/// Makes the calls to Apple: performs the actions of a ``CallQueue``, on a queue of its own.
 ///
 /// Nothing runs before the first call.
 final class AppleClient: AppleCalling {
     private struct Board {
         var machine: CallQueue
-        /// Who is told of each call.
+        /// Takes the reply of each call.
         var askers: [CallQueue.Ticket: @Sendable (AppleReply) -> Void] = [:]
         var lastTicket: CallQueue.Ticket = 0
         var transport: Transport
         var tell: @Sendable (CallNotice, _ detail: String?) -> Void = { _, _ in }
     }
 
-    /// How the calls travel.
+    /// The transport of the calls.
     private struct Transport {
         var trust: HTTPSRequest.Trust
         var proxy: String?
@@ -31,8 +31,8 @@ final class AppleClient: AppleCalling {
         }
     }
 
-    /// How long the end of the process waits for ``stop(_:)``: libcurl before 7.87 waits for names
-    /// that are looked up.
+    /// The time that the end of the process waits for ``stop(_:)``: libcurl before 7.87 waits for
+    /// running look-ups of names.
     static let stopTime = DispatchTimeInterval.seconds(5)
 
     private let queue = DispatchQueue(label: "portcullis.apple")
@@ -48,7 +48,7 @@ final class AppleClient: AppleCalling {
         self.wallClock = wallClock
     }
 
-    /// Who is told what operators should know. Called on the client's queue.
+    /// Sets the function that gets notices for operators. It is called on the client's queue.
     func watch(_ tell: @escaping @Sendable (CallNotice, _ detail: String?) -> Void) {
         board.withLock { $0.tell = tell }
     }
@@ -77,10 +77,10 @@ final class AppleClient: AppleCalling {
         }
     }
 
-    /// Tells all who wait that nothing is called any more, and ends the calls under way.
+    /// Replies to all waiting callers that no call is made any more, and ends the calls under way.
     ///
-    /// `ended` is called when no thread of the calls runs any more: libraries clean up when a
-    /// process ends.
+    /// `ended` is called when no thread of the calls runs any more, since libraries clean up at the
+    /// end of a process.
     func stop(_ ended: @escaping @Sendable () -> Void) {
         queue.async { [self] in
             change { $0.stopped($1) }
@@ -88,12 +88,12 @@ final class AppleClient: AppleCalling {
         }
     }
 
-    /// What was counted, and how the hosts stand.
+    /// The counts, and the state of the hosts.
     func read<Value>(_ look: (CallQueue) -> sending Value) -> sending Value {
         board.withLock { look($0.machine) }
     }
 
-    /// Lets the machine decide, and performs it.
+    /// Gives the machine an event, and performs its actions.
     private func change(
         detail: String? = nil,
         _ decide: (inout CallQueue, CallMoment) -> [CallQueue.Action]

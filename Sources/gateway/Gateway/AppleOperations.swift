@@ -6,16 +6,16 @@ import KeyStore
 import Logging
 import Services
 
-/// Apple's services: the calls, the bits of devices, the renewal of receipts, and what operators
-/// read of them. No line has a token, a whole key id, a receipt or a device token.
+/// Apple's services: the calls, the bits of devices, the renewal of receipts, and their logs for
+/// operators. No line has a token, a whole key id, a receipt or a device token.
 final class AppleOperations: Sendable {
-    /// Where calls are handed in.
+    /// Takes the calls.
     let calls: AppleClient
     /// Asks Apple about devices.
     let devices: DeviceCheckClient
     private let plane: ControlPlane
     private let keys: KeyTable
-    /// Where the receipts are opened, which reads files.
+    /// The queue on which receipts are opened, which reads files.
     private let queue = DispatchQueue(label: "portcullis.receipts")
     /// Renews receipts; `nil` where the store keeps none.
     private let renewer: QueueBound<ReceiptRenewer?>
@@ -44,14 +44,14 @@ final class AppleOperations: Sendable {
         }
     }
 
-    /// A reload has read what is asked of Apple.
+    /// A reload has read the settings of Apple's services.
     func loaded(_ configuration: GatewayConfiguration) {
         calls.reload(configuration.apple)
         devices.reload(DeviceCheckClient.Terms(configuration.apple))
         renewer.value?.reload(ReceiptRenewer.Settings(configuration))
     }
 
-    /// Renews no more: the gateway ends, or the next process does it.
+    /// Stops renewing: the gateway ends, or the successor renews.
     func endRenewing() { renewer.value?.end() }
 
     var receiptFacts: ReceiptFacts? { renewer.value?.facts }
@@ -108,7 +108,7 @@ final class AppleOperations: Sendable {
         }
     }
 
-    /// A call ended as none has in the last minute, or a host is left alone or back.
+    /// A call ended as none has in the last minute, or a host is in backoff or back.
     private func changed(_ notice: CallNotice, _ detail: String?) {
         switch notice {
         case .breaker(let host, let condition): tell(host, condition)
@@ -137,7 +137,7 @@ final class AppleOperations: Sendable {
         }
     }
 
-    /// How the calls stand, for the admin pages.
+    /// The state of the calls, for the admin pages.
     var facts: AppleFacts {
         calls.read { machine in
             AppleFacts(
@@ -169,7 +169,7 @@ final class AppleOperations: Sendable {
 }
 
 extension ReceiptRenewer.Settings {
-    /// What a configuration asks. Without a key for Apple nothing is renewed.
+    /// The settings of a configuration. Without a key for Apple nothing is renewed.
     init(_ configuration: GatewayConfiguration) {
         var renewal = configuration.apple.receipts
         if configuration.apple.credentials.isEmpty { renewal.renews = false }
@@ -191,11 +191,11 @@ extension AppleReply.Summary {
         }
     }
 
-    /// What to do about it; `nil` where nothing is wrong.
+    /// The next step for the operator; `nil` without a fault.
     fileprivate func next(_ family: AppleService.Family) -> String? {
         switch self {
         case .status(200), .status(304): nil
-        // A receipt that Apple has nothing for any more is no fault.
+        // It is no fault if Apple has nothing for a receipt any more.
         case .status(404) where family == .receipts: nil
         case .status(400):
             "look whether hosts and environment belong together, and at this machine's clock"

@@ -1,19 +1,19 @@
 import Glibc
 
-/// Sees that files of certificates have changed, by looking at them again and again.
+/// Detects changed certificate files by checking them periodically.
 ///
-/// inotify would miss what a file system of another machine or a container's mount changes, and the
-/// links that Kubernetes swaps. A file that is gone, or can't be looked at, has not changed: what
-/// was loaded stays in use.
+/// inotify would miss changes on a file system of another machine or a container's mount, and the
+/// links that Kubernetes swaps. A file that is gone, or can't be checked, counts as unchanged: the
+/// loaded one stays in use.
 struct CertificateWatch {
-    /// What tells a file from what was there before.
+    /// The facts that distinguish a file from its predecessor.
     struct Stamp: Equatable, Sendable {
         private let device: UInt64
         private let inode: UInt64
         private let size: Int64
         private let modified: [Int64]
 
-        /// `nil` when the file can't be looked at.
+        /// `nil` when the file can't be checked.
         init?(_ path: String) {
             var facts = stat()
             guard stat(path, &facts) == 0 else { return nil }
@@ -29,19 +29,19 @@ struct CertificateWatch {
 
     typealias Stamps = [String: Stamp]
 
-    /// How often the log says that a certificate ends soon.
+    /// The interval of warnings that a certificate expires soon.
     static let expiryWarningPace: Int64 = 86_400
 
-    /// What was loaded last, or could not be.
+    /// The files that were last loaded, or could not be.
     private var known: Stamps
-    /// What has changed and did not stand still yet: certificate and key are written one after the
+    /// Files that have changed and may still change: certificate and key are written one after the
     /// other.
     private var changing: Stamps?
-    /// How often files that had changed could not be used.
+    /// The number of times that changed files could not be used.
     private(set) var refusals: UInt64 = 0
-    /// Why the files that are there can't be used; `nil` when they are in use.
+    /// Why the current files can't be used; `nil` when they are in use.
     private(set) var fault: String?
-    /// When the log last said that a certificate ends soon, seconds since 1970.
+    /// The time of the last warning that a certificate expires soon, seconds since 1970.
     var warnedAt: Int64
 
     /// - stamps: those of the files that were loaded at the start, when it also warns.
@@ -56,16 +56,16 @@ struct CertificateWatch {
         }
     }
 
-    /// What a start or a reload has loaded.
+    /// A start or a reload has loaded these files.
     mutating func loaded(_ stamps: Stamps) {
         known = stamps
         changing = nil
         fault = nil
     }
 
-    /// Takes what was seen.
+    /// Takes the current stamps.
     ///
-    /// - Returns: whether the files have changed, and have stood still since the last look.
+    /// - Returns: whether the files have changed before the last check, and not since.
     mutating func saw(_ stamps: Stamps) -> Bool {
         guard stamps.contains(where: { known[$0.key] != $0.value }) else {
             changing = nil

@@ -4,26 +4,26 @@ import Logging
 import Services
 import TLSSession
 
-/// The certificates that clients and origins see, and the keys of clients' tickets.
+/// The certificates for clients and origins, and the keys of clients' tickets.
 ///
-/// Certificates are read again when their files change, as ACME clients change them. A pair that
-/// can't be used changes nothing: the one in memory stays in use.
+/// Certificates are read again when their files change, as ACME clients do. A pair that can't be
+/// used has no effect: the one in memory stays in use.
 final class Certificates: Sendable {
     private struct State {
         /// The certificate of each listener, in their order; `nil` for a plain one.
         var listeners: [TLSContext?]
-        /// What each origin is spoken to with; `nil` in the clear.
+        /// The context for each origin; `nil` without TLS.
         var origins: [TLSContext?]
         var watch: CertificateWatch
-        /// Counts the looks at the files; an older one is not made any more.
+        /// Counts the checks of the files; an older one is skipped.
         var watchNumber = 0
-        /// Called with the origins, by their places, that have other certificates.
+        /// Called with the places of the origins that have new certificates.
         var originsChanged: @Sendable ([Int]) -> Void = { _ in }
     }
 
     private let plane: ControlPlane
     private let tickets: TicketKeys
-    /// Where files are read, which may take seconds.
+    /// The queue on which files are read, which may take seconds.
     private let queue = DispatchQueue(label: "portcullis.certificates")
     private let state: QueueBound<State>
 
@@ -41,18 +41,18 @@ final class Certificates: Sendable {
         )
     }
 
-    /// What each origin is spoken to with; `nil` in the clear.
+    /// The context for each origin; `nil` without TLS.
     var origins: [TLSContext?] { state.value.origins }
 
-    /// What certificates are loaded with while the gateway serves.
+    /// The surroundings in which certificates are loaded while the gateway serves.
     var surroundings: TLSSurroundings {
         var tls = TLSSurroundings(tickets, plane.surroundings)
         tls.keepStaples(of: state.value.listeners)
         return tls
     }
 
-    /// Begins to look at the files. `originsChanged` is called on the control queue with the places
-    /// of origins that have other certificates.
+    /// Begins to check the files. `originsChanged` is called on the control queue with the places
+    /// of origins that have new certificates.
     func start(originsChanged: @escaping @Sendable ([Int]) -> Void) {
         state.value.originsChanged = originsChanged
         watch()
@@ -66,7 +66,7 @@ final class Certificates: Sendable {
         watch()
     }
 
-    /// Looks at the files after a pause; the next call takes the place of this one.
+    /// Checks the files after a pause; the next call replaces this one.
     private func watch() {
         state.value.watchNumber += 1
         let files = LoadedCertificates.files(of: plane.configuration)
@@ -123,7 +123,7 @@ final class Certificates: Sendable {
         plane.log.notice("files of certificates have changed and are in use for new connections")
     }
 
-    /// Uses what was loaded, for connections from now on.
+    /// Uses the loaded certificates for connections from now on.
     private func take(_ next: LoadedCertificates) {
         state.value.listeners = next.listeners
         for loop in plane.loops { loop.replaceCertificates(next.listeners) }
@@ -150,7 +150,7 @@ final class Certificates: Sendable {
         }
     }
 
-    /// What operators see of them. `addresses` are the listeners', in their order.
+    /// The facts for operators. `addresses` are the listeners', in their order.
     func facts(_ addresses: [String]) -> TLSFacts {
         let state = state.value
         var facts = TLSFacts(refusals: state.watch.refusals, fault: state.watch.fault)

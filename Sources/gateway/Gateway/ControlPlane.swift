@@ -17,7 +17,7 @@ final class QueueBound<Value>: @unchecked Sendable {
         storage = value
     }
 
-    /// The value; traps unless the caller runs on the queue it belongs to.
+    /// The value; traps unless the caller runs on the queue of the value.
     var value: Value {
         get {
             dispatchPrecondition(condition: .onQueue(queue))
@@ -30,25 +30,25 @@ final class QueueBound<Value>: @unchecked Sendable {
     }
 }
 
-/// What the parts of a running gateway share: the queue on which their state lives, the event
+/// The shared state of a running gateway's parts: the queue on which their state lives, the event
 /// loops, the log, and the configuration in use.
 ///
 /// Each part is an object that owns its state on this queue: `Certificates`, `OriginDirectory`,
 /// `Rollouts`, `Guards`, `Reporting`, `AppleOperations`, `StoreUpkeep`, `FaultReports`, `Reloads`
 /// and `Lifecycle`. `GatewayServer` wires them.
 final class ControlPlane: Sendable {
-    /// How far the end has come.
+    /// The progress of the end.
     enum Ending {
         /// The gateway serves. Leaves to `lameDuck`, `draining`.
         case none
-        /// `/readyz` answers 503, so that load balancers send their next clients elsewhere; all is
-        /// served as before. Began at a tick. Leaves to `draining`.
+        /// Lame duck: `/readyz` answers 503, so that load balancers send new clients elsewhere; the
+        /// gateway still serves. Began at a tick. Leaves to `draining`.
         case lameDuck(since: UInt64)
-        /// No more clients are let in. Began at a tick.
+        /// No further clients are accepted. Began at a tick.
         case draining(since: UInt64)
     }
 
-    /// How far an upgrade has come.
+    /// The progress of an upgrade.
     enum Upgrading {
         /// Leaves to `running`.
         case none
@@ -97,7 +97,7 @@ final class ControlPlane: Sendable {
         set { state.value.log = newValue }
     }
 
-    /// The one in use, with the orders of operators.
+    /// The configuration in use, with the orders of operators.
     var configuration: GatewayConfiguration {
         get { state.value.configuration }
         set { state.value.configuration = newValue }
@@ -108,17 +108,16 @@ final class ControlPlane: Sendable {
         set { state.value.ending = newValue }
     }
 
-    /// While one is made, orders and drains are refused: the next process may have read them
-    /// already.
+    /// During an upgrade, orders and drains are refused: the successor may have read them already.
     var upgrading: Upgrading {
         get { state.value.upgrading }
         set { state.value.upgrading = newValue }
     }
 
-    /// Whether the end has begun: readiness is denied, and no reload is made.
+    /// Whether the end has begun: the gateway is not ready, and makes no reload.
     var isEnding: Bool { if case .none = ending { false } else { true } }
 
-    /// Whether no more clients are let in.
+    /// Whether no further clients are accepted.
     var isDraining: Bool { if case .draining = ending { true } else { false } }
 
     /// The wall clock of the event loops, seconds since 1970.
@@ -135,7 +134,7 @@ final class ControlPlane: Sendable {
     }
 
     /// Asks every event loop. On the control queue, `each` is called with each event loop's answer
-    /// as it comes, and `completion` after the last with all of them.
+    /// as it comes, and `completion` with all answers after the last one.
     func gather<Fact: Sendable>(
         _ ask: (LoopUnit) -> (@escaping @Sendable (Fact) -> Void) -> Void,
         each: @escaping @Sendable (Fact) -> Void = { _ in },

@@ -1,21 +1,21 @@
 import Glibc
 
-/// How many descriptors the process may open.
+/// The number of descriptors that the process may open.
 enum DescriptorLimit {
     private static let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
 
-    /// What the process opens besides event loops and listeners: the standard streams, those of
+    /// Descriptors of the process besides event loops and listeners: the standard streams, those of
     /// Dispatch (counted: 6), the store with its journal (8), logs, and files while they are read.
     private static let own = 24
-    /// Of each event loop: what wakes it and what it watches with.
+    /// For each event loop: one that wakes it and one that it watches with.
     private static let ofLoop = 2
     /// For one client with its origin, and for callers of the admin listener.
     private static let ofService = 8
 
     /// Raises the soft limit to the hard one.
     ///
-    /// - Throws: when that is too low to serve anybody. Dispatch ends a process that has no
-    ///   descriptor left for it, without a word.
+    /// - Throws: when the hard limit is too low to serve. Dispatch silently ends a process that has
+    ///   no descriptor left for it.
     static func raise(loops: Int, listeners: Int) throws(GatewayError) {
         var limit = rlimit()
         guard getrlimit(resource, &limit) == 0 else { return }
@@ -26,7 +26,7 @@ enum DescriptorLimit {
         }
     }
 
-    /// What ``raise(loops:listeners:)`` would throw; nothing is raised.
+    /// The error that ``raise(loops:listeners:)`` would throw; raises nothing.
     static func shortage(loops: Int, listeners: Int) -> GatewayError? {
         var limit = rlimit()
         guard getrlimit(resource, &limit) == 0 else { return nil }
@@ -46,19 +46,19 @@ enum DescriptorLimit {
         )
     }
 
-    /// How many of them clients may take with all else; an eighth is kept for connections to
-    /// origins and for files. With as many for clients as there are, nothing could be forwarded for
-    /// those who are connected. (nginx too stops accepting when an eighth of its connections is
-    /// left.)
+    /// The number of descriptors that clients may use together with all other uses. An eighth is
+    /// reserved for connections to origins and for files. If clients could use all of them, the
+    /// gateway could forward nothing for connected clients. (nginx too stops accepting when an
+    /// eighth of its connections is left.)
     static var forClients: Int32 {
         let all = current
         return all == 0 ? .max : Int32(clamping: all - reserve)
     }
 
-    /// Those that are kept.
+    /// The reserved ones.
     static var reserve: UInt64 { current / 8 }
 
-    /// The hard limit, which the gateway raises its own to; 0 when it can't be read.
+    /// The hard limit, to which the gateway raises its own; 0 when it can't be read.
     static var most: UInt64 {
         var limit = rlimit()
         return getrlimit(resource, &limit) == 0 ? UInt64(limit.rlim_max) : 0

@@ -3,9 +3,9 @@ import Rules
 import Services
 import Verification
 
-// Calls of origins that ask by themselves. A token that came with a request or a call is good for
-// no other request, query or validation. An update takes it all the same: an origin changes bits
-// that it has read with this token.
+// Calls of origins that query devices themselves. A token that came with a request or a call is
+// good for no other request, query or validation. An update accepts it nevertheless: an origin
+// changes bits that it has read with this token.
 extension DeviceCheckClient: DeviceCalling {
     func call(_ call: DeviceCall, _ done: @escaping @Sendable (DeviceCallResult) -> Void) {
         let beginning = begin(call.token, of: nil)

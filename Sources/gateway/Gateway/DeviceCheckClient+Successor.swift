@@ -4,18 +4,17 @@ import Challenges
 import Cryptography
 import Synchronization
 
-// From one process to the next: which device tokens were used. After the hand-over this process
-// still asks Apple for the requests that it has, and asks the next one whether their tokens are
-// free.
+// Hand-over of the used device tokens. After it this process still asks Apple for its own requests,
+// and asks its successor whether their tokens are free.
 extension DeviceCheckClient {
-    /// Questions. The raw value is the first byte; those of challenges, keys and sessions have
-    /// lower ones.
+    /// Queries. The raw value is the first byte; those of challenges, keys and sessions have lower
+    /// ones.
     private enum Question: UInt8 {
         case claim = 96
         case release
     }
 
-    /// What the next process needs. No token may begin here afterwards, but by it.
+    /// The state that the successor needs. Afterwards only the successor may begin tokens.
     var state: [UInt8] {
         board.withLock { board in
             var out = ByteWriter()
@@ -24,9 +23,9 @@ extension DeviceCheckClient {
         }
     }
 
-    /// Takes what another process has written, before anything was asked here.
+    /// Reads the state of another process, before any token was used here.
     ///
-    /// - Returns: whether it could be read; otherwise the client can't be used.
+    /// - Returns: whether it could be read; if not, the client can't be used.
     func take(_ state: [UInt8]) -> Bool {
         board.withLock { board in
             var state = ByteReader(state)
@@ -47,13 +46,13 @@ extension DeviceCheckClient {
         switch successor.ask(Self.bytes(.claim, token)) {
         case [0]: .begun
         case [1]: .used
-        // Nobody can say that it is free.
+        // Without an answer the token can't count as free.
         default: .full
         }
     }
 
     func release(_ token: SHA256Digest, by successor: any Successor) {
-        // Nothing hangs on the answer: without it the token stays used.
+        // The answer does not matter: without it the token stays used.
         successor.ask(Self.bytes(.release, token)) { _ in }
     }
 
@@ -61,9 +60,9 @@ extension DeviceCheckClient {
         [question.rawValue] + token.array
     }
 
-    /// Answers a question of the process before.
+    /// Answers a query of the predecessor.
     ///
-    /// - Returns: `nil` when it is no question about tokens.
+    /// - Returns: `nil` when the query is not about tokens.
     @Sendable func answer(_ question: [UInt8]) -> [UInt8]? {
         guard let first = question.first, let kind = Question(rawValue: first),
             let token = SHA256Digest(bytes: question.dropFirst())

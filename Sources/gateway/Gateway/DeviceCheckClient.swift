@@ -14,10 +14,10 @@ import Services
 import Synchronization
 import Verification
 
-/// Asks Apple about devices, and has it keep bits.
+/// Asks Apple about devices, and stores bits there.
 ///
-/// Performs what ``UsedTokens`` and ``DeviceUpdates`` decide. Everything runs on the queues of its
-/// callers, and of the client that makes the calls; nothing here waits.
+/// Performs the decisions of ``UsedTokens`` and ``DeviceUpdates``. It runs on the queues of its
+/// callers and of the client that makes the calls, and never waits.
 final class DeviceCheckClient: DeviceChecking {
     struct Board {
         var used: UsedTokens
@@ -27,24 +27,24 @@ final class DeviceCheckClient: DeviceChecking {
         var dropped: UInt64 = 0
         var terms: Terms
         var pace = NoticePace<String>()
-        /// Who waits until no change is pending.
+        /// Called when no change is pending.
         var idle: (@Sendable () -> Void)?
     }
 
-    /// What the configuration says.
+    /// The settings of the configuration.
     struct Terms: Sendable {
         /// The teams that have a key under `apple.keys`.
         var teams: AppleTeams
-        /// How long a call about a change may take.
+        /// The most time for a call about a change.
         var timeout: Duration
-        /// Calls to one of Apple's hosts in a second.
+        /// Calls per second to one of Apple's hosts.
         var perSecond: Int
     }
 
-    /// How long the end of the process waits for changes that Apple has not kept yet.
+    /// The time that the end of the process waits for changes that Apple has not stored yet.
     static let finishTime = Duration.seconds(5)
 
-    /// How the changes stand.
+    /// The state of the changes.
     struct Standing: Sendable {
         let pending: Int
         let kept: UInt64
@@ -58,7 +58,7 @@ final class DeviceCheckClient: DeviceChecking {
     private let wallClock: @Sendable () -> Int64
     private let queue = DispatchQueue(label: "portcullis.devices")
     let board: Mutex<Board>
-    /// Who decides about tokens in the place of the board.
+    /// The successor, which decides about tokens after the hand-over.
     let successor = SuccessorPlace()
 
     /// - wallClock: milliseconds since 1970.
@@ -76,8 +76,8 @@ final class DeviceCheckClient: DeviceChecking {
         board = Mutex(Board(used: UsedTokens(limits), terms: terms))
     }
 
-    /// Takes a new configuration. Tokens that were used stay so. Changes that are not made yet
-    /// keep their team: they are made with its key, or lost when it has none any more.
+    /// Takes a new configuration. Used tokens stay used. Pending changes keep their team: they are
+    /// made with its key, or lost when it has none any more.
     func reload(_ terms: Terms) {
         board.withLock { board in
             board.terms = terms
@@ -119,8 +119,8 @@ final class DeviceCheckClient: DeviceChecking {
         }
     }
 
-    /// A token is shown; `client` is `nil` for an operator's call. Then ``end(_:of:isSpent:)``,
-    /// where it has begun.
+    /// Begins a shown token; `client` is `nil` for an operator's call. If it has begun,
+    /// ``end(_:of:isSpent:)`` must follow.
     func begin(_ token: DeviceToken, of client: DeviceClient?) -> UsedTokens.Beginning {
         let digest = token.digest
         let beginning = board.withLock { $0.used.begin(digest, of: client, now: Self.seconds) }
@@ -132,7 +132,7 @@ final class DeviceCheckClient: DeviceChecking {
         return claim
     }
 
-    /// Apple has answered about a token that was begun, or not.
+    /// The query about a begun token has ended, with or without an answer of Apple.
     func end(_ token: DeviceToken, of client: DeviceClient?, isSpent: Bool) {
         board.withLock {
             $0.used.end(token.digest, of: client, isSpent: isSpent, now: Self.seconds)
@@ -141,7 +141,7 @@ final class DeviceCheckClient: DeviceChecking {
         release(token.digest, by: successor)
     }
 
-    /// Asks Apple once, within the time that the configuration gives a call.
+    /// Asks Apple once, within the configuration's time for a call.
     func ask(
         _ question: DeviceQuestion,
         _ device: NamedDevice,
@@ -184,7 +184,7 @@ final class DeviceCheckClient: DeviceChecking {
         take(keyID) { $0.asked(change, of: named, keyID) }
     }
 
-    /// Calls `idle` when no change is pending, or after a time, with how many are left.
+    /// Calls `idle` when no change is pending, or after a time, with the number of pending ones.
     func finish(within time: Duration, _ idle: @escaping @Sendable (_ left: Int) -> Void) {
         let once = Once { [self] in idle(standing.pending) }
         let isIdle = board.withLock { board in
@@ -197,7 +197,7 @@ final class DeviceCheckClient: DeviceChecking {
         }
     }
 
-    /// Lets the machine decide, and performs it.
+    /// Gives the machine an event, and performs its actions.
     private func take(
         _ keyID: KeyID,
         _ decide: (inout DeviceUpdates) -> (DeviceUpdates.Action, DeviceUpdates.Outcome?)
@@ -282,7 +282,7 @@ extension DeviceFacts {
 }
 
 extension DeviceFinding {
-    /// What a request is told of Apple's reply to a query.
+    /// The finding that a request gets from Apple's reply to a query.
     init(_ reply: DeviceReply) {
         switch reply {
         case .bits(let bits, _): self = .bits(bits)

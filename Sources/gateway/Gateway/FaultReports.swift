@@ -9,11 +9,11 @@ import Proxy
 import SQLiteKeyStore
 import TLSSession
 
-/// What the operator reads of faults that last: once when they begin, once when they are over.
+/// Reports of lasting faults for the operator: once at their beginning, once at their end.
 final class FaultReports: Sendable {
     private struct State {
         var shortage = AcceptShortage()
-        /// Why the store can't be written, and why not read.
+        /// Why the store can't be written, and why it can't be read.
         var writing = StateReport<JournalError?>(nil)
         var reading = StateReport<JournalError?>(nil)
     }
@@ -28,9 +28,10 @@ final class FaultReports: Sendable {
         state = QueueBound(State(), on: plane.queue)
     }
 
-    /// The store's transactions began to fail, or fail for another reason; `nil`: all is written.
+    /// The store's transactions began to fail, or fail for another reason; `nil`: all changes are
+    /// written.
     func storeChanged(_ error: JournalError?) {
-        // Reading fails for it as well, and says more.
+        // Then reading fails as well, and its message says more.
         if error?.reason == .replaced { return }
         reportWriting(state.value.writing.changed(to: error, now: MonotonicClock.nanoseconds))
     }
@@ -96,12 +97,12 @@ final class FaultReports: Sendable {
         }
     }
 
-    /// How many changes of a state were left out before a message.
+    /// The number of unreported changes of a state before a message.
     private static func others(_ leftOut: Int) -> String {
         leftOut == 0 ? "" : " (it changed \(leftOut) times more since the last message)"
     }
 
-    /// A listener pauses, or, `nil`, has taken all who waited.
+    /// A listener pauses, or `nil` when it has accepted all waiting clients.
     func acceptChanged(_ error: SocketError?) {
         switch state.value.shortage.changed(error, now: MonotonicClock.nanoseconds) {
         case .none: break
@@ -119,7 +120,7 @@ final class FaultReports: Sendable {
         }
     }
 
-    /// Connections did not begin with a PROXY header that counts.
+    /// Connections did not begin with a valid PROXY header.
     func proxiedFailed(_ fault: ProxiedFault) {
         let others = fault.count > 1 ? " (\(fault.count) in all since the last message)" : ""
         plane.log.warning(
@@ -131,7 +132,7 @@ final class FaultReports: Sendable {
         )
     }
 
-    /// Clients have shown no certificate to a listener that requires one, or none that counts.
+    /// Clients have sent no certificate, or no valid one, to a listener that requires one.
     func certificateRefused(_ reason: TLSFailure.Reason, _ address: IPAddress, _ count: Int) {
         let others = count > 1 ? " (\(count) in all since the last message)" : ""
         plane.log.warning(
@@ -142,7 +143,7 @@ final class FaultReports: Sendable {
         )
     }
 
-    /// Lines of the access log are dropped, or were.
+    /// Lines of the access log are being dropped, or were dropped.
     func accessLogChanged(_ notice: LossReport.Notice) {
         switch notice {
         case .none: break
@@ -158,7 +159,7 @@ final class FaultReports: Sendable {
         }
     }
 
-    /// Refusals beyond their address's rate have no line. How many, is said every ten seconds.
+    /// Refusals beyond their address's rate have no line. Their number is logged every ten seconds.
     func refusalsLeftOut(_ notice: LossReport.Notice) {
         switch notice {
         case .none: return
@@ -178,7 +179,7 @@ final class FaultReports: Sendable {
         }
     }
 
-    /// Messages were dropped. That they begin to be, they can't say.
+    /// Messages were dropped. The beginning of the loss can't be reported, only its end.
     func messagesChanged(_ notice: LossReport.Notice) {
         guard case .ended(let lines) = notice else { return }
         plane.log.warning(
@@ -188,7 +189,7 @@ final class FaultReports: Sendable {
 }
 
 /// Decides which shortages of the listeners are logged: the first one and its end, and at most one
-/// in ``quietNanoseconds``, since they may come and go many times a second.
+/// per ``quietNanoseconds``, since they may come and go many times a second.
 struct AcceptShortage {
     enum Notice: Equatable {
         case none
@@ -196,15 +197,16 @@ struct AcceptShortage {
         case ended
     }
 
-    /// How long no other shortage is logged: ten seconds.
+    /// The time without a log of another shortage: ten seconds.
     static let quietNanoseconds: UInt64 = 10_000_000_000
 
-    /// Listeners that pause.
+    /// The number of paused listeners.
     private var count = 0
     private var toldAt: UInt64?
     private var isTold = false
 
-    /// A listener began to pause, with why; or, `nil`, has accepted all clients that waited.
+    /// A listener began to pause, with the reason; or `nil` when it has accepted all waiting
+    /// clients.
     mutating func changed(_ error: SocketError?, now: UInt64) -> Notice {
         guard let error else {
             count = max(count - 1, 0)
@@ -221,19 +223,19 @@ struct AcceptShortage {
     }
 }
 
-/// Decides when a state that comes and goes is reported: that it has begun and is over, at once.
-/// Further changes wait until ten seconds have passed since the last report, which then says how it
-/// stands and how many changes were left out.
+/// Decides when a state that comes and goes is reported. Its beginning and its end are reported at
+/// once. Further changes wait until ten seconds after the last report. The next report then has the
+/// current state and the number of unreported changes.
 struct StateReport<State: Equatable & Sendable>: Sendable {
     enum Step: Equatable {
         case none
-        /// - leftOut: changes since the last report that had none.
+        /// - leftOut: unreported changes since the last report.
         case report(State, leftOut: Int)
-        /// Call ``waited(now:)`` after so long.
+        /// Call ``waited(now:)`` after this time.
         case wait(nanoseconds: UInt64)
     }
 
-    /// How long a state is not reported again: ten seconds.
+    /// The time without another report of a state: ten seconds.
     static var quietNanoseconds: UInt64 { 10_000_000_000 }
 
     private let normal: State
@@ -243,14 +245,14 @@ struct StateReport<State: Equatable & Sendable>: Sendable {
     private var leftOut = 0
     private var isWaiting = false
 
-    /// - normal: as it stands at first, which is not reported.
+    /// - normal: the initial state, which is not reported.
     init(_ normal: State) {
         self.normal = normal
         current = normal
         reported = normal
     }
 
-    /// The state is another one, at monotonic nanoseconds.
+    /// The state has changed, at monotonic nanoseconds.
     mutating func changed(to state: State, now: UInt64) -> Step {
         guard state != current else { return .none }
         current = state
@@ -273,7 +275,7 @@ struct StateReport<State: Equatable & Sendable>: Sendable {
         reportedAt = now
         reported = current
         defer { leftOut = 0 }
-        // The report itself stands for the last of them.
+        // The report itself covers the last one.
         return .report(current, leftOut: max(leftOut - 1, 0))
     }
 }

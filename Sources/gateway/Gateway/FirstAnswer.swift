@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Gives the first answer, and no other.
+/// Delivers only the first answer.
 final class FirstAnswer<Answer>: Sendable {
     private let completion: Mutex<(@Sendable (Answer) -> Void)?>
 
@@ -17,7 +17,7 @@ final class FirstAnswer<Answer>: Sendable {
     }
 }
 
-/// Runs a closure the first time that it is asked to.
+/// Runs a closure only at the first call.
 final class Once: Sendable {
     private let body: Mutex<(@Sendable () -> Void)?>
 

@@ -25,18 +25,18 @@ import ConfigurationReading
 //   ProcessUser              the user that a process changes to after root has started it
 //   ProcessMemory            no core files, no looks into the memory
 //
-// Order of a start: configuration, descriptors, certificates and keys, addresses bound; root given
-// up; store (opened, checked, locked), access log; clients let in. Whatever fails names itself and
-// the way out, and no client has been let in by then.
+// Order of a start: configuration, descriptors, certificates and keys, addresses bound; privilege
+// drop; store (opened, checked, locked), access log; clients accepted. A failure is reported with
+// its next step, before any client is accepted.
 //
-// Nothing on the control queue waits for a disk, a reader or a resolver: operators and signals are
-// answered there.
+// The control queue never waits for a disk, a reader or a resolver, since it serves operators and
+// signals.
 //
-// A reload reads the files again. If anything is wrong the running configuration stays, the problem
-// is logged and shown by the admin listener. Listeners, event loops, store and admin address are
-// taken at the start only; a reload that would change them is refused.
+// A reload reads the files again. If there is an error, the running configuration stays; the log
+// and the admin listener show the problem. Listeners, event loops, store and admin address are set
+// only at the start; a reload that would change them is refused.
 
-/// Why the gateway did not start or reload: what, and what to do next.
+/// Why the gateway did not start or reload, with the next step.
 package struct GatewayError: Error, CustomStringConvertible {
     package let what: String
     package let hint: String
@@ -50,7 +50,7 @@ package struct GatewayError: Error, CustomStringConvertible {
         self.isAboutWhoStarts = isAboutWhoStarts
     }
 
-    /// Errors that were found in a configuration that can be read.
+    /// Errors in a configuration that can be read.
     init(_ errors: [Problem], file: String) {
         self.init(
             errors.map(\.text).joined(separator: "\n"),

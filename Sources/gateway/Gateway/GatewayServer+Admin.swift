@@ -11,7 +11,7 @@ import Sessions
 import Telemetry
 
 extension GatewayServer: AdminSource {
-    /// Asks every event loop for a copy of what it has counted, then puts the facts together.
+    /// Asks every event loop for a copy of its counters, then assembles the facts.
     package func gather(_ completion: @escaping @Sendable (AdminSnapshot) -> Void) {
         plane.perform { [self] in
             plane.gather(LoopUnit.gather) { [self] loops in
@@ -20,7 +20,7 @@ extension GatewayServer: AdminSource {
         }
     }
 
-    /// How the rules stand.
+    /// The state of the rules.
     var ruleFacts: [RuleFacts] {
         let configuration = plane.configuration
         return configuration.fileRules.rules.map { rule in
@@ -34,12 +34,12 @@ extension GatewayServer: AdminSource {
         }
     }
 
-    /// What operators may do beside reading pages.
+    /// The calls that operators may make beside reading pages.
     var operatorCalls: OperatorCalls {
         let configuration = plane.configuration
         var calls = OperatorCalls()
         calls.reports = parts.reporting
-        // Nobody else's page has this host's own name.
+        // No page of another host has this host's own name.
         let hosts = configuration.adminHosts + [SyslogLink.hostName].filter { !$0.isEmpty }
         let needsToken = configuration.servesAdminCalls && configuration.operatorToken != nil
         calls.gate = OperatorGate(tokens: needsToken ? operatorTokens : nil, hosts: hosts)
@@ -53,7 +53,8 @@ extension GatewayServer: AdminSource {
     }
 
     private func snapshot(_ gathered: [LoopFacts]) -> AdminSnapshot {
-        // Issuer and sessions count for all event loops, so one of them carries their numbers.
+        // Issuer and sessions are counted for all event loops, so one of them carries their
+        // numbers.
         var loops = gathered
         let (issuer, sessions, keys) = (judging.issuer, judging.sessions, judging.keys)
         let configuration = plane.configuration

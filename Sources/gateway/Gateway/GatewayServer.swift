@@ -17,17 +17,16 @@ import TLSSession
 import Telemetry
 import Verification
 
-/// The running gateway: makes its parts, connects and starts them. Each part owns its state on the
-/// control queue, see `ControlPlane`.
+/// The running gateway: creates its parts, connects and starts them. Each part owns its state on
+/// the control queue; see `ControlPlane`.
 ///
-/// `@unchecked Sendable`: the two variables are set by ``start()``, before anybody else has the
-/// gateway.
+/// `@unchecked Sendable`: ``start()`` sets the two variables before other code has the gateway.
 package final class GatewayServer: @unchecked Sendable {
-    /// What a caller may replace: for tests and the demonstration.
+    /// Dependencies that a caller may replace: for tests and the demonstration.
     package struct Surroundings: Sendable {
         /// Ends the process; called when the last client is gone and the store is closed.
         package var exit: @Sendable (Int32) -> Void = { Glibc.exit($0) }
-        /// Whether signals are heeded.
+        /// Whether signals are handled.
         package var watchesSignals = true
         /// The wall clock of the event loops: milliseconds since 1970.
         package var wallClock: @Sendable () -> Int64 = EventLoop.systemWallClock
@@ -40,17 +39,17 @@ package final class GatewayServer: @unchecked Sendable {
         package var lookUp: @Sendable (String, UInt16) -> [SocketAddress] = {
             SocketAddress.resolve($0, port: $1)
         }
-        /// When names are looked up again.
+        /// The intervals of repeated look-ups of names.
         package var lookUpPace = LookUpPace()
-        /// How often files of certificates are looked at.
+        /// The interval of checks of certificate files.
         package var certificatePace = Duration.seconds(5)
-        /// Who started the process and wants to know how it stands; `nil` for nobody.
+        /// The supervisor that started the process and gets its state; `nil` for none.
         package var supervisor: Supervisor?
         /// Sockets that the process was started with.
         package var inherited = InheritedSockets()
-        /// The process that this one takes over from; `nil` for a start of its own.
+        /// The process from which this one takes over; `nil` for a first start.
         package var predecessor: Predecessor?
-        /// Whether the process is the gateway's own, so that it may give up its privileges.
+        /// Whether the process belongs to the gateway, so that it may drop its privileges.
         package var ownsProcess = true
 
         package init() {}
@@ -59,10 +58,10 @@ package final class GatewayServer: @unchecked Sendable {
     /// The version that the admin pages and `--version` show.
     package static let version = "0.1.0"
 
-    /// What is listened on.
+    /// The listening sockets.
     struct Listening {
         let clients: [ListenerSet]
-        /// What operators connect to, and its event loop; `nil` when there is none.
+        /// The operators' socket, and its event loop; `nil` when there is none.
         let operators: (socket: ListenerSet, loop: EventLoop)?
 
         var all: [ListenerSet] { clients + [operators?.socket].compactMap(\.self) }
@@ -79,11 +78,11 @@ package final class GatewayServer: @unchecked Sendable {
     let faults: FaultReports
     let upkeep: StoreUpkeep
     let outputs: LogOutputs
-    /// Whether this start has made the database, since there was none.
+    /// Whether this start has created the database, since there was none.
     let madeStore: Bool
-    /// Content that is held, on all event loops.
+    /// The ledger of held content, for all event loops.
     let held: HeldLedger
-    /// What operators show where the address does not say who may call.
+    /// The operators' token, where the address does not say who may call.
     let operatorTokens = OperatorTokenBox()
     /// Neither drained nor reloaded: it ends with the process.
     private(set) var operatorLoop: LoopUnit?
@@ -92,15 +91,14 @@ package final class GatewayServer: @unchecked Sendable {
     /// The addresses of the listeners, with real ports.
     package var addresses: [String] { listening.clients.map(\.text) }
 
-    /// The same of the admin listener; `nil` when there is none.
+    /// The address of the admin listener; `nil` when there is none.
     package var adminAddress: String? { listening.operators?.socket.text }
 
-    /// Where calls to Apple's services are handed in.
+    /// Takes calls to Apple's services.
     package var appleServices: any AppleCalling { parts.apple.calls }
 
-    /// Starts the gateway, which goes on until a signal or ``stop()``; `file` is the
-    /// configuration's, for reloads and messages. Whatever stops a start is thrown; nothing is
-    /// listened on then.
+    /// Starts the gateway, which runs until a signal or ``stop()``. `file` is the configuration's,
+    /// for reloads and messages. A failed start throws, and then nothing listens.
     @discardableResult
     package static func run(
         _ configuration: GatewayConfiguration,
@@ -119,7 +117,7 @@ package final class GatewayServer: @unchecked Sendable {
             server.start()
             return server
         } catch {
-            // What was said before the failure goes before what says it.
+            // Messages from before the failure are written before the failure's own.
             outputs.drain(nil)
             throw error
         }
@@ -274,7 +272,7 @@ package final class GatewayServer: @unchecked Sendable {
         }
         parts.apple.start()
         guard plane.surroundings.watchesSignals else { return plane.perform { self.announce() } }
-        // Signals are watched before the gateway says that it serves: they may follow at once.
+        // Signals are watched before the gateway reports that it serves: they may follow at once.
         signals = SignalWatch(on: plane.queue) { [self] in
             announce()
         } handle: { [lifecycle, reloads] request in
@@ -287,7 +285,7 @@ package final class GatewayServer: @unchecked Sendable {
         }
     }
 
-    /// What one part does with another's news.
+    /// Connects the parts: events of one part that another one handles.
     private func connectParts() {
         let (reloads, guards, reporting) = (reloads, parts.guards, parts.reporting)
         parts.rollouts.start(
@@ -345,7 +343,7 @@ package final class GatewayServer: @unchecked Sendable {
         )
         let unit = LoopUnit(loop, proxy)
         operatorLoop = unit
-        // Operators come in also when clients have taken all descriptors that are theirs.
+        // Operators are accepted even when clients have used all of their descriptors.
         unit.start([socket.socket(ofLoop: 0)], descriptorsMax: .max) { _ in }
     }
 
@@ -363,7 +361,7 @@ package final class GatewayServer: @unchecked Sendable {
         lifecycle.began()
     }
 
-    /// Ends: no new connections, requests under way are finished, the store is closed. A second
+    /// Ends: no new connections; requests under way are finished; the store is closed. A second
     /// call ends the lame-duck delay.
     package func stop() { lifecycle.stop() }
 }
@@ -387,7 +385,7 @@ extension Reloads.Parts {
 }
 
 extension GatewayServer.Listening {
-    /// Binds all addresses, and takes over what the process was started with.
+    /// Binds all addresses, and takes over the sockets that the process was started with.
     init(
         _ configuration: GatewayConfiguration,
         _ preparation: Preparation,

@@ -8,20 +8,19 @@ import Services
 import Verification
 
 /// Guards: rules that fall back to `observe` by themselves. Each second the event loops hand over
-/// what they have counted. A fall is an order like an operator's, so it is saved, audited, and
-/// stays.
+/// their counts. A fall is an order like an operator's, so it is saved, audited, and stays.
 final class Guards: Sendable {
-    /// How often the event loops are asked: each second.
+    /// The interval of asking the event loops: each second.
     private static let pace = DispatchTimeInterval.seconds(1)
-    /// Hooks that run or wait for one that does; more are not run.
+    /// The most hooks that run or wait for a running one; further ones are not run.
     private static let hooksMax = 8
 
     private struct State {
         /// By the rule's id.
         var watches: [String: RolloutGuard] = [:]
-        /// How often each has fallen since the start.
+        /// The number of falls of each rule since the start.
         var falls: [String: UInt64] = [:]
-        /// Counts the starts; the rounds of an older one end.
+        /// Counts the starts; rounds of an older start end.
         var number = 0
         /// Event loops that have not answered yet. They are asked again when all have.
         var unanswered = 0
@@ -30,7 +29,7 @@ final class Guards: Sendable {
 
     private let plane: ControlPlane
     private let rollouts: Rollouts
-    /// Where hooks are waited for, one after the other.
+    /// The queue on which hooks are waited for, one after the other.
     private let hooks = DispatchQueue(label: "portcullis.hook")
     private let state: QueueBound<State>
 
@@ -40,7 +39,7 @@ final class Guards: Sendable {
         state = QueueBound(State(), on: plane.queue)
     }
 
-    /// Takes the guards of the configuration. One whose settings are as they were goes on counting.
+    /// Takes the guards of the configuration. A guard with unchanged settings continues counting.
     func start() {
         let before = state.value.watches
         state.value.watches = [:]
@@ -54,13 +53,13 @@ final class Guards: Sendable {
         ask(state.value.number)
     }
 
-    /// An order by an operator or a guard is in force: what was counted before counts no more.
+    /// An order by an operator or a guard is in force: earlier counts are dropped.
     func forget(_ rule: String?) {
         guard let rule else { return }
         state.value.watches[rule]?.forget()
     }
 
-    /// How the guard of a rule stands, for operators; `nil` where it has none.
+    /// The state of a rule's guard, for operators; `nil` where it has none.
     func facts(of rule: Rule) -> GuardFacts? {
         state.value.watches[rule.id].map { watch in
             let found = watch.finding(now: ControlPlane.monotonicSeconds)
@@ -101,7 +100,7 @@ final class Guards: Sendable {
     }
 
     private func fall(_ id: String, _ found: RolloutGuard.Finding) {
-        // An order that is being saved may change what was found. What was found is not forgotten.
+        // An order that is being saved may change the finding. The counts are kept meanwhile.
         guard !rollouts.isBusy, let guardRule = state.value.watches[id]?.rule,
             let rule = plane.configuration.rules.rules.first(where: { $0.id == id }),
             rule.mode == .enforce

@@ -1,51 +1,52 @@
 import ByteCoding
 
-/// What two processes of a gateway say to each other while one takes over from the other: see
-/// `Upgrade`. Each is one message of their socket.
+/// A message between two processes of a gateway while one takes over from the other: see `Upgrade`.
+/// Each is one message of their socket.
 enum HandoverMessage: Equatable {
-    /// A listening socket that goes over, in the order of the configuration, the operators' last.
+    /// A listening socket that is handed over, in the order of the configuration, the operators'
+    /// last.
     struct Socket: Equatable {
-        /// As the configuration has it.
+        /// Its address in the configuration.
         let address: String
-        /// Whether it is the service manager's.
+        /// Whether it belongs to the service manager.
         let isLent: Bool
         /// One for each event loop.
         let count: Int
     }
 
-    /// From the old one, first: what there is to take over.
+    /// From the old process, first: the things to take over.
     ///
     /// - store: the name of the store.
     case plan(store: String, sockets: [Socket])
-    /// Descriptors of the sockets, in their order; as many messages as it takes.
+    /// Descriptors of the sockets, in their order; in several messages if necessary.
     case sockets
-    /// From the new one: it could serve.
+    /// From the new process: it could serve.
     case ready
-    /// From the new one: why it can't.
+    /// From the new process: why it can't serve.
     case failed(String)
-    /// From the new one, each second until it has everything: it does not hang.
+    /// From the new process, each second until it has everything: it does not hang.
     case alive
-    /// From the old one: a piece of the state. The first one brings the store's descriptors.
+    /// From the old process: a piece of the state. The first one carries the store's descriptors.
     case state([UInt8], isLast: Bool)
-    /// From the new one: it has everything and decides nothing yet.
+    /// From the new process: it has everything, but decides nothing yet.
     case taken
-    /// From the old one: it decides nothing any more.
+    /// From the old process: it decides nothing any more.
     case go
-    /// From the old one, afterwards, and the answer.
+    /// From the old process, afterwards, and the answer.
     case question(UInt64, [UInt8])
     case answer(UInt64, [UInt8])
 
-    /// Of this protocol. Another version of the program may have another.
+    /// The version of this protocol. Another version of the program may have another one.
     static let version: UInt8 = 4
-    /// Bytes of a message at most.
+    /// The most bytes of a message.
     static let bytesMax = 96 << 10
-    /// Bytes of state in one message.
+    /// The most bytes of state in one message.
     static let pieceMax = 64 << 10
     private static let textMax = 16 << 10
     private static let socketsMax = 1_024
     static let loopsMax = 1_024
 
-    /// What a message begins with.
+    /// The first byte of a message.
     private enum Kind: UInt8 {
         case plan = 1
         case sockets, ready, failed, state, taken, go, question, answer, alive
@@ -93,7 +94,7 @@ enum HandoverMessage: Equatable {
 
     /// Reads a message.
     ///
-    /// - Throws: when it is none, or of another version.
+    /// - Throws: when it is invalid, or of another version.
     init(_ bytes: [UInt8]) throws(ByteReader.Fault) {
         var bytes = ByteReader(bytes)
         guard let kind = Kind(rawValue: try bytes.byte()) else { throw ByteReader.Fault() }

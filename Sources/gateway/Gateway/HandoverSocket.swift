@@ -2,19 +2,20 @@ import CLinux
 import EventLoops
 import Glibc
 
-/// The socket between two processes of a gateway. Messages keep their ends; each goes out whole.
+/// The socket between two processes of a gateway. Messages keep their boundaries; each is sent
+/// whole.
 ///
-/// The peer is the same program under the same user. All the same nothing that it says is believed
-/// unchecked: it may be of another version.
+/// The peer is the same program under the same user. Its messages are checked nevertheless: it may
+/// be of another version.
 final class HandoverSocket: Sendable {
-    /// How long a send may wait for the peer to read.
+    /// The time that a send may wait for the peer to read.
     private static let sendSeconds = 2
-    /// Descriptors that one message brings at most.
+    /// The most descriptors in one message.
     static let descriptorsMax = 250
 
     let descriptor: Int32
 
-    /// Of a socket that is open.
+    /// Takes an open socket.
     init(_ descriptor: Int32) {
         self.descriptor = descriptor
         _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
@@ -25,7 +26,7 @@ final class HandoverSocket: Sendable {
 
     deinit { close(descriptor) }
 
-    /// Two sockets that are connected; `nil` when the process has no descriptors left.
+    /// Two connected sockets; `nil` when the process has no descriptors left.
     static func pair() -> (HandoverSocket, HandoverSocket)? {
         var descriptors: [Int32] = [-1, -1]
         let type = Int32(SOCK_SEQPACKET.rawValue) | Int32(SOCK_CLOEXEC.rawValue)
@@ -33,7 +34,7 @@ final class HandoverSocket: Sendable {
         return (HandoverSocket(descriptors[0]), HandoverSocket(descriptors[1]))
     }
 
-    /// - Returns: whether it went out.
+    /// - Returns: whether it was sent.
     func send(_ message: HandoverMessage, descriptors: [Int32] = []) -> Bool {
         let bytes = message.bytes
         guard bytes.count <= HandoverMessage.bytesMax else { return false }
@@ -58,13 +59,13 @@ final class HandoverSocket: Sendable {
         /// The peer has closed its end: it is gone.
         case ended
         case late
-        /// It is no message of this version.
+        /// The message is not of this version.
         case malformed
     }
 
     /// Waits for a message.
     ///
-    /// - milliseconds: how long; `nil` for as long as it takes.
+    /// - milliseconds: the longest wait; `nil` for no limit.
     func receive(within milliseconds: Int?) -> Receipt {
         let end = milliseconds.map { MonotonicClock.milliseconds &+ UInt64($0) }
         while true {

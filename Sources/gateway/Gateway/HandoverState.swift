@@ -6,20 +6,20 @@ import Rules
 import Sessions
 import TLSSession
 
-/// What one process of a gateway remembers and the next one must know, each part as its owner
-/// writes it.
+/// The state that one process of a gateway hands over to its successor, each part in its owner's
+/// form.
 struct HandoverState: Equatable, Sendable {
-    /// Of the issuer: what was spent, and what challenges are recognised by.
+    /// The issuer's state: spent challenges, and the keys that recognise challenges.
     var challenges: [UInt8]
-    /// Of the table of sessions.
+    /// The state of the table of sessions.
     var sessions: [UInt8]
-    /// Of the client that asks Apple about devices: which tokens were used.
+    /// The state of the client that asks Apple about devices: the used tokens.
     var tokens: [UInt8]
     /// The keys of clients' TLS tickets.
     var tickets: [UInt8]
-    /// What operators have ordered about rollouts, as its file has it.
+    /// The orders of operators about rollouts, in the form of their file.
     var orders: [UInt8]
-    /// The servers that operators drain.
+    /// The servers that operators have drained.
     var drained: [String]
 
     /// The most servers that can be drained; a configuration has fewer.
@@ -55,7 +55,7 @@ extension HandoverState {
 }
 
 extension GatewayServer {
-    /// What goes over to the next process. The event loops stand still, and no orders are taken.
+    /// The state for the successor. The event loops are quiesced, and no orders are accepted.
     func handoverState(_ orders: RolloutOrders) -> HandoverState {
         HandoverState(
             challenges: judging.issuer.state,
@@ -67,8 +67,8 @@ extension GatewayServer {
         )
     }
 
-    /// The orders of the process before, whose drained servers are drained here, too; `nil` without
-    /// one. It may have an order that its file has not.
+    /// The orders of the predecessor, whose drained servers are drained here, too; `nil` without a
+    /// predecessor. It may have an order that its file does not have.
     static func orders(
         of predecessor: Predecessor?,
         _ registry: OriginRegistry
@@ -82,7 +82,7 @@ extension GatewayServer {
         }
     }
 
-    /// Takes over what needs no store, where there is a process before.
+    /// Takes over the state that needs no store, where there is a predecessor.
     func takeRest(of predecessor: Predecessor?) throws(GatewayError) {
         guard let handed = predecessor?.state?.handed else { return }
         guard parts.apple.devices.take(handed.tokens),
@@ -90,7 +90,7 @@ extension GatewayServer {
         else { throw Predecessor.garbled }
     }
 
-    /// The open sessions: those of the process before, where there is one.
+    /// The open sessions: those of the predecessor, where there is one.
     static func sessions(
         _ limits: SessionTable.Limits,
         _ predecessor: Predecessor?

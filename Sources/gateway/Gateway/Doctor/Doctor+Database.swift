@@ -2,9 +2,9 @@ import ConfigurationReading
 import KeyStore
 import PostgreSQLKeyStore
 
-// The database that the gateways of a fleet share.
+// Checks of the database that the gateways of a fleet share.
 extension Doctor {
-    /// Challenges of five minutes are refused by a clock that is much further off.
+    /// With a much greater difference of clocks, challenges of five minutes are refused.
     private static let clockDifferenceMax = Duration.seconds(30)
     /// A use waits for a round trip, and for the database's disk.
     private static let roundTripSlow = Duration.milliseconds(20)

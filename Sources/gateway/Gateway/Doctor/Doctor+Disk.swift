@@ -4,13 +4,13 @@ import Glibc
 import Proxy
 import Rules
 
-// The disk: where keys and large content go.
+// Checks of the disk for keys and large content.
 extension Doctor {
-    /// Below it SQLite's log and a merge of many counters may not fit.
+    /// With less, SQLite's log and a merge of many counters may not fit.
     private static let freeWanted: UInt64 = 1 << 30
-    /// Below it the next days' counters don't.
+    /// With less, the counters of the next days don't fit.
     private static let freeNeeded: UInt64 = 64 << 20
-    /// A commit that takes longer shows in every request that waits for one.
+    /// A slower commit delays every request that waits for one.
     private static let syncSlowMillis: UInt64 = 50
 
     static func disk(_ configuration: GatewayConfiguration) -> [Finding] {
@@ -85,7 +85,7 @@ extension Doctor {
         return .ok(.store, found)
     }
 
-    /// Writes a file beside the store, has it put on the disk, and deletes it.
+    /// Writes a file beside the store, synchronises it, and deletes it.
     private static func trial(in folder: String) -> Finding {
         let path = "\(folder)/.portcullis-doctor-\(getpid())"
         let descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
@@ -123,7 +123,7 @@ extension Doctor {
 
     // MARK: Facts
 
-    /// Bytes that a user who is not root may still write; `nil` where the folder can't be asked.
+    /// The bytes that a user who is not root may still write; `nil` where they can't be read.
     private static func free(in folder: String) -> UInt64? {
         var facts = statvfs()
         guard statvfs(folder, &facts) == 0 else { return nil }

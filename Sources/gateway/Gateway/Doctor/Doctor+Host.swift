@@ -5,12 +5,12 @@ import Foundation
 import Glibc
 import HTTPWire
 
-// The machine: clock, descriptors, addresses.
+// Checks of the machine: clock, descriptors, addresses.
 extension Doctor {
-    /// 2026-01-01, before which no version of this program was made.
+    /// 2026-01-01. No version of this program is older.
     private static let earliest: Int64 = 1_767_225_600
 
-    /// Certificates, attestations and dated rollouts go by the clock.
+    /// Certificates, attestations and dated rollouts depend on the clock.
     static var clock: Finding {
         guard time(nil) >= earliest else {
             return .error(
@@ -37,7 +37,7 @@ extension Doctor {
     /// A gateway with fewer is full at some thousand clients.
     private static let descriptorsWanted: UInt64 = 8_192
 
-    /// - configuration: what needs them; `nil` where it is invalid.
+    /// - configuration: the configuration that needs them; `nil` where it is invalid.
     static func descriptors(_ configuration: GatewayConfiguration?) -> Finding {
         let most = DescriptorLimit.most
         guard most < 1 << 30 else { return .ok(.descriptors, "there is no limit") }
@@ -53,8 +53,8 @@ extension Doctor {
 
     // MARK: Addresses
 
-    /// Whether what the gateway listens on can be bound here. Sockets in the file system are
-    /// looked at by `check`.
+    /// Whether the gateway's addresses can be bound here. `check` checks sockets in the file
+    /// system.
     static func addresses(_ configuration: GatewayConfiguration) -> [Finding] {
         let all = configuration.listeners.map(\.address) + [configuration.admin].compactMap(\.self)
         return all.compactMap { address in
@@ -87,7 +87,7 @@ extension Doctor {
         }
     }
 
-    /// Binds an address as a start does, and gives it up.
+    /// Binds an address as a start does, and releases it.
     ///
     /// - Returns: the code of the error; 0 for none.
     private static func trial(_ address: SocketAddress) -> Int32 {
@@ -106,7 +106,7 @@ extension Doctor {
     ) -> Finding {
         let next = "stop that program, or choose another port (`ss -ltnp` lists them)"
         guard let holder = PortHolder(listeningOn: port) else {
-            // It may be a gateway as well: only root can look into processes of other users.
+            // It may also be a gateway: only root can inspect processes of other users.
             return .warning(
                 .addresses,
                 "\(address.text) is held by a process of another user",

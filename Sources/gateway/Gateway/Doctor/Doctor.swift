@@ -2,16 +2,15 @@ import ConfigurationReading
 import Glibc
 import TLSSession
 
-/// `portcullis doctor`: looks for what commonly goes wrong around a gateway, on the machine and as
-/// the user that it will run as.
+/// `portcullis doctor`: looks for common faults around a gateway, on its machine and as its user.
 ///
-/// `check` judges what is written; this tries it. It binds addresses for a moment, writes and
-/// deletes a file in the store's folder, connects to the store's database, and sends each server of
-/// an origin one request. A gateway that runs on the same configuration is not disturbed.
+/// `check` judges the files; the doctor tries them. It binds addresses for a moment, writes and
+/// deletes a file in the store's folder, connects to the store's database, and sends one request to
+/// each server of an origin. It does not disturb a gateway that runs on the same configuration.
 package enum Doctor {
-    /// Looks at everything.
+    /// Makes all checks.
     ///
-    /// - ended: called once, on a thread of the doctor's.
+    /// - ended: called once, on a thread of the doctor.
     package static func examine(
         _ file: String,
         ended: @escaping @Sendable (DoctorReport) -> Void
@@ -42,8 +41,8 @@ package enum Doctor {
         )
     }
 
-    /// Certificates that can be loaded: their ends, and whether clients find their roots. What
-    /// can't be loaded is among the problems of the configuration.
+    /// Checks certificates that can be loaded: their ends, and whether clients find their roots.
+    /// Others are among the problems of the configuration.
     private static func certificates(_ configuration: GatewayConfiguration) -> [Finding] {
         let loaded = LoadedCertificates(configuration, TLSSurroundings())
         return loaded.listeners.compactMap(\.self).flatMap(\.certificates).map { certificate in
@@ -57,7 +56,7 @@ package enum Doctor {
                 )
             }
             let days = (certificate.expiry - now) / 86_400
-            // Those that end soon have a warning of their own.
+            // Certificates that expire soon have a warning of their own.
             let end = "\(certificate.file) ends in \(days) day\(days == 1 ? "" : "s")"
             guard let fault = CertificateChain.fault(of: certificate.file) else {
                 return .ok(.certificates, end)

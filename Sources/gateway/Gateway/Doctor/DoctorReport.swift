@@ -1,8 +1,8 @@
 package import JSONText
 
-/// What `portcullis doctor` prints.
+/// The output of `portcullis doctor`.
 package struct DoctorReport: Sendable {
-    /// As the user named it.
+    /// The user's name of the file.
     package let file: String
     package let findings: [Finding]
 
@@ -15,10 +15,10 @@ package struct DoctorReport: Sendable {
         findings.count { $0.severity == severity }
     }
 
-    /// 1 when something is wrong. Warnings don't change it.
+    /// 1 when there is an error. Warnings don't change it.
     package var exitStatus: Int32 { count(.error) > 0 ? 1 : 0 }
 
-    /// A line for each finding, with what to do below it, and one that sums up.
+    /// A line for each finding, with the next step below it, and a summary.
     package var text: String {
         var lines: [String] = []
         for finding in findings {
@@ -34,7 +34,7 @@ package struct DoctorReport: Sendable {
         return lines.joined(separator: "\n") + "\n"
     }
 
-    /// The same for scripts.
+    /// The report for scripts.
     package var json: JSONValue {
         .object([
             .init("file", .string(file)), .init("errors", .number(Int64(count(.error)))),

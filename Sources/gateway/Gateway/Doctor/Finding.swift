@@ -1,10 +1,10 @@
-/// Something that `portcullis doctor` has looked at.
+/// A finding of `portcullis doctor`.
 package struct Finding: Hashable, Sendable {
     package enum Severity: String, CaseIterable, Sendable {
         case ok, warning, error
     }
 
-    /// What was looked at. The raw value is printed, and is API for scripts.
+    /// The subject of the check. The raw value is printed, and is API for scripts.
     package enum Subject: String, CaseIterable, Sendable {
         case configuration, clock, descriptors, addresses, certificates, store, disk, origins
     }
@@ -12,7 +12,7 @@ package struct Finding: Hashable, Sendable {
     package let severity: Severity
     package let subject: Subject
     package let found: String
-    /// What to do; empty where nothing has to be done.
+    /// The next step; empty where there is none.
     package let next: String
 
     static func ok(_ subject: Subject, _ found: String) -> Finding {

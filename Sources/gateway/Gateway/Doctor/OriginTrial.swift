@@ -5,10 +5,10 @@ import Proxy
 import Services
 import TLSSession
 
-/// One request to each server of each origin, as the gateway would send it.
+/// One request to each server of each origin, sent as the gateway would.
 ///
-/// `GET` of the path of its `check`; `HEAD /` where there is none, which asks an API for nothing.
-/// Lives on an event loop of its own.
+/// It is `GET` of the path of its `check`, or `HEAD /` without one, which has no effect on an API.
+/// Lives on its own event loop.
 final class OriginTrial {
     /// The most milliseconds for a server.
     private static let patience: UInt64 = 5_000
@@ -26,7 +26,7 @@ final class OriginTrial {
 
     private init(_ ended: @escaping @Sendable ([Finding]) -> Void) { self.ended = ended }
 
-    /// Asks all servers at once, and says how each has answered.
+    /// Asks all servers at once, and reports each answer.
     static func run(
         _ configuration: GatewayConfiguration,
         ended: @escaping @Sendable ([Finding]) -> Void
@@ -68,7 +68,7 @@ final class OriginTrial {
     }
 
     private func begin() {
-        // A server without an address has its warning from the configuration.
+        // The configuration already warns of a server without an address.
         guard !rows.isEmpty else { return ended([]) }
         open = rows.count
         for row in rows {
