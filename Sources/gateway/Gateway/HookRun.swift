@@ -4,18 +4,19 @@ import Glibc
 
 /// One run of a command that the configuration names.
 ///
-/// No shell reads it, and its environment is only what it is given and a PATH. It has a process
-/// group of its own, so that what it has started is killed with it.
+/// It runs without a shell, and its environment has only the given variables and a PATH. It has its
+/// own process group, so that its child processes are killed with it.
 struct HookRun: Sendable {
     private static let path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-    /// How often a process is looked at that no descriptor tells of.
+    /// The interval of checking a process without a descriptor.
     private static let lookMilliseconds: Int32 = 20
 
     private let words: [String]
     private let environment: [String: String]
     private let timeout: Duration
-    /// Opens what tells of a process's end; less than 0 where that fails. A test brings its own.
+    /// Opens the descriptor that shows a process's end; less than 0 on failure. Tests use their own
+    /// function.
     var openHandle: @Sendable (pid_t) -> Int32 = { clinux_process_handle($0) }
 
     /// - words: the program's path and its arguments.
@@ -27,7 +28,7 @@ struct HookRun: Sendable {
 
     /// Runs it, and waits for its end, or kills it when its time is over.
     ///
-    /// - Returns: what went wrong, for the log; `nil` for status 0.
+    /// - Returns: the failure, for the log; `nil` for status 0.
     func run() -> String? {
         var process: pid_t = 0
         let error = spawn(&process)
@@ -35,7 +36,8 @@ struct HookRun: Sendable {
             return "it can't be started: \(String(cString: strerror(error)))"
         }
         let hasEnded = waits(for: process)
-        // The group is that of the process, which is not waited for yet, so nobody else has its id.
+        // The group is that of the process. Its status was not fetched yet, so no other process can
+        // have its id.
         if !hasEnded { kill(-process, SIGKILL) }
         var status: Int32 = 0
         while waitpid(process, &status, 0) < 0, errno == EINTR {}
@@ -66,7 +68,7 @@ struct HookRun: Sendable {
         }
     }
 
-    /// Whether it has ended. Its status is left to be fetched, and so its id stays its own.
+    /// Whether it has ended. Its status stays unfetched, so that its id stays reserved.
     private func hasEnded(_ process: pid_t) -> Bool {
         var found = siginfo_t()
         let options = WEXITED | WNOHANG | WNOWAIT
@@ -78,11 +80,11 @@ struct HookRun: Sendable {
         guard let program = words.first else { return ENOENT }
         let variables = environment.map { "\($0)=\($1)" }
         return ProgramStart.spawn(program, words, variables, &process) { start in
-            // What it says of itself goes to the gateway's standard error.
+            // Its output goes to the gateway's standard error.
             posix_spawn_file_actions_addopen(&start.actions, 0, "/dev/null", O_RDONLY, 0)
             posix_spawn_file_actions_addopen(&start.actions, 1, "/dev/null", O_WRONLY, 0)
             clinux_spawn_closes_from(&start.actions, 3)
-            // The gateway ignores some signals, and it would inherit that.
+            // The gateway ignores some signals, and the child would inherit that.
             var all = sigset_t()
             sigfillset(&all)
             posix_spawnattr_setsigdefault(&start.attributes, &all)

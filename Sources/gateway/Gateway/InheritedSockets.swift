@@ -1,22 +1,23 @@
 import EventLoops
 import Glibc
 
-/// Listening sockets that the process was started with: by systemd (sd_listen_fds(3)), which holds
-/// them, so that clients can connect while the gateway restarts; or by the process before, which
-/// hands them over.
+/// Listening sockets that the process was started with. They come from systemd (sd_listen_fds(3)),
+/// which keeps them so that clients can connect while the gateway restarts, or from the
+/// predecessor.
 package struct InheritedSockets: Sendable {
-    /// One of them.
+    /// One of the sockets.
     struct Entry: Sendable {
         let descriptor: Int32
-        /// As the socket unit names it.
+        /// Its name in the socket unit.
         let name: String
-        /// What it is bound to.
+        /// The address that it is bound to.
         let address: SocketAddress
-        /// The same address for the other event loops, where the process before had one for each.
+        /// Further sockets with the address for the other event loops, if the predecessor had one
+        /// for each.
         var siblings: [Int32] = []
-        /// Whose they are.
+        /// The owner of the socket.
         var ownership = Listener.Ownership.lent
-        /// As the configuration of the process before had it; `nil` where systemd gave it.
+        /// Its address in the predecessor's configuration; `nil` where systemd gave the socket.
         var configured: String?
 
         var text: String {
@@ -26,18 +27,18 @@ package struct InheritedSockets: Sendable {
 
     /// The first descriptor (SD_LISTEN_FDS_START).
     private static let first: Int32 = 3
-    /// The most that are looked at.
+    /// The most sockets that are checked.
     private static let countMax: Int32 = 1_024
 
     private(set) var entries: [Entry] = []
-    /// What was given and can't be listened on.
+    /// Problems of sockets that can't be listened on.
     private(set) var problems: [String] = []
 
-    /// None.
+    /// No sockets.
     package init() {}
 
-    /// From `LISTEN_FDS`, `LISTEN_PID` and `LISTEN_FDNAMES`. Called once, before the process opens
-    /// anything.
+    /// Reads `LISTEN_FDS`, `LISTEN_PID` and `LISTEN_FDNAMES`. Called once, before the process opens
+    /// a descriptor.
     package init(_ environment: [String: String], process: Int32 = getpid()) {
         guard environment["LISTEN_PID"].flatMap({ Int32($0) }) == process,
             let count = environment["LISTEN_FDS"].flatMap({ Int32($0) }), count > 0
@@ -48,7 +49,7 @@ package struct InheritedSockets: Sendable {
             let descriptor = Self.first + index
             let given = Int(index) < names.count ? String(names[Int(index)]) : ""
             let name = given.isEmpty ? "descriptor \(descriptor)" : given
-            // A program that this one starts must not have it.
+            // A program that this one starts must not inherit it.
             guard fcntl(descriptor, F_SETFD, FD_CLOEXEC) == 0 else {
                 problems.append("\(name) is not open")
                 continue
@@ -74,9 +75,9 @@ package struct InheritedSockets: Sendable {
         return getsockopt(descriptor, SOL_SOCKET, name, &value, &size) == 0 ? value : nil
     }
 
-    /// Those that the process before hands over.
+    /// The sockets that the predecessor hands over.
     ///
-    /// - descriptors: as many as the sockets are, in their order.
+    /// - descriptors: one for each socket, in their order.
     init(_ sockets: [HandoverMessage.Socket], _ descriptors: [Int32]) {
         precondition(sockets.reduce(0) { $0 + $1.count } == descriptors.count, "InheritedSockets")
         var rest = descriptors[...]
@@ -98,7 +99,7 @@ package struct InheritedSockets: Sendable {
 
     /// Takes the socket of an address; `nil` when there is none.
     ///
-    /// - server: the address as the configuration has it: the port of `:0` is another each time.
+    /// - server: the address in the configuration: the port of `:0` differs each time.
     mutating func take(_ address: SocketAddress, of server: String) -> Entry? {
         let index = entries.firstIndex { entry in
             entry.configured.map { $0 == server } ?? entry.address.isSame(as: address)
@@ -106,7 +107,7 @@ package struct InheritedSockets: Sendable {
         return index.map { entries.remove(at: $0) }
     }
 
-    /// Closes what nobody has taken, and says what that was.
+    /// Closes the sockets that no listener has taken, and returns a problem for each.
     mutating func discardRest() -> [String] {
         defer { entries = [] }
         let rest = entries.map { entry in

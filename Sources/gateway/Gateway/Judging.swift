@@ -8,7 +8,7 @@ import Services
 import Sessions
 import Verification
 
-/// What all event loops judge requests with, whatever the configuration says.
+/// The objects that all event loops use to judge requests, whatever the configuration.
 struct Judging: Sendable {
     let keys: KeyTable
     let issuer: ChallengeIssuer
@@ -26,7 +26,7 @@ struct Judging: Sendable {
         )
     }
 
-    /// What the public listeners answer themselves.
+    /// The services of the public listeners.
     func services(
         _ configuration: GatewayConfiguration,
         _ admission: EnrolmentAdmission

@@ -8,10 +8,10 @@ import Proxy
 import Rules
 import Services
 
-/// The life of the process: what the service manager hears, the upgrade, and the end, in which what
-/// is under way is finished first.
+/// The life of the process: the messages to the service manager, the upgrade, and the end, which
+/// first finishes requests under way.
 final class Lifecycle: Sendable {
-    /// How long the process lives after it has handed over, at the least.
+    /// The least time that the process lives after its hand-over.
     private static let answerTime = DispatchTimeInterval.milliseconds(500)
 
     private struct State {
@@ -41,14 +41,14 @@ final class Lifecycle: Sendable {
         state = QueueBound(State(), on: plane.queue)
     }
 
-    /// `makeUpgrade` is called when one is asked for.
+    /// `makeUpgrade` is called when an upgrade is requested.
     func start(makeUpgrade: @escaping @Sendable () -> Upgrade) {
         state.value.makeUpgrade = makeUpgrade
     }
 
     // MARK: The service manager
 
-    /// The gateway serves: says so, and from now on that it is alive.
+    /// The gateway serves: reports that, and from now on that it is alive.
     func began() {
         tell(.ready, status: servingStatus)
         startWatchdog()
@@ -62,14 +62,14 @@ final class Lifecycle: Sendable {
         }
     }
 
-    /// Says how the gateway stands. Nothing, where no manager wants to know.
+    /// Reports the state of the gateway. Does nothing without a service manager.
     private func tell(_ notice: Supervisor.Notice, status: String? = nil) {
-        // The service is another process's, and the manager would not listen.
+        // Another process is the service now, and the manager would ignore this one.
         if case .handedOver = plane.upgrading { return }
         plane.surroundings.supervisor?.tell(notice, status: status)
     }
 
-    /// What the manager shows while the gateway serves.
+    /// The status for the manager while the gateway serves.
     private var servingStatus: String {
         let facts = reloads.facts
         return "Serving, generation \(facts.generation): "
@@ -77,10 +77,11 @@ final class Lifecycle: Sendable {
             + (facts.lastReloadError.map { "; last reload refused: \($0)" } ?? "")
     }
 
-    /// Begins to say that the gateway is alive, three times in the manager's interval.
+    /// Begins to report that the gateway is alive, three times in the manager's interval.
     ///
-    /// Each time all event loops and the control queue have answered before. An event loop that
-    /// stands still keeps the round open, no other begins, and the manager starts the gateway anew.
+    /// Before each report all event loops and the control queue must have answered. A blocked event
+    /// loop keeps the round open. Then no further round begins, and the manager restarts the
+    /// gateway.
     private func startWatchdog() {
         guard let time = plane.surroundings.supervisor?.watchdogMicroseconds else { return }
         feedWatchdog(every: .microseconds(Int(clamping: max(time / 3, 1))))
@@ -98,7 +99,7 @@ final class Lifecycle: Sendable {
 
     // MARK: The end
 
-    /// Ends: no new connections, requests under way are finished, the store is closed. A second
+    /// Ends: no new connections; requests under way are finished; the store is closed. A second
     /// call ends the lame-duck delay.
     func stop() {
         plane.perform { [self] in
@@ -124,8 +125,7 @@ final class Lifecycle: Sendable {
         plane.ending = .draining(since: MonotonicClock.nanoseconds)
         plane.log.notice("draining")
         state.value.loopsWithClients = plane.loops.count
-        // Whoever has asked for an upgrade gets the answer on a connection of the operators' event
-        // loop.
+        // The caller of an upgrade gets the answer on a connection of the operators' event loop.
         if case .handedOver = plane.upgrading {
             state.value.loopsWithClients += 1
             plane.perform(after: Self.answerTime) { [self] in loopEmptied() }
@@ -139,7 +139,7 @@ final class Lifecycle: Sendable {
         }
     }
 
-    /// What is left of `timeouts.lame_duck` and `timeouts.drain`.
+    /// The rest of `timeouts.lame_duck` and `timeouts.drain`.
     var drainLeft: Duration {
         let timeouts = plane.configuration.timeouts
         let (lameDuck, drain) = (
@@ -171,7 +171,7 @@ final class Lifecycle: Sendable {
                 "\(changesLeft) changes of devices' bits are lost: Apple has not kept them yet"
             )
         }
-        // Before the calls end, so that nothing is lost whatever becomes of them.
+        // Before the calls end, so that nothing is lost whatever their result.
         let status = closeStore()
         let once = Once { [self] in end(status) }
         apple.calls.stop { [self] in plane.perform { once.run() } }
@@ -208,7 +208,7 @@ final class Lifecycle: Sendable {
         guard plane.surroundings.ownsProcess else {
             return "the gateway is a part of another program"
         }
-        // The first process of a container ends with it, whatever others there are.
+        // A container ends with its first process, whatever other processes there are.
         if getpid() == 1 { return "this is a container's first process; replace the container" }
         return nil
     }
@@ -218,7 +218,7 @@ final class Lifecycle: Sendable {
         done(.refused(why))
     }
 
-    /// The process that decides does not answer, or answers again.
+    /// The deciding process does not answer, or answers again.
     func successorChanged(isHung: Bool) {
         plane.perform { [self] in
             if isHung {

@@ -6,8 +6,8 @@ import TLSSession
 
 /// One address, bound once for each event loop.
 ///
-/// Binding may need root and comes first. Clients are turned away until ``listen()``, which is
-/// called when nothing can stop the start any more.
+/// Binding may need root and comes first. Clients are refused until ``listen()``, which is called
+/// when the start can't fail any more.
 struct ListenerSet {
     let address: ServerAddress
     let tls: TLSContext?
@@ -15,12 +15,12 @@ struct ListenerSet {
     let http2: ListenSettings.HTTP2
     let decides: DecisionForm?
     let ownership: Listener.Ownership
-    /// One descriptor an event loop, in the event loops' order.
+    /// One descriptor for each event loop, in their order.
     let descriptors: [Int32]
-    /// What is listened on; port 0 has become a port.
+    /// The address that it listens on; port 0 was replaced by a real one.
     let bound: SocketAddress
 
-    /// Binds, unless the process was started with a socket that has the address.
+    /// Binds, unless the process was started with a socket of the address.
     ///
     /// - Throws: when the address can't be bound.
     init(
@@ -56,8 +56,8 @@ struct ListenerSet {
                 if let given { given.descriptor } else { try Listener.bound(to: address) }
             if given != nil, !address.isUnix { Listener.settleAccepted(first) }
             bound = Listener.boundAddress(first)
-            // A socket that is given is one: the event loops share it, as they share a Unix socket.
-            // The process before may give one for each event loop.
+            // A given socket is one: the event loops share it, as they share a Unix socket. A
+            // predecessor may give one for each event loop.
             let isOne = address.isUnix || given != nil
             var descriptors = [first] + (given?.siblings ?? [])
             while descriptors.count < max(loops, 1) {
@@ -71,7 +71,7 @@ struct ListenerSet {
         }
     }
 
-    /// Those of clients, in the order of the configuration.
+    /// The sockets for clients, in the order of the configuration.
     static func clients(
         _ configuration: GatewayConfiguration,
         _ certificates: [TLSContext?],
@@ -94,7 +94,7 @@ struct ListenerSet {
         return sets
     }
 
-    /// That of operators; `nil` where none is configured.
+    /// The socket for operators; `nil` where none is configured.
     static func operators(
         _ configuration: GatewayConfiguration,
         _ inherited: inout InheritedSockets
@@ -103,7 +103,7 @@ struct ListenerSet {
         return try ListenerSet(address, tls: nil, loops: 1, &inherited)
     }
 
-    /// Lets clients connect.
+    /// Makes the sockets accept clients.
     func listen() throws(GatewayError) {
         guard case .own = ownership else { return }
         do throws(SocketError) {
@@ -124,10 +124,10 @@ struct ListenerSet {
         )
     }
 
-    /// Makes a Unix socket's file the user's, so that it can be reached and removed as that user.
+    /// Gives a Unix socket's file to the user, who can then reach and remove it.
     func give(to user: ProcessUser) {
         guard case .unix(let path) = address, case .own = ownership else { return }
-        // When it fails the file stays root's, and clients that can't connect say so.
+        // If it fails, the file stays root's, and clients that can't connect report it.
         _ = lchown(path, user.uid, user.gid)
     }
 
@@ -192,7 +192,7 @@ struct ListenerSet {
 
     private static let otherProcess = "another process (ss -ltnp shows which)"
 
-    /// What is listened on, as text with the real port.
+    /// The listening address as text, with the real port.
     var text: String {
         guard let port = bound.port else { return address.text }
         let text = address.text
@@ -200,7 +200,7 @@ struct ListenerSet {
         return text[...colon] + String(port)
     }
 
-    /// A socket file that nobody listens on is left over from a process that was killed.
+    /// Removes a socket file without a listener, which a killed process has left.
     private static func removeStale(_ path: String) {
         var status = stat()
         guard lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFSOCK,

@@ -1,22 +1,23 @@
 import ConfigurationReading
 import TLSSession
 
-/// What the certificates, keys and authorities that a configuration names have become.
+/// The loaded certificates, keys and authorities of a configuration.
 ///
-/// Made where waiting is allowed, since it reads files: by a start, a reload, `check`, and again
+/// It reads files, so it is made where waiting is allowed: by a start, a reload, `check`, and again
 /// when one of the files has changed.
 struct LoadedCertificates: Sendable {
-    /// What each listener shows, in their order; `nil` for a plain one, or after an error.
+    /// The context of each listener, in their order; `nil` for a plain one, or after an error.
     private(set) var listeners: [TLSContext?] = []
-    /// What each origin is spoken to with, in their order; `nil` in the clear, or after an error.
+    /// The context for each origin, in their order; `nil` without TLS, or after an error.
     private(set) var origins: [TLSContext?] = []
-    /// What is wrong or likely not meant. With an error, none of it may be used.
+    /// Faults, and settings that are probably not intended. With an error, nothing of it may be
+    /// used.
     private(set) var problems: [Problem] = []
 
-    /// None of what was loaded can be used.
+    /// Whether there is an error, so that nothing of it can be used.
     var hasErrors: Bool { problems.contains { $0.severity == .error } }
 
-    /// A certificate that ends within these seconds is worth a warning: renewal has failed for a
+    /// A certificate that expires within these seconds causes a warning: renewal has failed for a
     /// while (ACME clients renew 30 days before the end).
     static let expiryWarningSeconds: Int64 = 7 * 86_400
 
@@ -36,13 +37,13 @@ struct LoadedCertificates: Sendable {
         }
     }
 
-    /// The files that are loaded. A change of one of them is a reason to load anew.
+    /// The files that are loaded. When one of them changes, all are loaded again.
     static func files(of configuration: GatewayConfiguration) -> [String] {
         configuration.listeners.compactMap(\.tls).flatMap(\.files)
             + configuration.origins.compactMap(\.tls).flatMap(\.files)
     }
 
-    /// What tells those files from later ones.
+    /// The stamps of these files, to detect later changes.
     static func stamps(of configuration: GatewayConfiguration) -> CertificateWatch.Stamps {
         CertificateWatch.stamps(files(of: configuration))
     }
@@ -73,7 +74,7 @@ struct LoadedCertificates: Sendable {
         }
     }
 
-    /// Says what is wrong with each certificate: the first problem hides the others.
+    /// Reports the problem of each certificate: the first problem hides the others.
     private mutating func refuse(_ tls: ListenSettings.TLS, _ first: TLSContextError) {
         let count = problems.count
         if let client = tls.client, first.path == client.authoritiesFile {
@@ -86,7 +87,7 @@ struct LoadedCertificates: Sendable {
                 refuse(settings, error)
             }
         }
-        // It was the listener's, or the files have changed meanwhile.
+        // The problem was the listener's, or the files have changed meanwhile.
         if problems.count == count { refuse(tls.certificates[0], first) }
     }
 
@@ -120,7 +121,7 @@ struct LoadedCertificates: Sendable {
         }
     }
 
-    /// What is said of a certificate that has ended, or soon will; `nil` for any other.
+    /// The warning about a certificate that has expired, or soon will; `nil` for any other.
     static func ending(_ certificate: TLSCertificate, _ now: Int64) -> String? {
         let end = certificate.expiry
         guard end < now + expiryWarningSeconds else { return nil }
@@ -133,7 +134,7 @@ struct LoadedCertificates: Sendable {
         seconds >= 86_400 ? "\(seconds / 86_400)d" : "\(seconds / 3600)h"
     }
 
-    /// Certificates that are never shown, and names that two of them have.
+    /// Reports certificates that are never shown, and names that two of them have.
     private mutating func examineNames(_ tls: ListenSettings.TLS, _ loaded: [TLSCertificate]) {
         var names = ServerNames()
         for (index, (settings, certificate)) in zip(tls.certificates, loaded).enumerated() {
@@ -225,7 +226,7 @@ extension ClientTrust {
 }
 
 extension ServerCertificate {
-    /// - staples: those that are kept while their files have none that can be used.
+    /// - staples: responses that are kept while their files have no usable one.
     fileprivate init(
         _ settings: ListenSettings.TLS.Certificate,
         _ staples: [String: StapledResponse]
@@ -260,14 +261,14 @@ extension TLSContext {
     }
 }
 
-// What is said of OCSP responses. None of it is an error: a certificate without a response is
-// better than no certificate.
+// Problems of OCSP responses. None of them is an error: a certificate without a response is better
+// than no certificate.
 extension LoadedCertificates {
-    /// A response that ends within a day is worth a warning. Authorities sign the next one when
-    /// half of the time is over, which mostly are some days.
+    /// A response that expires within a day causes a warning. Authorities sign the next one after
+    /// half of the time, mostly some days.
     static let stapleWarningSeconds: Int64 = 86_400
 
-    /// A problem of what is stapled to a certificate.
+    /// A problem of a certificate's stapled response.
     struct StapleFinding: Equatable {
         /// The key of the configuration, beside the certificate's.
         let key: String
@@ -275,7 +276,7 @@ extension LoadedCertificates {
         let use: String
     }
 
-    /// What is wrong with the response of a certificate, or soon will be; `nil` for nothing.
+    /// The current or imminent problem of a certificate's response; `nil` for none.
     static func staple(of certificate: TLSCertificate, _ now: Int64) -> StapleFinding? {
         guard let file = certificate.stapleFile else {
             guard certificate.demandsStaple else { return nil }
@@ -305,18 +306,18 @@ extension LoadedCertificates {
     }
 }
 
-/// What certificates are loaded with, and what outlives them.
+/// The surroundings in which certificates are loaded, and what outlives them.
 struct TLSSurroundings: Sendable {
     /// The keys of clients' tickets.
     var tickets = TicketKeys()
-    /// The responses that are stapled now, by file.
+    /// The currently stapled responses, by file.
     var staples: [String: StapledResponse] = [:]
     /// Seconds of Unix time.
     var wallSeconds: @Sendable () -> Int64 = TLSContext.systemSeconds
 }
 
 extension TLSSurroundings {
-    /// Keeps what these contexts staple.
+    /// Keeps the stapled responses of these contexts.
     mutating func keepStaples(of contexts: [TLSContext?]) {
         for certificate in contexts.compactMap(\.self).flatMap(\.certificates) {
             guard let file = certificate.stapleFile, let staple = certificate.staple else {

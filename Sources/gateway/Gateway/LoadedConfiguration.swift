@@ -2,25 +2,25 @@ import ConfigurationReading
 import Proxy
 import TLSSession
 
-/// What the files of a configuration have become: all that a reload replaces.
+/// The loaded files of a configuration: all that a reload replaces.
 ///
-/// Made on a queue where waiting is allowed: it reads files and looks names up.
+/// It reads files and looks up names, so it is made on a queue where waiting is allowed.
 struct LoadedConfiguration: Sendable {
     let configuration: GatewayConfiguration
     let settings: ProxySettings
     let servers: ServerRegistry
-    /// What the operator is told of it.
+    /// The warnings for the operator.
     let warnings: [Problem]
     let certificates: LoadedCertificates
-    /// Their files, as they were before they were read.
+    /// The stamps of the certificates' files, from before they were read.
     let stamps: CertificateWatch.Stamps
-    /// Where the access log goes; `nil` for nowhere.
+    /// The writer of the access log; `nil` for no log.
     let accessLog: LogWriter?
 
-    /// Makes it from what was read, while `current` is served.
+    /// Makes it from the read files, while `current` is served.
     ///
-    /// - Throws: when something has changed that is taken at the start only, what is asked of this
-    ///   machine is not there, or the access log can't be opened, in this order.
+    /// - Throws: when a setting has changed that is read only at the start, when this machine lacks
+    ///   a requirement, or when the access log can't be opened, in this order.
     init(
         _ next: GatewayConfiguration,
         replacing current: GatewayConfiguration,
@@ -53,7 +53,7 @@ struct LoadedConfiguration: Sendable {
         let contexts = preparation.certificates.origins
         settings = ProxySettings(next, servers, devices, contexts, registry)
         warnings = preparation.warnings + servers.problems(next)
-        // The addresses stay, and so does the order of the listeners. What they show now is for
+        // The addresses and the order of the listeners stay. The new certificates are for
         // connections from now on.
         certificates = preparation.certificates
         accessLog = try outputs.accessLog(next.log.access)
@@ -61,9 +61,9 @@ struct LoadedConfiguration: Sendable {
 }
 
 extension GatewayConfiguration {
-    /// The first key that differs and is taken at the start only; `nil` when none does.
+    /// The first key that differs and is read only at the start; `nil` when none does.
     func firstFixedDifference(from next: GatewayConfiguration) -> String? {
-        // What a listener shows is read anew.
+        // A reload reads a listener's certificates again.
         if listeners.map(\.withoutTLS) != next.listeners.map(\.withoutTLS) { return "listen" }
         if admin != next.admin || adminCalls != next.adminCalls { return "admin" }
         if adminHosts != next.adminHosts { return "admin" }
@@ -77,12 +77,12 @@ extension GatewayConfiguration {
         return nil
     }
 
-    /// Whether a new process can take a change of this key over from one that runs.
+    /// Whether a new process can take over a change of this key from a running one.
     func isTakenByUpgrade(_ key: String, _ next: GatewayConfiguration) -> Bool {
         switch key {
         case "store", "process": return false
         case "lanes":
-            // Each event loop has sockets, from which none would accept.
+            // Each event loop has sockets; without the event loop they would not be accepted from.
             return GatewayServer.count(next.loops) >= GatewayServer.count(loops)
         default: return true
         }

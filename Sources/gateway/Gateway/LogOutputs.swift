@@ -5,7 +5,8 @@ import Glibc
 import Logging
 import Synchronization
 
-/// Where the gateway's two logs go: messages to standard error, requests to what `log.access` says.
+/// The outputs of the gateway's two logs: messages go to standard error, requests to the target of
+/// `log.access`.
 struct LogOutputs: Sendable {
     let messageLosses = LogLosses()
     let accessLosses = LogLosses()
@@ -13,7 +14,7 @@ struct LogOutputs: Sendable {
     let refusalLosses = LogLosses()
     /// The gateway's own messages.
     let messages: LogWriter
-    /// One for the process: a second writer would tear the lines of the first.
+    /// One for the process: a second writer would break the lines of the first.
     private let standardOutput: LogWriter
 
     init() {
@@ -29,8 +30,7 @@ struct LogOutputs: Sendable {
         )
     }
 
-    /// The writer of the access log; a file is opened anew, so that one that was moved aside is let
-    /// go of.
+    /// The writer of the access log. A file is opened again, so that a renamed one is released.
     func accessLog(_ access: LogSettings.Access) throws(GatewayError) -> LogWriter? {
         switch access {
         case .on: standardOutput
@@ -41,7 +41,7 @@ struct LogOutputs: Sendable {
         }
     }
 
-    /// Waits for what is still to be written, for ``LogWriter/endPatience`` at most.
+    /// Waits until all lines are written, at most for ``LogWriter/endPatience``.
     func drain(_ accessLog: LogWriter?) {
         let patience = Int(LogWriter.endPatience.milliseconds)
         let deadline = DispatchTime.now() + .milliseconds(patience)
@@ -66,11 +66,11 @@ extension Logger.Level {
 
 /// Standard input, output and error, as the program inherits them.
 package enum StandardStreams {
-    /// Makes them safe to use. Called first of all, before anything is opened or written.
+    /// Makes them safe to use. Called first, before any descriptor is opened or written.
     ///
-    /// When one is missing, the next file or socket that is opened gets its number, and then the
-    /// messages. So /dev/null takes its place. When a reader is gone, the write fails; no signal
-    /// ends the process.
+    /// If one is missing, the next opened file or socket would get its number, and then the
+    /// messages. So /dev/null replaces it. If a reader is gone, the write fails, and no signal ends
+    /// the process.
     package static func prepare() {
         signal(SIGPIPE, SIG_IGN)
         for descriptor in Int32(0)...2 where fcntl(descriptor, F_GETFD) < 0 {
@@ -80,9 +80,9 @@ package enum StandardStreams {
     }
 }
 
-/// Lines of one log that were dropped: how many, and who is told.
+/// The dropped lines of one log: their number, and the function that gets notices.
 ///
-/// A reload that changes the access log's place keeps the count.
+/// A reload that changes the access log's target keeps the count.
 final class LogLosses: Sendable {
     private struct State {
         var report = LossReport()
@@ -115,8 +115,8 @@ final class LogLosses: Sendable {
     }
 }
 
-/// Decides which losses of a log are reported: that they begin, and how many there were. A reader
-/// that is a little too slow causes many, which are reported together.
+/// Decides which losses of a log are reported: their beginning and their number. A reader that is a
+/// little too slow causes many losses, which are reported together.
 struct LossReport {
     enum Notice: Equatable {
         case none
@@ -124,10 +124,10 @@ struct LossReport {
         case ended(lines: UInt64)
     }
 
-    /// How long nothing is reported after a notice: ten seconds.
+    /// The time without a report after a notice: ten seconds.
     static let quietNanoseconds: UInt64 = 10_000_000_000
 
-    /// Lines that were dropped and not reported.
+    /// Dropped lines that are not reported yet.
     private var untold: UInt64 = 0
     private var isBeginTold = false
     private var toldAt: UInt64?

@@ -2,28 +2,28 @@ import Dispatch
 import Glibc
 import Synchronization
 
-/// Writes lines of a log on a queue of its own, so that a slow disk or a full pipe stops nobody.
+/// Writes lines of a log on its own queue, so that a slow disk or a full pipe blocks no other work.
 ///
-/// Lines beyond a limit, and lines that can't be written, are dropped, counted and told of: a
-/// gateway that stands still for its log would be worse.
+/// Lines beyond a limit, and lines that can't be written, are dropped, counted and reported: a
+/// gateway that blocks for its log would be worse.
 package final class LogWriter: Sendable {
-    /// Bytes of the access log that wait to be written.
+    /// The most bytes of the access log that wait to be written.
     static let accessPendingMax = 8 << 20
-    /// Bytes of the gateway's own messages that wait to be written.
+    /// The most bytes of the gateway's own messages that wait to be written.
     static let messagesPendingMax = 1 << 20
-    /// How long the end of the process waits for what is still to be written.
+    /// The time that the end of the process waits for unwritten lines.
     static let endPatience = Duration.seconds(2)
     private static let lineFeed = UInt8(ascii: "\n")
 
     private let descriptor: Int32
-    /// Where lines go in the place of a descriptor.
+    /// The daemon for the lines, instead of a descriptor.
     private let syslog: SyslogLink?
     private let isOwned: Bool
     private let pendingMax: Int
     private let losses: LogLosses
     private let queue = DispatchQueue(label: "portcullis.log")
     private let pending = Atomic<Int>(0)
-    /// The file ends in the middle of a line. Touched on `queue` alone.
+    /// The file ends in the middle of a line. Used only on `queue`.
     private let isTorn = Atomic(false)
 
     /// Writes to standard output or standard error.
@@ -35,7 +35,7 @@ package final class LogWriter: Sendable {
         syslog = nil
     }
 
-    /// Hands lines of the access log to a syslog daemon.
+    /// Sends lines of the access log to a syslog daemon.
     init(syslog: SyslogLink, losses: LogLosses) {
         descriptor = -1
         pendingMax = Self.accessPendingMax
@@ -55,12 +55,12 @@ package final class LogWriter: Sendable {
     }
 
     private static func open(_ file: String) -> Int32 {
-        // A FIFO that nobody reads is an error (ENXIO) and no wait; writes wait in `poll`.
+        // A FIFO without a reader is an error (ENXIO) and no wait; writes wait in `poll`.
         let flags = O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK
         return Glibc.open(file, flags, 0o640)
     }
 
-    /// What errno says of a file that could not be opened.
+    /// The error by errno of a file that could not be opened.
     private static func failure(_ file: String) -> GatewayError {
         GatewayError(
             "the access log \(file) can't be opened: \(String(cString: strerror(errno)))",
@@ -68,14 +68,13 @@ package final class LogWriter: Sendable {
         )
     }
 
-    /// Changes to the file that has the name now, once all lines that were taken so far are
-    /// written. `ended` is called on any thread; with an error, lines still go to the previous
-    /// file.
+    /// Changes to the file that has the name now, after all lines so far are written. `ended` is
+    /// called on any thread; with an error, lines still go to the previous file.
     func reopen(_ file: String, ended: @escaping @Sendable (GatewayError?) -> Void) {
         queue.async { [self] in
             let opened = Self.open(file)
             guard opened >= 0 else { return ended(Self.failure(file)) }
-            // The number stays, and what it stands for changes in one step.
+            // The number stays; its file changes in one step.
             let isReplaced = dup2(opened, descriptor) >= 0
             _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
             let error = isReplaced ? nil : Self.failure(file)
@@ -87,7 +86,7 @@ package final class LogWriter: Sendable {
 
     deinit { if isOwned { close(descriptor) } }
 
-    /// Takes finished lines, from any thread, and how many others were dropped already.
+    /// Takes finished lines, from any thread, and the number of lines dropped before.
     func write(_ lines: [UInt8], dropped: UInt64 = 0) {
         if dropped > 0 { losses.lost(dropped) }
         guard !lines.isEmpty else { return }
@@ -102,8 +101,8 @@ package final class LogWriter: Sendable {
         }
     }
 
-    /// Waits until everything taken so far is written, at most until `deadline`: at the end of the
-    /// process, when a reader that takes nothing must not keep it.
+    /// Waits until all lines so far are written, at most until `deadline`. For the end of the
+    /// process, which a reader that takes nothing must not delay.
     func drain(until deadline: DispatchTime) {
         let written = DispatchGroup()
         queue.async(group: written) {}
@@ -115,7 +114,7 @@ package final class LogWriter: Sendable {
             let lost = syslog.send(lines.split(separator: Self.lineFeed))
             return lost > 0 ? losses.lost(lost) : losses.wrote()
         }
-        // What was torn off must not run into the next line.
+        // A cut line must not run into the next one.
         if isTorn.load(ordering: .relaxed) {
             guard write(all: [Self.lineFeed]) == 1 else { return drop(lines[...]) }
             isTorn.store(false, ordering: .relaxed)
@@ -126,7 +125,7 @@ package final class LogWriter: Sendable {
         drop(lines[written...])
     }
 
-    /// Writes as much as can be written; how much of the bytes has been.
+    /// Writes as many bytes as possible; returns their number.
     private func write(all bytes: [UInt8]) -> Int {
         var written = 0
         while written < bytes.count {
@@ -137,7 +136,7 @@ package final class LogWriter: Sendable {
             if count > 0 {
                 written += count
             } else if errno == EAGAIN {
-                // Another process has made the pipe or terminal that it shares non-blocking.
+                // Another process has made the shared pipe or terminal non-blocking.
                 var room = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
                 _ = poll(&room, 1, -1)
             } else if errno != EINTR {

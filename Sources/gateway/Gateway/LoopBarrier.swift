@@ -1,10 +1,9 @@
 import Dispatch
 import EventLoops
 
-/// Keeps event loops standing still between two iterations: nothing is accepted, read or decided
-/// meanwhile.
+/// Quiesces event loops between two iterations: meanwhile nothing is accepted, read or decided.
 ///
-/// So what the event loops share is as one moment has left it, and nobody has to be told to wait.
+/// So the shared state of the event loops is that of one moment, without a further lock.
 final class LoopBarrier: Sendable {
     private let arrivals = DispatchGroup()
     private let gate = DispatchGroup()
@@ -21,21 +20,21 @@ final class LoopBarrier: Sendable {
         }
     }
 
-    /// Waits until all stand.
+    /// Waits until all event loops are quiesced.
     ///
-    /// - Returns: whether they do.
+    /// - Returns: whether they are.
     func wait(_ time: DispatchTimeInterval) -> Bool {
         arrivals.wait(timeout: .now() + time) == .success
     }
 
-    /// Lets them go on. Called once.
+    /// Lets them continue. Called once.
     func open() { gate.leave() }
 }
 
 extension LoopUnit {
-    /// Leaves the listening sockets, as they are, to the process that has them too.
+    /// Leaves the listening sockets unchanged to the process that also has them.
     ///
-    /// - closes: whether at once; else when the event loop drains.
+    /// - closes: whether at once; otherwise when the event loop drains.
     func leaveSockets(closes: Bool) {
         let (loop, bound) = (loop, bound)
         loop.perform {

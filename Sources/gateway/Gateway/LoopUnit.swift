@@ -9,14 +9,14 @@ import TLSSession
 import Telemetry
 import Verification
 
-/// One event loop with what lives on it.
+/// One event loop with the objects that live on it.
 ///
-/// Everything behind `bound` is reached on the event loop's queue only.
+/// Everything inside `bound` is used only on the event loop's queue.
 final class LoopUnit: Sendable {
     let loop: EventLoop
     let bound: LoopBound<Residents>
 
-    /// What lives on the event loop.
+    /// The objects that live on the event loop.
     final class Residents {
         let proxy: ProxyLoop
         var listeners: [Listener] = []
@@ -38,15 +38,15 @@ final class LoopUnit: Sendable {
         let descriptor: Int32
         let ownership: Listener.Ownership
         let tls: TLSContext?
-        /// What its connections begin with.
+        /// The beginning of its connections.
         let preface: ListenSettings.Preface
         let http2: ListenSettings.HTTP2
         let decides: DecisionForm?
     }
 
-    /// Begins to serve and to accept. `shortageChanged` is told on the event loop when a listener
-    /// begins to pause for want of descriptors, with why, and, `nil`, when it has taken all who
-    /// waited.
+    /// Begins to serve and to accept. `shortageChanged` is called on the event loop when a listener
+    /// begins to pause for lack of descriptors, with the reason. It gets `nil` when the listener
+    /// has accepted all waiting clients.
     func start(
         _ sockets: [Socket],
         descriptorsMax: Int32 = DescriptorLimit.forClients,
@@ -98,7 +98,7 @@ final class LoopUnit: Sendable {
         }
     }
 
-    /// Replaces what the proxy was told. `makeJudge` is called on the event loop, which keeps the
+    /// Replaces the settings of the proxy. `makeJudge` is called on the event loop, which keeps the
     /// judge's scratch memory.
     func reload(
         _ next: LoadedConfiguration,
@@ -115,19 +115,19 @@ final class LoopUnit: Sendable {
         }
     }
 
-    /// Shows other certificates to clients from now on.
+    /// Shows new certificates to clients from now on.
     func replaceCertificates(_ certificates: [TLSContext?]) {
         let (loop, bound) = (loop, bound)
         loop.perform { bound.value.certificates = certificates }
     }
 
-    /// Looks after the origins' servers for all event loops.
+    /// Watches the origins' servers for all event loops.
     func watchOrigins(_ tell: @escaping @Sendable (OriginWatch.Notice) -> Void) {
         let (loop, bound) = (loop, bound)
         loop.perform { bound.value.proxy.watchOrigins(tell) }
     }
 
-    /// Takes other modes and rollouts of the same rules; `taken` is called when it has.
+    /// Takes new modes and rollouts of the same rules; `taken` is called afterwards.
     func replaceRules(
         _ settings: ProxySettings,
         _ services: ServiceTable,
@@ -145,13 +145,13 @@ final class LoopUnit: Sendable {
         }
     }
 
-    /// Hands over what was seen at rules with a guard.
+    /// Hands over the counts of rules with a guard.
     func takeGuardCounts(_ completion: @escaping @Sendable ([GuardCounts.Entry]) -> Void) {
         let (loop, bound) = (loop, bound)
         loop.perform { completion(bound.value.proxy.takeGuardCounts()) }
     }
 
-    /// Takes other addresses of the servers of some origins; all else is as it was.
+    /// Takes new addresses of the servers of some origins; all else stays.
     func replaceServers(_ settings: ProxySettings, of origins: Set<Int>) {
         let (loop, bound) = (loop, bound)
         loop.perform { bound.value.proxy.replaceServers(settings, of: origins) }
@@ -163,7 +163,7 @@ final class LoopUnit: Sendable {
         loop.perform {
             let residents = bound.value
             let proxy = residents.proxy
-            // First, so that clients accepted from now on are told that the connection ends.
+            // First, so that clients accepted from now on learn that their connection ends.
             proxy.drain()
             var left = residents.listeners.count
             guard left > 0 else { return proxy.whenEmptied(emptied) }
@@ -178,30 +178,30 @@ final class LoopUnit: Sendable {
         }
     }
 
-    /// Ends what has not ended by itself.
+    /// Ends the requests and connections that have not ended by themselves.
     func abort() {
         let (loop, bound) = (loop, bound)
         loop.perform {
             let residents = bound.value
-            // Listeners that still accept handshakes under way end at once.
+            // Listeners that still accept clients in a handshake end at once.
             for listener in residents.listeners { listener.deadlinePassed() }
             residents.proxy.abort()
         }
     }
 
-    /// Hands over a copy of what is remembered of refusals.
+    /// Hands over a copy of the kept refusals.
     func refusals(_ completion: @escaping @Sendable (RefusalMemory) -> Void) {
         let (loop, bound) = (loop, bound)
         loop.perform { completion(bound.value.proxy.refusals) }
     }
 
-    /// Hands over what was counted for reports since it was asked last.
+    /// Hands over the counts for reports since the last query.
     func takeReport(_ completion: @escaping @Sendable ([ReportCounts.Entry]) -> Void) {
         let (loop, bound) = (loop, bound)
         loop.perform { completion(bound.value.proxy.takeReport()) }
     }
 
-    /// Hands over a copy of what was counted.
+    /// Hands over a copy of the counters.
     func gather(_ completion: @escaping @Sendable (LoopFacts) -> Void) {
         let (loop, bound) = (loop, bound)
         loop.perform {

@@ -1,7 +1,7 @@
 import Services
 import Synchronization
 
-/// Holds the token of operators, which a reload replaces, for the event loop that asks for it.
+/// Holds the token of operators for the event loop that needs it; a reload replaces it.
 final class OperatorTokenBox: OperatorTokenSource {
     private let token = Mutex<OperatorToken?>(nil)
 

@@ -7,31 +7,31 @@ import Proxy
 import Services
 import TLSSession
 
-/// The origins' servers: where they are, how they stand, and which of them operators drain.
+/// The origins' servers: their addresses, their state, and which of them operators drain.
 ///
-/// Names are looked up at start and reload, and then again and again: a name that had no address
-/// may get one, and servers move.
+/// Names are looked up at start and reload, and then periodically: a name without an address may
+/// get one, and servers move.
 final class OriginDirectory: Sendable {
     private struct State {
         var servers: ServerRegistry
-        /// The origins as they are served.
+        /// The served origins.
         var origins: [OriginSettings]
         var pace: LookUpPace
-        /// Counts the look-ups that were scheduled; an older one is not made any more.
+        /// Counts the scheduled look-ups; an older one is skipped.
         var lookUpNumber = 0
     }
 
-    /// How the servers stand, also over a reload.
+    /// The state of the servers, which outlives a reload.
     let registry: OriginRegistry
     let resolver: Resolver
     private let plane: ControlPlane
     private let certificates: Certificates
     private let devices: any DeviceChecking
-    /// Where names are looked up. A reload does not wait for it.
+    /// The queue on which names are looked up. A reload does not wait for it.
     private let naming = DispatchQueue(label: "portcullis.naming")
     private let state: QueueBound<State>
 
-    /// What a start has found of the servers.
+    /// What a start has found about the servers.
     struct Found {
         let servers: ServerRegistry
         let origins: [OriginSettings]
@@ -59,7 +59,7 @@ final class OriginDirectory: Sendable {
 
     var servers: ServerRegistry { state.value.servers }
 
-    /// The settings of the event loops, by what is known now.
+    /// The settings of the event loops, from current knowledge.
     var settings: ProxySettings {
         ProxySettings(
             plane.configuration,
@@ -70,7 +70,7 @@ final class OriginDirectory: Sendable {
         )
     }
 
-    /// A reload has looked the names up.
+    /// A reload has looked up the names.
     func loaded(_ servers: ServerRegistry, _ origins: [OriginSettings]) {
         state.value.servers = servers
         state.value.origins = origins
@@ -80,7 +80,7 @@ final class OriginDirectory: Sendable {
 
     // MARK: Names
 
-    /// Looks the names up after a pause; the next call takes the place of this one.
+    /// Looks up the names after a pause; the next call replaces this one.
     func scheduleLookUp() {
         state.value.lookUpNumber += 1
         let origins = plane.configuration.origins
@@ -111,7 +111,7 @@ final class OriginDirectory: Sendable {
     }
 
     private func lookedUp(_ findings: [ServerAddress: Resolver.Finding], _ number: Int) {
-        // A reload that came meanwhile has looked up its own.
+        // A reload that came meanwhile has looked up its own names.
         guard isCurrent(number) else { return }
         let changes = state.value.servers.take(findings)
         for change in changes { tell(change) }
@@ -125,7 +125,7 @@ final class OriginDirectory: Sendable {
         scheduleLookUp()
     }
 
-    /// Serves these origins by what is known of their servers and certificates now.
+    /// Serves these origins with the currently known servers and certificates.
     func replaceServers(of places: [Int]) {
         let settings = settings
         state.value.origins = settings.origins
@@ -167,7 +167,7 @@ final class OriginDirectory: Sendable {
         }
     }
 
-    /// How the servers stand now.
+    /// The current state of the servers.
     var facts: [OriginFacts] {
         let now = MonotonicClock.milliseconds
         return state.value.origins.map { origin in
@@ -182,7 +182,7 @@ final class OriginDirectory: Sendable {
         }
     }
 
-    /// The address that a name stands for; the server as it is written where it has none.
+    /// The address of a name; the server's name in the configuration where it has none.
     private static func address(of server: OriginServerSettings) -> String {
         guard !server.address.isUnix else { return server.name }
         let text = server.address.ipAddress.text

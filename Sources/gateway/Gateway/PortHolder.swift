@@ -1,13 +1,13 @@
 import Foundation
 import Glibc
 
-/// The process that listens on a TCP port, or a gateway of the same configuration, as /proc shows
-/// it: the own user's, or, to root, any.
+/// The process that listens on a TCP port, or a gateway of the same configuration, from /proc. It
+/// finds processes of the same user; root finds all.
 struct PortHolder {
     private let process: Int32
     private let name: String
 
-    /// As a message shows it: `portcullis (process 1234)`.
+    /// The text for messages: `portcullis (process 1234)`.
     var text: String { "\(name) (process \(process))" }
 
     /// Whether it is this program, in this process or another one.
@@ -29,7 +29,7 @@ struct PortHolder {
         return others.lazy.map(PortHolder.init(process:)).first(where: \.isPredecessor)
     }
 
-    /// What to do where a gateway of the same configuration is in the way.
+    /// The advice where a gateway of the same configuration has the port.
     var advice: String {
         """
         If it drains, wait until it has ended, `timeouts.drain` at most, and start again. \
@@ -43,7 +43,7 @@ struct PortHolder {
         name = Self.lines("/proc/\(process)/comm").first ?? "a process"
     }
 
-    /// A path without links, as a process with that folder understands it.
+    /// A path without links, relative to a process's folder.
     static func resolved(_ path: String, in folder: String) -> String {
         let base = URL(filePath: folder, directoryHint: .isDirectory)
         return URL(filePath: path, relativeTo: base).standardizedFileURL
@@ -61,11 +61,11 @@ struct PortHolder {
         return resolved(file, in: link("/proc/\(process)/cwd"))
     }
 
-    /// How often /proc is read: it is no snapshot, and may miss what is there while other sockets
+    /// The number of reads of /proc. It is no snapshot, and may miss entries while other sockets
     /// and descriptors come and go.
     private static let attempts = 5
 
-    /// `nil` when no process is found, or the one that listens belongs to another user.
+    /// `nil` when no process is found, or when the listening one belongs to another user.
     init?(listeningOn port: UInt16) {
         for _ in 0..<Self.attempts {
             guard let found = Self.holder(of: port) else { continue }
@@ -97,16 +97,16 @@ struct PortHolder {
         }
     }
 
-    // A process may end while it is looked at, and those of other users can't be looked into. Both
-    // only mean that the holder's name is not known.
+    // A process may end while it is inspected, and those of other users can't be inspected. Both
+    // only mean that the holder's name is unknown.
 
     private static func lines(_ file: String) -> [String] {
         text(file).split(separator: "\n").map(String.init)
     }
 
     private static func text(_ file: String) -> String {
-        // A file of /proc gives a page at a time and says that its size is 0.
-        // String(contentsOfFile:) stops behind the first page, which has some 26 sockets.
+        // A file of /proc gives one page at a time and reports size 0. String(contentsOfFile:)
+        // stops after the first page, which has some 26 sockets.
         guard let handle = FileHandle(forReadingAtPath: file), let data = try? handle.readToEnd()
         else { return "" }
         return String(decoding: data, as: UTF8.self)

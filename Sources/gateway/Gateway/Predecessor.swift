@@ -5,23 +5,23 @@ import Glibc
 import KeyStore
 import Synchronization
 
-/// The process that this one takes over from, as the new one sees it. See `Upgrade` for the order.
+/// The process from which this one takes over, as the new one sees it. See `Upgrade` for the order.
 package final class Predecessor: Sendable {
-    /// What the old one hands over while it stands still.
+    /// The state that the old process hands over while it is quiesced.
     struct State: Sendable {
         let handed: HandoverState
         /// `nil` where there is no store.
         let lease: StoreLease?
     }
 
-    /// Answers a question at once; `nil` for one of another subject.
+    /// Answers a query at once; `nil` for a query about another subject.
     typealias Answerer = @Sendable (_ question: [UInt8]) -> [UInt8]?
 
-    /// How long the plan may take: the old one sends it at once.
+    /// The longest wait for the plan: the old process sends it at once.
     private static let planMilliseconds = 10_000
-    /// How long the old one may take for anything else; it is the one that gives up, before that.
+    /// The longest wait for all other messages. The old process gives up earlier.
     private static let patienceMilliseconds = 120_000
-    /// Bytes of all pieces of a state together.
+    /// The most bytes of all pieces of a state together.
     private static let stateMax = 1 << 30
 
     private let socket: HandoverSocket
@@ -29,10 +29,10 @@ package final class Predecessor: Sendable {
     /// The sockets to listen on.
     package let sockets: InheritedSockets
     private let taken = Mutex<State?>(nil)
-    /// Says each second that this process lives, until it has everything.
+    /// Reports each second that this process lives, until it has everything.
     private let pulse: Pulse
 
-    /// What was taken; `nil` before.
+    /// The state that was taken; `nil` before.
     var state: State? { taken.withLock { $0 } }
 
     static let garbled = GatewayError(
@@ -45,9 +45,9 @@ package final class Predecessor: Sendable {
         hint: "Its log says why."
     )
 
-    /// From the environment; `nil` for a start of its own. Called before anything is opened.
+    /// Reads the environment; `nil` for a first start. Called before any descriptor is opened.
     ///
-    /// - Throws: when the old process says nothing that can be read.
+    /// - Throws: when the old process sends nothing readable.
     package init?(_ environment: [String: String]) throws(GatewayError) {
         guard let text = environment[SuccessorProcess.variable], let number = Int32(text) else {
             return nil
@@ -74,7 +74,7 @@ package final class Predecessor: Sendable {
         pulse = Pulse(every: .seconds(1)) { _ = socket.send(.alive) }
     }
 
-    /// Says why this process can't take over. It must end then.
+    /// Reports why this process can't take over. It must end then.
     package func refuse(_ error: GatewayError) { _ = socket.send(.failed("\(error)")) }
 
     /// - Throws: when the configuration names another store.
@@ -87,10 +87,10 @@ package final class Predecessor: Sendable {
         }
     }
 
-    /// Says that all is well so far, and takes the state. From then on the old process stands still
-    /// until ``takeTurn(_:_:also:)``.
+    /// Reports that all is well so far, and takes the state. From then on the old process is
+    /// quiesced until ``takeTurn(_:_:also:)``.
     ///
-    /// - isLent: whether the store has one user at a time, which the old process lends it to.
+    /// - isLent: whether the store has only one user at a time, so that the old process lends it.
     func takeState(isLent: Bool) throws(GatewayError) -> State {
         guard socket.send(.ready) else { throw Self.gone }
         var bytes: [UInt8] = []
@@ -114,16 +114,16 @@ package final class Predecessor: Sendable {
         }
     }
 
-    /// Takes the decisions over. Then this process decides, and answers what the old one asks.
+    /// Takes over the decisions. Then this process decides, and answers the old one's queries.
     ///
-    /// When the old one is gone, it decides nothing either: it closes its end of the socket only
-    /// when this process has ended, or with its own end.
+    /// If the old process is gone, it decides nothing either: it closes its end of the socket only
+    /// after this process has ended, or with its own end.
     func takeTurn(
         _ keys: KeyTable,
         _ issuer: ChallengeIssuer,
         also answerers: [Answerer]
     ) throws(GatewayError) {
-        // Behind TAKEN comes nothing but answers.
+        // After TAKEN only answers follow.
         pulse.end()
         guard socket.send(.taken) else { return }
         switch socket.receive(within: Self.patienceMilliseconds) {
@@ -149,7 +149,7 @@ package final class Predecessor: Sendable {
         }
     }
 
-    /// Each is asked once: what it answers, it has done.
+    /// Asks each in turn, once: an answer means that its effect is done.
     private static func answer(_ question: [UInt8], _ answerers: [Answerer]) -> [UInt8]? {
         for answerer in answerers {
             if let answer = answerer(question) { return answer }

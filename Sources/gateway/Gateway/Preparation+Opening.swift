@@ -4,9 +4,9 @@ import KeyStore
 import PostgreSQLKeyStore
 import SQLiteKeyStore
 
-// What a start finds only when it opens or binds: looked at for `check`, which does neither.
+// Faults that a start finds only when it opens or binds. `check` looks for them and does neither.
 extension Preparation {
-    /// What the start would say of the store.
+    /// The start's problems with the store.
     static func storeProblems(
         _ configuration: GatewayConfiguration,
         _ age: StoreAge.Demand
@@ -27,12 +27,12 @@ extension Preparation {
         return [Problem(.error, place, keyPath, found: found, use: use)]
     }
 
-    /// What the start would say of a database that several gateways share. It asks the database,
-    /// and changes nothing there.
+    /// The start's problems with a database that several gateways share. It asks the database, and
+    /// changes nothing there.
     ///
-    /// Tables that can't be used are an error. A database that can't be reached, or takes no
-    /// writes, is a warning: a gateway starts all the same and waits for it, and `check` may run
-    /// where there is no way to it.
+    /// Tables that can't be used are an error. A database that can't be reached, or accepts no
+    /// writes, is a warning: a gateway starts nevertheless and waits for it, and `check` may run
+    /// where the database can't be reached.
     static func databaseProblems(_ configuration: GatewayConfiguration) -> [Problem] {
         guard case .postgresql(let database) = configuration.store else { return [] }
         let keyPath = "store.postgresql"
@@ -51,8 +51,8 @@ extension Preparation {
         }
     }
 
-    /// Sockets in the file system that can't be made. Whether a port is free is not asked: a
-    /// gateway that runs has it.
+    /// Sockets in the file system that can't be created. Free ports are not checked: a running
+    /// gateway has them.
     static func socketProblems(_ configuration: GatewayConfiguration) -> [Problem] {
         let listeners = configuration.listeners.enumerated().map { index, listener in
             ("listen[\(index)].address", listener.address)
@@ -87,7 +87,7 @@ extension Preparation {
         if lstat(path, &status) == 0 {
             return status.st_mode & S_IFMT == S_IFSOCK ? nil : "\(path), which is no socket"
         }
-        // It is bound by the user that starts the gateway, and handed over.
+        // The user that starts the gateway binds it, and hands it over.
         guard case .refused(let found) = WriteAccess(toFile: path, as: nil) else { return nil }
         return found
     }

@@ -3,28 +3,28 @@ import Glibc
 import Rules
 package import SQLiteKeyStore
 
-/// What a configuration needs of this machine: certificates, folders, a user.
+/// A configuration's requirements on this machine: certificates, folders, a user.
 ///
-/// A start, a reload and `check` all make one, so that none of them takes what another one
-/// refuses. Nothing is bound and nothing written here.
+/// A start, a reload and `check` all make one, so that none of them accepts what another one
+/// refuses. It binds and writes nothing.
 package struct Preparation: Sendable {
     /// Whether this process has the store's database open.
     enum StoreUse {
         case notYet
-        /// The file is left alone: a process that closes any descriptor of a file loses its locks
+        /// The file is not opened: a process that closes any descriptor of a file loses its locks
         /// on it (fcntl(2)), and so SQLite's. The next command that opens the database would then
-        /// take itself for the only user and delete the log that the gateway writes.
+        /// regard itself as the only user and delete the log that the gateway writes.
         case open
     }
 
-    /// What is wrong or likely not meant. An error refuses the configuration.
+    /// Faults, and settings that are probably not intended. An error refuses the configuration.
     package private(set) var problems: [Problem] = []
     /// The certificates, with problems of their own among those above.
     let certificates: LoadedCertificates
-    /// What operators have ordered about rollouts. A gateway that runs has its own.
+    /// The orders of operators about rollouts. A running gateway has its own.
     private(set) var orders = RolloutOrders()
 
-    /// Looks at everything.
+    /// Makes all checks.
     private init(
         _ configuration: GatewayConfiguration,
         store: StoreUse,
@@ -46,9 +46,9 @@ package struct Preparation: Sendable {
     var errors: [Problem] { problems.filter { $0.severity == .error } }
     var warnings: [Problem] { problems.filter { $0.severity == .warning } }
 
-    /// Reads a file and does all that a start does, but for binding and writing: `check`.
+    /// Reads a file and does all that a start does, except binding and writing: `check`.
     ///
-    /// - age: what the start would be told to do with a store that is older.
+    /// - age: the start's treatment of an older store.
     /// - asksDatabase: whether a shared database is asked too; `doctor` says more about it.
     package static func load(
         _ file: String,
@@ -65,7 +65,7 @@ package struct Preparation: Sendable {
         )
     }
 
-    /// The same, for a start or a reload.
+    /// The preparation for a start or a reload.
     ///
     /// - Throws: all errors together.
     static func complete(
@@ -79,7 +79,7 @@ package struct Preparation: Sendable {
         return preparation
     }
 
-    /// What a reload would refuse if it came now.
+    /// The configuration with the problems of a reload.
     static func readable(_ file: String) -> ConfigurationReading.LoadedConfiguration {
         let loaded = ConfigurationLoader.load(file)
         guard let configuration = loaded.configuration else { return loaded }
@@ -102,12 +102,12 @@ package struct Preparation: Sendable {
 
     // MARK: The process
 
-    /// The user that root will become before anything is written; `nil` for the one that it is.
+    /// The user that root becomes before anything is written; `nil` for the current user.
     private mutating func userToBecome(_ configuration: GatewayConfiguration) -> ProcessUser? {
         do throws(GatewayError) {
             return try ProcessUser(configuration.process)
         } catch {
-            // Another user may start the gateway than runs `check`.
+            // Another user than that of `check` may start the gateway.
             let isOther = error.isAboutWhoStarts
             add(
                 isOther ? .warning : .error,
@@ -195,8 +195,8 @@ package struct Preparation: Sendable {
         }
     }
 
-    /// Whether the file begins otherwise than a database does (SQLite's file format §1.3). An
-    /// empty one is a new database.
+    /// Whether the file does not begin like a database (SQLite's file format §1.3). An empty one is
+    /// a new database.
     private static func isNoDatabase(_ path: String) -> Bool {
         let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard descriptor >= 0 else { return false }

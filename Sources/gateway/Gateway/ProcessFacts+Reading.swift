@@ -2,7 +2,7 @@ import Glibc
 import Services
 
 extension ProcessFacts {
-    /// As the kernel tells; `nil` where it does not (no `/proc`).
+    /// The kernel's figures; `nil` without `/proc`.
     static var current: ProcessFacts? {
         var usage = rusage()
         var limit = rlimit()
@@ -36,8 +36,8 @@ extension ProcessFacts {
         return text.split { $0 == " " || $0 == "\n" }.compactMap { UInt64($0) }
     }
 
-    /// Since Linux 6.2 the folder's size is their number (proc(5)). Before, its entries are read,
-    /// which takes some milliseconds for ten thousand.
+    /// Since Linux 6.2 the folder's size is their number (proc(5)). Before, its entries have to be
+    /// read, which takes some milliseconds for ten thousand.
     private static var openDescriptors: Int? {
         var folder = stat()
         if stat("/proc/self/fd", &folder) == 0, folder.st_size > 0 { return Int(folder.st_size) }

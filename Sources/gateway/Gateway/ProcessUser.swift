@@ -3,19 +3,19 @@ import ConfigurationReading
 import Glibc
 import Logging
 
-/// The user that a process changes to after root has started it.
+/// The user of the process after root has started it.
 struct ProcessUser {
     let name: String
     let uid: uid_t
     let gid: gid_t
 
-    /// The user that a configuration names; `nil` when it names none, or the process is that user
-    /// already.
+    /// The user that a configuration names; `nil` when it names none, or the process already is
+    /// that user.
     ///
-    /// - Throws: when there is no such user or group, or only root could become it.
+    /// - Throws: when there is no such user or group, or when only root could change to it.
     init?(_ settings: ProcessSettings) throws(GatewayError) {
         guard let name = settings.user else { return nil }
-        // The entries live until the next look-up; what is needed is copied at once.
+        // The entries live until the next look-up, so the needed values are copied at once.
         guard let entry = getpwnam(name)?.pointee else {
             throw GatewayError(
                 "process.user: there is no user \(name)",
@@ -51,9 +51,9 @@ struct ProcessUser {
         }
     }
 
-    /// Becomes the user, with its groups, for good: in all threads, now and later.
+    /// Changes to the user, with its groups, permanently and in all threads.
     ///
-    /// - Throws: when the system refuses, or would let the process become root again.
+    /// - Throws: when the system refuses, or would allow the process to become root again.
     func become() throws(GatewayError) {
         // Groups first: without root they can't be changed.
         guard initgroups(name, gid) == 0 else { throw failure("initgroups") }
@@ -69,7 +69,7 @@ struct ProcessUser {
         }
     }
 
-    /// As a log shows it: `portcullis (uid 64119, gid 64119)`.
+    /// The text for logs: `portcullis (uid 64119, gid 64119)`.
     var text: String { "\(name) (uid \(uid), gid \(gid))" }
 
     private func failure(_ call: String) -> GatewayError {
@@ -80,17 +80,18 @@ struct ProcessUser {
     }
 }
 
-// What the process gives up between binding its addresses and opening its store.
+// Privilege drop, between binding the addresses and opening the store.
 extension GatewayServer {
-    /// Nothing that the process executes gains privileges. Called while it has one thread: the
-    /// threads that Dispatch starts later inherit it, and no others.
+    /// Prevents executed programs from gaining privileges. Called while the process has one thread:
+    /// threads that Dispatch starts later inherit it; existing ones would not.
     static func forbidNewPrivileges() {
         guard clinux_forbid_new_privileges() == 0 else {
             preconditionFailure("GatewayServer: PR_SET_NO_NEW_PRIVS failed, which it never does")
         }
     }
 
-    /// Becomes the user of the configuration, with all threads, and hides what is secret in memory.
+    /// Changes to the user of the configuration, in all threads, and protects the secrets in
+    /// memory.
     static func giveUpPrivileges(
         _ settings: ProcessSettings,
         _ sockets: [ListenerSet],
@@ -111,14 +112,15 @@ extension GatewayServer {
     }
 }
 
-/// Keeps what is in memory (TLS keys, the challenges' key) out of files and from other processes of
-/// the same user.
+/// Keeps secrets in memory (TLS keys, the challenges' key) out of files and away from other
+/// processes of the same user.
 enum ProcessMemory {
-    /// Forbids core files and looks into the memory, or allows them.
+    /// Forbids or allows core files and access to the memory.
     ///
-    /// The limit is what tools show and what children inherit. It does not bind a core_pattern that
-    /// is a pipe (core(5)); that the process is not dumpable does, and keeps ptrace away as well
-    /// (prctl(2)). The kernel decides the latter anew when the user changes, so this comes behind.
+    /// Tools show the limit, and children inherit it. It does not affect a core_pattern that is a
+    /// pipe (core(5)). A process that is not dumpable is protected from that, and also from ptrace
+    /// (prctl(2)). The kernel resets this flag when the user changes, so this call comes after
+    /// that.
     static func set(isDumpable: Bool) {
         if !isDumpable {
             var none = rlimit(rlim_cur: 0, rlim_max: 0)

@@ -1,24 +1,24 @@
 import Glibc
 
-/// How a program is started as a process of its own.
+/// The start of a program as its own process.
 ///
-/// Dispatch's threads take no signals, and a program would inherit that: it begins with none
-/// blocked.
+/// Dispatch's threads block signals, and a program would inherit that. So it begins with no blocked
+/// signals.
 struct ProgramStart {
     var actions = posix_spawn_file_actions_t()
     var attributes = posix_spawnattr_t()
-    /// Which other attributes count, of `POSIX_SPAWN_…`.
+    /// The further attributes that are used, of `POSIX_SPAWN_…`.
     var flags: Int32 = 0
 
     /// Starts a program.
     ///
     /// - Parameters:
-    ///   - path: the program's.
+    ///   - path: the path of the program.
     ///   - arguments: the name first, by custom the path.
     ///   - environment: each as `NAME=VALUE`.
-    ///   - process: set where it was started.
-    ///   - prepare: adds what is done with descriptors, and other attributes.
-    /// - Returns: 0, or why it was not started, as `errno`.
+    ///   - process: set when the program was started.
+    ///   - prepare: adds actions on descriptors, and other attributes.
+    /// - Returns: 0, or the error as `errno`.
     static func spawn(
         _ path: String,
         _ arguments: [String],

@@ -7,7 +7,7 @@ import TLSSession
 import Verification
 
 extension ProxySettings {
-    /// The configuration as the proxy takes it. Servers whose address is not known are left out.
+    /// The configuration in the proxy's form. Servers without a known address are omitted.
     convenience init(
         _ configuration: GatewayConfiguration,
         _ servers: ServerRegistry,

@@ -8,32 +8,32 @@ import Rules
 import Services
 import Synchronization
 
-/// Renews stored receipts: does what ``RenewalSchedule`` says, on a queue of its own.
+/// Renews stored receipts: performs the actions of ``RenewalSchedule``, on its own queue.
 ///
-/// One receipt at a time is read from the store, sent through the client for Apple, verified, and
-/// handed to the writer. Nothing of it is on an event loop. The state changes on the queue alone,
-/// but for the end; its lock is for those who read.
+/// It reads one receipt at a time from the store, sends it through the client for Apple, verifies
+/// the answer, and gives it to the writer. None of this runs on an event loop. The state changes
+/// only on the queue, except for the end; its lock is for readers.
 final class ReceiptRenewer: Sendable {
-    /// What is asked of it. A reload replaces it.
+    /// Its settings. A reload replaces them.
     struct Settings: Sendable {
         var renewal: RenewalSettings
-        /// The apps, whose test authorities' receipts are verified by those.
+        /// The apps; their test authorities verify their receipts.
         var apps: [AppPolicy]
         /// The teams that have a key.
         var teams: AppleTeams
-        /// Of a call, from the hand-in to the answer.
+        /// The time of a call, from the hand-in to the answer.
         var timeout = Duration.seconds(30)
-        /// Who vouches for Apple's receipts.
+        /// The roots for Apple's receipts.
         var roots = [AppleRoots.rootG3]
     }
 
-    /// What the operator is told.
+    /// A notice for the operator.
     enum Notice: Sendable {
-        /// Nothing is renewed for the keys of an environment for a while.
+        /// No receipts are renewed for the keys of an environment for a while.
         case paused(KeyEnvironment, seconds: Int64)
-        /// What came in exchange for the receipt of this key was refused.
+        /// The new receipt of this key was refused.
         case refused(KeyID, ReceiptRefusal)
-        /// Apple does not take the receipt of this key.
+        /// Apple does not accept the receipt of this key.
         case rejected(KeyID, status: Int)
         case unreadable(JournalError)
 
@@ -56,20 +56,20 @@ final class ReceiptRenewer: Sendable {
         var storing: Set<Int64> = []
         var facts = ReceiptFacts()
         var isEnded = false
-        /// When each kind of notice was last told, milliseconds.
+        /// The time of the last notice of each kind, milliseconds.
         var toldAt: [Notice.Kind: Int64] = [:]
-        /// A timer that is older than this one does nothing.
+        /// A timer with a lower number than this one does nothing.
         var timer: UInt64 = 0
     }
 
-    /// The longest that the schedule's clock is believed without a look at it.
+    /// The longest wait without reading the clock again.
     private static let waitMax: Int64 = 5_000
     /// Milliseconds between two notices of a kind.
     private static let tellPause: Int64 = 60_000
     /// Apple: a receipt that was just obtained is at most five minutes old.
     private static let ageMax: Int64 = 300
 
-    /// Everything that the schedule is told happens here.
+    /// All events of the schedule are handled on it.
     let queue = DispatchQueue(label: "portcullis.receipts", qos: .utility)
     private let keys: KeyTable
     private let receipts: any ReceiptStore
@@ -96,7 +96,8 @@ final class ReceiptRenewer: Sendable {
         state = Mutex(State(settings: settings, schedule: schedule))
     }
 
-    /// Tells a notice, unless one of its kind was told in the last minute, or all has ended.
+    /// Reports a notice, unless one of its kind was reported in the last minute, or the renewer has
+    /// ended.
     private func tell(_ notice: Notice) {
         let now = clock.now()
         let isNews = state.withLock { state in
@@ -119,7 +120,7 @@ final class ReceiptRenewer: Sendable {
         queue.async { self.pump() }
     }
 
-    /// Replaces the settings. What is under way goes on.
+    /// Replaces the settings. Calls under way continue.
     func reload(_ settings: Settings) {
         queue.async { [self] in
             state.withLock { state in
@@ -130,10 +131,11 @@ final class ReceiptRenewer: Sendable {
         }
     }
 
-    /// Makes no further call. What is under way is forgotten: it is renewed again.
+    /// Makes no further call. Results of calls under way are dropped: those receipts are renewed
+    /// again.
     func end() { state.withLock { $0.isEnded = true } }
 
-    /// What was counted so far.
+    /// The counts so far.
     var facts: ReceiptFacts { state.withLock(\.facts) }
 
     // MARK: On the queue
@@ -216,8 +218,7 @@ final class ReceiptRenewer: Sendable {
                 state.schedule.storeFailed(at: now, random: RandomBytes.word())
             }
         }
-        // The key may have been revoked, or its receipt been renewed, since the store was looked
-        // at.
+        // The key may have been revoked, or its receipt renewed, since the store was read.
         guard let kept, let dueAt = kept.state.dueAt, dueAt <= now / 1_000,
             !state.withLock({ $0.storing.contains(due.row) })
         else { return state.withLock { $0.schedule.dropped(due) } }
@@ -241,7 +242,7 @@ final class ReceiptRenewer: Sendable {
         let now = clock.now()
         switch ReceiptReply(reply) {
         case .receipt(let bytes): take(bytes, due, kept, now)
-        // No receipt, and refused as one that can't be read.
+        // Not a receipt: it is refused like an unreadable one.
         case .unreadable: take([], due, kept, now)
         case .early: ended(due, kept, .early, label: ReceiptState.Outcome.early.rawValue)
         case .gone: ended(due, kept, .gone, label: ReceiptState.Outcome.gone.rawValue)
@@ -254,7 +255,7 @@ final class ReceiptRenewer: Sendable {
         }
     }
 
-    /// Verifies what came in exchange.
+    /// Verifies the new receipt.
     private func take(_ bytes: [UInt8], _ due: DueReceipt, _ kept: KeptReceipt, _ now: Int64) {
         do throws(ReceiptRefusal) {
             let newer = try verified(bytes, kept, now)
@@ -285,7 +286,7 @@ final class ReceiptRenewer: Sendable {
         )
     }
 
-    /// A try has ended: the schedule learns it, and what it says of the key is stored.
+    /// A try has ended: the schedule gets the result, and the key's new state is stored.
     private func ended(
         _ due: DueReceipt,
         _ kept: KeptReceipt,
@@ -338,7 +339,7 @@ extension RenewedReceipt {
 }
 
 extension ReceiptState {
-    /// What the newer receipt says.
+    /// Takes the facts of the newer receipt.
     fileprivate mutating func take(_ newer: RenewedReceipt) {
         createdAt = newer.receipt.fields.creationTime.seconds
         notBefore = newer.notBefore.seconds
@@ -349,7 +350,7 @@ extension ReceiptState {
 }
 
 extension KeptReceipt {
-    /// What field 7 has to say; `nil` for keys of a test authority.
+    /// The required value of field 7; `nil` for keys of a test authority.
     fileprivate var expectedEnvironment: AttestationEnvironment? {
         switch environment {
         case .production: .production
@@ -358,7 +359,7 @@ extension KeptReceipt {
         }
     }
 
-    /// When the stored receipt was made: it says so itself. `nil` for one that can't be read.
+    /// The creation of the stored receipt, from its own field. `nil` for an unreadable one.
     fileprivate var creationTime: UnixTime? {
         do throws(ReceiptRefusal) {
             return try UnverifiedReceipt(bytes: receipt).fields.creationTime
@@ -368,11 +369,11 @@ extension KeptReceipt {
     }
 }
 
-/// The time by which receipts are renewed. A test can let it pass faster.
+/// The clock of the renewal of receipts. A test can let it run faster.
 struct RenewalClock: Sendable {
     /// Milliseconds since 1970.
     var now: @Sendable () -> Int64
-    /// Runs a closure on a queue, so many milliseconds later.
+    /// Runs a closure on a queue, after this number of milliseconds.
     var run: @Sendable (DispatchQueue, Int64, @escaping @Sendable () -> Void) -> Void
 
     /// Timers of the system.

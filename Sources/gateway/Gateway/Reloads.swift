@@ -8,12 +8,12 @@ import Rules
 import Services
 import Verification
 
-/// Reloads, and what the event loops are given after one.
+/// Reloads, and the settings that the event loops get after one.
 ///
-/// A reload reads files and looks names up, which may take seconds. That happens on a queue of its
-/// own, so that the control queue goes on answering operators and signals.
+/// A reload reads files and looks up names, which may take seconds. It runs on its own queue, so
+/// that the control queue still serves operators and signals.
 final class Reloads: Sendable {
-    /// What a reload changes beside the event loops.
+    /// The parts that a reload changes beside the event loops.
     struct Parts: Sendable {
         let certificates: Certificates
         let directory: OriginDirectory
@@ -23,24 +23,24 @@ final class Reloads: Sendable {
         let apple: AppleOperations
     }
 
-    /// Whether a reload is being made.
+    /// Whether a reload runs.
     private enum Stage {
         /// Leaves to `running`.
         case none
         /// Files are being read. Leaves to `none`, `runningBeforeNext`.
         case running
-        /// Another was asked for meanwhile: the files may have changed since they were read.
+        /// Another reload was requested meanwhile: the files may have changed since they were read.
         /// Leaves to `running`.
         case runningBeforeNext
     }
 
     private struct State {
         var stage = Stage.none
-        /// Who may enrol now. A reload that leaves its settings alone keeps what was used of the
+        /// The admission of enrolments. A reload with unchanged settings keeps the state of its
         /// rate.
         var admission: EnrolmentAdmission
         var generation = 1
-        /// When the configuration was last read, with success or without.
+        /// When the configuration was last read, successfully or not.
         var triedAt: Int64
         var refused: String?
         var refusedCount: UInt64 = 0
@@ -86,7 +86,7 @@ final class Reloads: Sendable {
 
     var accessLog: LogWriter? { state.value.accessLog }
 
-    /// How the configuration stands, for operators.
+    /// The state of the configuration, for operators.
     var facts: ConfigurationFacts {
         ConfigurationFacts(
             generation: UInt64(state.value.generation),
@@ -96,8 +96,8 @@ final class Reloads: Sendable {
         )
     }
 
-    /// Reads the configuration again; keeps the running one when anything is wrong. Reloads that
-    /// are asked for while one runs are made as one, after it.
+    /// Reads the configuration again; keeps the running one if there is an error. Reloads that are
+    /// requested while one runs are merged into one, after it.
     func reload() {
         guard !plane.isEnding else { return }
         guard case .none = state.value.stage else {
@@ -143,7 +143,7 @@ final class Reloads: Sendable {
     ) {
         let isNextWanted = if case .runningBeforeNext = state.value.stage { true } else { false }
         state.value.stage = .none
-        // A stop that came meanwhile goes before it.
+        // A stop that came meanwhile takes precedence.
         guard !plane.isEnding else { return }
         for problem in problems { plane.log.warning("\(problem)") }
         state.value.triedAt = Int64(time(nil))
@@ -191,11 +191,11 @@ final class Reloads: Sendable {
             \(error.hint)
             """
         )
-        // A file that was moved aside is let go of all the same.
+        // A renamed file is released in any case.
         if case .file = plane.configuration.log.access { reopenLog() }
     }
 
-    /// Opens the access log's file again, so that one that was moved aside is let go of.
+    /// Opens the access log's file again, so that a renamed one is released.
     func reopenLog() {
         guard case .file(let file) = plane.configuration.log.access else {
             return plane.log.notice("the access log is no file: there is nothing to open again")
@@ -213,8 +213,8 @@ final class Reloads: Sendable {
         }
     }
 
-    /// Has every event loop obey the orders in force. `told` is called on the control queue for
-    /// each event loop that does.
+    /// Gives the current orders to every event loop. `told` is called on the control queue for each
+    /// event loop that has them.
     func serveOrderedRules(_ told: @escaping @Sendable () -> Void = {}) {
         plane.configuration = plane.configuration.ordered(by: parts.rollouts.orders)
         let (read, judging, settings) = (plane.configuration, judging, parts.directory.settings)

@@ -5,21 +5,21 @@ import Proxy
 import Rules
 import Services
 
-/// What the event loops count for reports, collected so that it is kept once and not on each event
-/// loop; and what they remember of refusals.
+/// The counts of the event loops for reports, collected so that they are kept once and not on each
+/// event loop; and the refusals that they keep.
 final class Reporting: Sendable {
-    /// How often the event loops are asked: the length of a chart's shortest slot.
+    /// The interval of asking the event loops: the length of a chart's shortest slot.
     private static let pace = DispatchTimeInterval.seconds(10)
-    /// How long an answer waits for event loops that are busy.
+    /// The longest wait of an answer for busy event loops.
     private static let patience = DispatchTimeInterval.seconds(2)
 
     private struct State {
         var ledger: ReportLedger
-        /// An event loop that is stuck is not asked again by the clock before it has answered.
+        /// A blocked event loop is not asked again by the timer before it has answered.
         var isCollecting = false
         /// For charts, the oldest first.
         var marks: [Report.Mark] = []
-        /// How the rules stand.
+        /// The state of the rules.
         var ruleFacts: @Sendable () -> [RuleFacts] = { [] }
     }
 
@@ -32,7 +32,7 @@ final class Reporting: Sendable {
         state = QueueBound(State(ledger: ReportLedger(startedAt: second)), on: plane.queue)
     }
 
-    /// Collects now and then, until the gateway ends.
+    /// Collects periodically, until the gateway ends.
     func start(ruleFacts: @escaping @Sendable () -> [RuleFacts]) {
         state.value.ruleFacts = ruleFacts
         collectLater()
@@ -54,8 +54,8 @@ final class Reporting: Sendable {
         }
     }
 
-    /// Takes over what the event loops have counted. `done` is called on the control queue after
-    /// the last of them; what the others have counted is in the ledger before.
+    /// Collects the counts of the event loops. `done` is called on the control queue after the last
+    /// one; then the ledger has all counts.
     private func collect(_ done: @escaping @Sendable () -> Void) {
         plane.gather(LoopUnit.takeReport) { [self] entries in
             state.value.ledger.add(entries, at: tick)
@@ -101,7 +101,7 @@ extension Reporting: RefusalSource {
     ) {
         let answer = FirstAnswer(completion)
         plane.perform(after: Self.patience) { answer.give(nil) }
-        // Looked through here: an event loop hands over a copy, and serves its clients.
+        // Searched here: an event loop only hands over a copy, and then serves its clients.
         plane.perform { [self] in
             plane.gather(LoopUnit.refusals) { memories in
                 answer.give(memories.flatMap { $0.notes(named: name) })

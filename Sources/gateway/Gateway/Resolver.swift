@@ -4,14 +4,14 @@ import EventLoops
 import HTTPWire
 import Synchronization
 
-/// Addresses of what a configuration names.
+/// Looks up the addresses of names in a configuration.
 struct Resolver: Sendable {
-    /// The system's way from a name and a port to addresses. It blocks, and can't be interrupted.
+    /// The system's look-up of a name and a port. It blocks, and can't be interrupted.
     typealias LookUp = @Sendable (String, UInt16) -> [SocketAddress]
 
-    /// What became of one server's look-up.
+    /// The result of one server's look-up.
     enum Finding: Sendable, Equatable {
-        /// At least one.
+        /// At least one address.
         case addresses([SocketAddress])
         /// The name has no address, or the resolver failed.
         case none
@@ -28,14 +28,15 @@ struct Resolver: Sendable {
         }
     }
 
-    /// How long all names may take together. A resolver that lost one packet asks again after 5 s
-    /// (resolv.conf(5), `timeout`).
+    /// The longest time for all names together. A resolver that lost one packet asks again after 5
+    /// s (resolv.conf(5), `timeout`).
     static let patience = Duration.seconds(10)
 
-    /// Where names are looked up, each on a thread of its own as far as Dispatch has them.
+    /// The queue on which names are looked up, each on its own thread as far as Dispatch has
+    /// threads.
     private static let queue = DispatchQueue(label: "portcullis.names", attributes: .concurrent)
 
-    /// What has been found so far; look-ups that were given up may still run.
+    /// The findings so far; look-ups that were given up may still run.
     private final class Findings: Sendable {
         let byName = Mutex<[ServerAddress: [SocketAddress]]>([:])
         let isGivenUp = Atomic(false)
@@ -44,7 +45,7 @@ struct Resolver: Sendable {
     var lookUp: LookUp = { SocketAddress.resolve($0, port: $1) }
     var patience = Resolver.patience
 
-    /// What is found of each server. Waits: not on an event loop, and not on the control queue.
+    /// The finding for each server. Waits: not on an event loop, and not on the control queue.
     func addresses(of servers: [ServerAddress]) -> [ServerAddress: Finding] {
         let findings = Findings()
         let group = DispatchGroup()
@@ -71,7 +72,7 @@ struct Resolver: Sendable {
 }
 
 extension ServerAddress {
-    /// The address of what needs no look-up; `nil` for a name.
+    /// The address of a server that needs no look-up; `nil` for a name.
     var socketAddress: SocketAddress? {
         switch self {
         case .ip(let address, let port): SocketAddress(ip: address.text, port: port)
@@ -81,12 +82,12 @@ extension ServerAddress {
     }
 }
 
-/// When names are looked up again.
+/// The intervals of repeated look-ups of names.
 package struct LookUpPace: Sendable {
-    /// After a look-up that did not find all; doubled each time, up to ``longest``.
+    /// The interval after an incomplete look-up; doubled each time, up to ``longest``.
     package var first = Duration.milliseconds(500)
-    /// While all names are known, and the longest pause after failures. The shortest
-    /// `resolve_interval` of the configuration bounds it, too.
+    /// The interval while all names are known, and the longest one after failures. It is also at
+    /// most the shortest `resolve_interval` of the configuration.
     package var longest = Duration.seconds(86_400)
     private var pause: Duration?
 

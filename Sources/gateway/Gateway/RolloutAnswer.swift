@@ -1,6 +1,6 @@
 package import JSONText
 
-/// What the gateway answers to a change of a rollout.
+/// The gateway's answer to a change of a rollout.
 package struct RolloutAnswer {
     package let rule: String
     package let from: String
@@ -32,13 +32,13 @@ package struct RolloutAnswer {
     }
 }
 
-/// What the gateway answers about a change that is not made yet.
+/// The gateway's answer about a change that is not made yet.
 package struct ForecastAnswer {
-    /// Lines that are printed.
+    /// The most lines that are printed.
     private static let linesMax = 8
 
     package let lines: [String]
-    /// Also where the answer can't be read.
+    /// Also `true` where the answer can't be read.
     package let asksConfirmation: Bool
 
     package init(_ text: Span<UInt8>) {

@@ -3,9 +3,9 @@ import Glibc
 import JSONText
 package import Rules
 
-/// Where operators' orders are kept: beside the store, since the gateway writes there and not into
-/// the folder of its configuration. Where the store is no file, they are beside the configuration
-/// all the same.
+/// The file of operators' orders. It is beside the store, since the gateway may write there and not
+/// in the folder of its configuration. If the store is no file, it is beside the configuration
+/// anyway.
 ///
 ///     portcullis.db.rollout          the orders in force; replaced as a whole
 ///     portcullis.db.rollout.log      the audit log: a JSON line for each change, appended
@@ -16,12 +16,12 @@ package struct RolloutFile: Sendable {
         let text: String
     }
 
-    /// The most bytes of the orders: all that there may be, at some 500 bytes each.
+    /// The most bytes of the orders: the most orders, at some 500 bytes each.
     private static let bytesMax = 1 << 20
-    /// The audit log is moved aside when it has so many bytes; one such file is kept.
+    /// The size at which the audit log is renamed, in bytes; one old file is kept.
     private static let auditMax: Int64 = 1 << 20
 
-    /// The most bytes that are read of it: some hundred changes.
+    /// The most bytes of it that are read: some hundred changes.
     private static let auditTailMax = 64 << 10
 
     let path: String
@@ -87,7 +87,8 @@ package struct RolloutFile: Sendable {
         }
     }
 
-    /// Writes the change into the audit log, then the orders, both durably. Waits for the disk.
+    /// Appends the change to the audit log, then writes the orders, both durably. Waits for the
+    /// disk.
     func save(_ orders: RolloutOrders, _ change: RolloutOrders.Change) throws(Fault) {
         try audit(change)
         let draft = path + ".new"
@@ -118,7 +119,7 @@ package struct RolloutFile: Sendable {
         }
         guard read >= 0 else { return nil }
         var lines = bytes.prefix(read).split(separator: UInt8(ascii: "\n")).map(Array.init)
-        // The first may have lost its beginning, and a crash may have cut any.
+        // The first line may have lost its beginning, and a crash may have cut any line.
         if start > 0, !lines.isEmpty { lines.removeFirst() }
         return lines.filter { $0.first == 0x7B && $0.last == 0x7D }.suffix(count)
     }

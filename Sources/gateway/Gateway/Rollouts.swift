@@ -8,14 +8,14 @@ import Rules
 import Services
 import Verification
 
-/// The orders of operators and guards about rollouts, while the gateway runs. One change is saved
+/// The orders of operators and guards about rollouts, while the gateway runs. Changes are saved one
 /// after the other; each takes effect when it is on disk.
 final class Rollouts: Sendable {
-    /// Changes that wait for the one that is being saved; more are refused.
+    /// The most changes that wait for the one that is being saved; further ones are refused.
     private static let waitingMax = 32
-    /// Changes that `/audit` tells: the last 50.
+    /// The most changes that `/audit` shows: the last 50.
     private static let shownMax = 50
-    /// How long an answer waits for event loops that are busy: 2 s.
+    /// The longest wait of an answer for busy event loops: 2 s.
     private static let patience = DispatchTimeInterval.seconds(2)
 
     struct Waiting {
@@ -25,19 +25,19 @@ final class Rollouts: Sendable {
     }
 
     private struct Untold {
-        /// How many event loops still have to take it.
+        /// The number of event loops that still have to take it.
         var left: Int
         let answer: @Sendable (_ areAllTold: Bool) -> Void
     }
 
-    /// What other parts do with an order.
+    /// The functions of other parts that handle an order.
     struct Consumers {
-        /// Has every event loop obey the orders in force; `told` is called on the control queue for
-        /// each event loop that does.
+        /// Gives the current orders to every event loop; `told` is called on the control queue for
+        /// each event loop that has them.
         var serve: @Sendable (_ told: @escaping @Sendable () -> Void) -> Void = { _ in }
         /// An order takes effect.
         var tookEffect: @Sendable (RolloutOrders.Change) -> Void = { _ in }
-        /// What was counted of a rule in the last hour; `nil` where event loops are too busy.
+        /// The counts of a rule in the last hour; `nil` where event loops are too busy.
         var lastHour: @Sendable (String, @escaping @Sendable (Report?) -> Void) -> Void = { _, _ in
         }
     }
@@ -46,11 +46,11 @@ final class Rollouts: Sendable {
         var orders: RolloutOrders
         var waiting: [Waiting] = []
         var isSaving = false
-        /// None is taken any more: they go over to the next process.
+        /// No further order is accepted: the orders go to the successor.
         var isClosed = false
-        /// Called once nothing waits to be saved.
+        /// Called once no order waits to be saved.
         var whenSaved: (@Sendable () -> Void)?
-        /// Changes that are in force, and of which not all event loops know, by their number.
+        /// Changes in force that not all event loops have yet, by their number.
         var untold: [Int: Untold] = [:]
         var lastNumber = 0
         var consumers = Consumers()
@@ -73,7 +73,7 @@ final class Rollouts: Sendable {
     /// The orders in force.
     var orders: RolloutOrders { state.value.orders }
 
-    /// Whether an order waits or is being saved, or none is taken.
+    /// Whether an order waits or is being saved, or none is accepted.
     var isBusy: Bool {
         !state.value.waiting.isEmpty || state.value.isSaving || state.value.isClosed
     }
@@ -113,7 +113,7 @@ final class Rollouts: Sendable {
                 switch result {
                 case .success: takeEffect(orders, change, next.done)
                 case .failure(let fault) where note.isGuards:
-                    // A full disk must not keep an app from working.
+                    // A full disk must not prevent an app from working.
                     plane.log.error("the guard's order holds until the next start: \(fault.text)")
                     takeEffect(orders, change, next.done)
                 case .failure(let fault):
@@ -155,8 +155,8 @@ final class Rollouts: Sendable {
         state.value.untold.removeValue(forKey: number)?.answer(true)
     }
 
-    /// Takes no more orders, not even of guards, and waits for those that are being saved. Blocks;
-    /// not on the control queue.
+    /// Accepts no further orders, not even of guards, and waits for those that are being saved.
+    /// Blocks; not on the control queue.
     ///
     /// - Returns: the orders in force.
     func close(within time: DispatchTimeInterval) throws(UpgradeRefusal) -> RolloutOrders {
@@ -173,10 +173,10 @@ final class Rollouts: Sendable {
         return plane.queue.sync { orders }
     }
 
-    /// Takes orders again: there was no upgrade.
+    /// Accepts orders again: the upgrade has failed.
     func reopen() { plane.perform { self.state.value.isClosed = false } }
 
-    /// Says which orders take the place of what was just read.
+    /// Reports which orders replace the settings that were just read.
     func warn() {
         if let emergency = orders.emergency {
             plane.log.warning("no rule refuses, by `rollout --all observe` (\(emergency.text))")
@@ -192,7 +192,7 @@ extension Rollouts: RolloutTaking {
         _ done: @escaping @Sendable (RolloutResult) -> Void
     ) {
         plane.perform { [self] in
-            // The next process may have read the orders already, and has the file afterwards.
+            // The successor may have read the orders already, and owns the file afterwards.
             guard case .none = plane.upgrading else { return done(.upgrading) }
             guard state.value.waiting.count < Self.waitingMax else {
                 return done(.unsaved("too many changes wait for the disk"))

@@ -1,19 +1,20 @@
 import ConfigurationReading
 import EventLoops
 
-/// The addresses of the origins' servers, as far as they are known.
+/// The known addresses of the origins' servers.
 ///
-/// A name that can't be looked up stops nothing: requests for an origin of which no server is known
-/// are answered 502 origin-unreachable until it can.
+/// A name without an address stops no other work. If no server of an origin is known, its requests
+/// are answered 502 origin-unreachable until one is.
 struct ServerRegistry: Sendable {
-    /// What a look-up has changed.
+    /// A change by a look-up.
     struct Change: Equatable {
         enum Kind: Equatable {
             /// It had no address and has one now.
             case found
-            /// It has others than before.
+            /// It has new addresses.
             case moved
-            /// It has none any more, or nobody answers; the last ones stay in use.
+            /// It has none any more, or the resolver does not answer; the last addresses stay in
+            /// use.
             case lost
         }
 
@@ -24,11 +25,11 @@ struct ServerRegistry: Sendable {
     private(set) var addresses: [ServerAddress: [SocketAddress]] = [:]
     /// Names for which the resolver did not answer in time.
     private var unanswered: Set<ServerAddress> = []
-    /// Names whose loss was told.
+    /// Names whose loss was reported.
     private var lost: Set<ServerAddress> = []
 
     /// Looks up all servers of a configuration. Waits for the resolver: not on an event loop, and
-    /// not on the control queue. What is not found is taken from what was known before.
+    /// not on the control queue. Names without a finding keep their earlier addresses.
     init(
         _ configuration: GatewayConfiguration,
         _ resolver: Resolver,
@@ -39,9 +40,9 @@ struct ServerRegistry: Sendable {
         _ = take(resolver.addresses(of: servers))
     }
 
-    /// Takes what a look-up has found.
+    /// Takes the findings of a look-up.
     ///
-    /// - Returns: what is worth telling.
+    /// - Returns: the changes to report.
     mutating func take(_ findings: [ServerAddress: Resolver.Finding]) -> [Change] {
         var changes: [Change] = []
         for (server, finding) in findings {
@@ -55,7 +56,7 @@ struct ServerRegistry: Sendable {
                 } else if Set(known?.map(\.identity) ?? []) != Set(found.map(\.identity)) {
                     changes.append(Change(server: server, kind: .moved))
                 } else {
-                    // Resolvers turn the order; a pool that is in use is worth more.
+                    // Resolvers rotate the order; keeping the pool in use is better.
                     continue
                 }
                 addresses[server] = found
@@ -95,6 +96,6 @@ struct ServerRegistry: Sendable {
 }
 
 extension SocketAddress {
-    /// What tells two addresses of one name apart.
+    /// Distinguishes two addresses of one name.
     fileprivate var identity: [UInt8] { bytes }
 }

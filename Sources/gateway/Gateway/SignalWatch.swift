@@ -4,11 +4,11 @@ import Synchronization
 
 /// Calls back when the process gets a signal.
 ///
-/// Confined to the queue it was made with.
+/// Confined to the queue of its initialiser.
 final class SignalWatch {
-    /// What a signal asks for.
+    /// The request of a signal.
     enum Request: Sendable {
-        /// TERM, INT, QUIT: finish what is under way, then end. QUIT leaves no core file.
+        /// TERM, INT, QUIT: finish requests under way, then end. QUIT leaves no core file.
         case stop
         /// HUP: read the configuration again, and open the log again.
         case reload
@@ -25,9 +25,9 @@ final class SignalWatch {
 
     private let sources: [any DispatchSourceSignal]
 
-    /// Ignores the signals that ask a running gateway for something: while it starts, there is
-    /// nothing to read or open again yet, and by default they would end it. Those that ask it to
-    /// end do so from the first moment.
+    /// Ignores the signals with requests to a running gateway. While it starts, there is nothing to
+    /// reload or reopen, and by default these signals would end it. Signals to end work from the
+    /// first moment.
     static func ignoreUntilWatched() {
         for (number, request) in requests {
             switch request {
@@ -40,18 +40,17 @@ final class SignalWatch {
     /// Whether the process was asked to end before it watched its signals.
     private static let wasStopped = Atomic(false)
 
-    /// Remembers signals that ask the process to end, for the watch that is made next. By default
-    /// they would end it at once, with the requests that it has begun.
+    /// Notes signals to end, for the watch that is made next. By default they would end the process
+    /// at once, with the requests that it has begun.
     static func noteStops() {
-        // Made here: what is made on first use must not be made by a signal's handler.
+        // Created here: a signal handler must not create what is made on first use.
         wasStopped.store(false, ordering: .relaxed)
         for case (let number, .stop) in requests {
             signal(number) { _ in SignalWatch.wasStopped.store(true, ordering: .relaxed) }
         }
     }
 
-    /// `ready` is called on the queue once no signal is missed any more, `handle` for each one that
-    /// comes.
+    /// `ready` is called on the queue once no signal is missed any more, `handle` for each signal.
     init(
         on queue: DispatchQueue,
         ready: @escaping @Sendable () -> Void,
@@ -61,7 +60,7 @@ final class SignalWatch {
         sources = Self.requests.map { number, request in
             let source = DispatchSource.makeSignalSource(signal: number, queue: queue)
             source.setEventHandler { handle(request) }
-            // Dispatch watches from a thread of its own, some time after the activation.
+            // Dispatch watches from its own thread, some time after the activation.
             unwatched.enter()
             source.setRegistrationHandler { unwatched.leave() }
             source.activate()

@@ -9,8 +9,8 @@ import SQLiteKeyStore
 
 /// Opens the store that a configuration names.
 enum StoreOpening {
-    /// - Returns: the keys, and whether there was no database, so that one was made.
-    /// - Throws: what is wrong with the file and how to go on.
+    /// - Returns: the keys, and whether a new database was created.
+    /// - Throws: the fault of the file, with the next step.
     static func table(
         _ configuration: GatewayConfiguration,
         _ surroundings: GatewayServer.Surroundings,
@@ -19,7 +19,7 @@ enum StoreOpening {
         let place = try birthplace(configuration, surroundings.predecessor)
         let journal: any KeyJournal
         let ahead = try readAhead(configuration, surroundings.predecessor)
-        // From here on the process before waits, and decides nothing.
+        // From here on the predecessor waits, and decides nothing.
         let lease = try surroundings.predecessor?.takeState(
             isLent: configuration.store.file != nil
         ).lease
@@ -45,7 +45,7 @@ enum StoreOpening {
             try KeyTable(
                 journal: journal,
                 ahead: ahead?.keys,
-                // A process that takes over leaves the clients to the one before instead.
+                // A process that takes over leaves the clients to its predecessor instead.
                 canWait: surroundings.predecessor == nil
             )
         }
@@ -53,13 +53,13 @@ enum StoreOpening {
         return (table, place != .taken)
     }
 
-    /// For how long a start waits for room on the store's disk.
+    /// The time that a start waits for room on the store's disk.
     static let roomWait: Duration = .seconds(30)
 
-    /// Opens the store. Where its disk is full it tries again every second, so that an operator who
-    /// makes room has nothing to start.
+    /// Opens the store. If its disk is full, it retries every second, so that an operator who makes
+    /// room need not restart the gateway.
     ///
-    /// - Throws: what is wrong; that the disk is full after ``roomWait``.
+    /// - Throws: the fault; or that the disk is still full after ``roomWait``.
     private static func withRoom(
         _ log: Logger,
         open: () throws(StoreProblem) -> any KeyJournal
@@ -80,15 +80,15 @@ enum StoreOpening {
                     )
                 }
                 isTold = true
-                // No event tells of room. Nothing is served yet that this could hold up.
+                // No event reports room. Nothing is served yet that this could delay.
                 poll(nil, 0, 1_000)
             }
         }
     }
 
-    /// What a start would find in the place of the store.
+    /// What a start would find in the store's place.
     ///
-    /// - Throws: where there must be a database and is none.
+    /// - Throws: where a database is required and missing.
     static func birthplace(
         _ configuration: GatewayConfiguration,
         _ predecessor: Predecessor?
@@ -101,7 +101,7 @@ enum StoreOpening {
         return place
     }
 
-    /// Says that there was no database, and one was made.
+    /// Reports that there was no database, and one was created.
     private static func report(
         _ birthplace: StorePreview.Birthplace,
         _ configuration: GatewayConfiguration,
@@ -129,7 +129,7 @@ enum StoreOpening {
         }
     }
 
-    /// What is said where `store.must_exist` finds no database.
+    /// The message where `store.must_exist` finds no database.
     static let missing = (
         found: "there is no database, and store.must_exist is true",
         use: """
@@ -159,8 +159,8 @@ enum StoreOpening {
         )
     }
 
-    /// Reads the keys while the process before still serves; `nil` without one, and for a store
-    /// that only its next writer can read.
+    /// Reads the keys while the predecessor still serves; `nil` without one, and for a store that
+    /// only its next writer can read.
     private static func readAhead(
         _ configuration: GatewayConfiguration,
         _ predecessor: Predecessor?
@@ -179,7 +179,7 @@ enum StoreOpening {
         return (reader, keys)
     }
 
-    /// What issues challenges: those for enrolment with the store's secret.
+    /// The issuer of challenges; those for enrolment use the store's secret.
     static func issuer(
         _ configuration: GatewayConfiguration,
         _ keys: KeyTable,
@@ -191,8 +191,9 @@ enum StoreOpening {
             assertion: settings.assertionLifetime.components.seconds
         )
         let shared = try attempt(configuration) { () throws(JournalError) -> [SharedSecret]? in
-            // The store is away, and so are its secrets. Until they are read challenges are issued
-            // that this process alone takes, and none afterwards: clients ask for others.
+            // The store can't be reached, and so its secrets can't be read. Until then this process
+            // issues challenges that only it accepts. They are not good afterwards: clients ask for
+            // new ones.
             if keys.readFault != nil { return [.placeholder()] }
             do throws(JournalError) {
                 return try keys.sharedSecrets(now: Int64(time(nil)), lifetime: settings.lifetimeMax)
@@ -201,7 +202,7 @@ enum StoreOpening {
                 return [.placeholder()]
             }
         }
-        // What the process before has spent, the store knows.
+        // The store knows what the predecessor has spent.
         if let shared {
             return ChallengeIssuer(
                 lifetimes: lifetimes,
@@ -245,10 +246,10 @@ enum StoreOpening {
 }
 
 extension StorePlace {
-    /// The store as commands see it, to read and to change it.
+    /// The store for commands that read and change it.
     ///
-    /// - creates: makes a database file that is not there.
-    /// - Returns: `nil` where there is no store.
+    /// - creates: whether to create a missing database file.
+    /// - Returns: `nil` without a store.
     package func archive(creates: Bool = false) throws(StoreProblem) -> (any KeyArchive)? {
         switch self {
         case .none: nil
@@ -257,7 +258,7 @@ extension StorePlace {
         }
     }
 
-    /// The same, to read alone.
+    /// The store for commands that only read it.
     package func readableArchive() throws(StoreProblem) -> (any KeyArchive)? {
         guard case .sqlite(let file) = self else { return try archive() }
         return try KeyAdministration(reading: file)

@@ -7,8 +7,8 @@ import Logging
 import PostgreSQLKeyStore
 import Synchronization
 
-/// What the store needs again and again: keys that were not used for long are deleted
-/// (`store.expire_unused`), and the secrets that all gateways of a database share are read.
+/// Periodic work on the store: deleting keys that were not used for long (`store.expire_unused`),
+/// and reading the secrets that all gateways of a database share.
 final class StoreUpkeep: Sendable {
     /// Often enough to have a new secret before any gateway signs with it.
     private static let secretsInterval = DispatchTimeInterval.seconds(10)
@@ -31,11 +31,11 @@ final class StoreUpkeep: Sendable {
     func start() {
         expireKeys()
         guard case .postgresql = plane.configuration.store else { return }
-        // A start without the database has none.
+        // A start without the database has no secrets.
         readSecrets(in: .seconds(1))
     }
 
-    /// Once at the start, then once a day, as the configuration says then.
+    /// Runs once at the start, then once a day, by the current configuration.
     private func expireKeys() {
         guard !plane.isEnding else { return }
         plane.perform(after: KeyExpiry.interval) { [self] in expireKeys() }
@@ -69,8 +69,8 @@ final class StoreUpkeep: Sendable {
         let lifetime = plane.configuration.challenges.lifetimeMax
         secrets.asyncAfter(deadline: .now() + interval) { [weak self] in
             guard let self else { return }
-            // That the store can't be read is reported where its changes are read. Until then the
-            // secrets that are known go on.
+            // A store that can't be read is reported where its changes are read. Until then the
+            // known secrets stay in use.
             let found = try? keys.sharedSecrets(now: Int64(time(nil)), lifetime: lifetime)
             issuer.take(found.flatMap(\.self) ?? [])
             plane.perform { [self] in
@@ -83,15 +83,15 @@ final class StoreUpkeep: Sendable {
 
 /// Deletes keys that were not used for long, piece by piece, on a queue of its own.
 ///
-/// A run deletes a twentieth of the keys, or a thousand, and then ends with its piece: a clock that
-/// is wrong by years can't empty the store in a day.
+/// A run ends with the piece in which it has deleted a twentieth of the keys, or a thousand. So a
+/// clock that is wrong by years can't empty the store in a day.
 final class KeyExpiry: Sendable {
-    /// From one run to the next.
+    /// The time from one run to the next.
     static let interval = DispatchTimeInterval.seconds(86_400)
     private static let countMin = 1_000
     private static let shareOfKeys = 20
 
-    /// A little less than ``interval``, so that nobody waits for two.
+    /// A little less than ``interval``, so that no gateway has to wait for two intervals.
     private static let leaseSeconds: Int64 = 86_000
 
     private let queue = DispatchQueue(label: "portcullis.expiry")
@@ -101,10 +101,10 @@ final class KeyExpiry: Sendable {
     /// Keys that were deleted since the start.
     var deletedCount: UInt64 { deleted.load(ordering: .relaxed) }
 
-    /// Looks through the whole store, beside the gateway's own work.
+    /// Scans the whole store, beside the gateway's own work.
     ///
-    /// - before: second of Unix time; keys that were enrolled and last used earlier go.
-    /// - completion: called on the queue, with how many were deleted.
+    /// - before: second of Unix time; keys that were enrolled and last used earlier are deleted.
+    /// - completion: called on the queue, with the number of deleted keys.
     func run(
         _ store: StorePlace,
         before second: Int64,
@@ -115,7 +115,7 @@ final class KeyExpiry: Sendable {
             completion(
                 Result { () throws(StoreProblem) in
                     guard let keys = try store.archive() else { return 0 }
-                    // Of the gateways that share a database one does it.
+                    // One of the gateways that share a database does it.
                     if let shared = keys as? PostgreSQLKeyArchive,
                         try !shared.lease("expiry", to: holder, seconds: Self.leaseSeconds)
                     {

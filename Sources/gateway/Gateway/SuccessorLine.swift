@@ -2,18 +2,18 @@ import ByteCoding
 import Dispatch
 import Synchronization
 
-/// The old process's way to the one that decides now.
+/// The old process's line to its successor, which decides now.
 ///
-/// A successor that does not answer in time is not asked again before it has answered something:
-/// it costs each event loop one wait, not one for each question. This process decides nothing
+/// If a successor does not answer in time, it is not asked again before it has answered a query. So
+/// it costs each event loop one wait, not one for each query. This process decides nothing
 /// meanwhile.
 final class SuccessorLine: Successor {
-    /// How long an event loop waits for an answer; as a rule it takes some microseconds.
+    /// The time that an event loop waits for an answer; usually it takes some microseconds.
     private static let answerTime = DispatchTimeInterval.seconds(2)
 
     private struct State {
         var lastNumber: UInt64 = 0
-        /// Who waits for an answer.
+        /// The callers that wait for an answer.
         var waiting: [UInt64: @Sendable ([UInt8]?) -> Void] = [:]
         var isCut = false
         var isHung = false
@@ -23,12 +23,13 @@ final class SuccessorLine: Successor {
 
     private let socket: HandoverSocket
     private let state = Mutex(State())
-    /// Where all answers are given. Each is put there under the lock, which keeps their order.
+    /// The queue on which all answers are delivered. Each is put there under the lock, which keeps
+    /// their order.
     private let answers = DispatchQueue(label: "portcullis.successor.answers")
 
     init(_ socket: HandoverSocket) { self.socket = socket }
 
-    /// Begins to read answers, on a queue of its own.
+    /// Begins to read answers, on its own queue.
     ///
     /// - changed: called when the successor begins to hang, and when it answers again.
     func start(_ changed: @escaping @Sendable (_ isHung: Bool) -> Void) {
@@ -50,12 +51,12 @@ final class SuccessorLine: Successor {
             state.isHung = false
             answers.async { [changed = state.changed] in changed(false) }
         }
-        // Late: who asked was answered without it.
+        // Late: the caller was answered without it.
         guard let asker = state.waiting.removeValue(forKey: number) else { return }
         answers.async { asker(content.isEmpty ? nil : content) }
     }
 
-    /// Has all who wait answered, in their order.
+    /// Answers all waiting callers, in their order.
     private func giveUp(_ state: inout State) {
         let left = state.waiting.sorted { $0.key < $1.key }.map(\.value)
         state.waiting = [:]
@@ -70,12 +71,12 @@ final class SuccessorLine: Successor {
     }
 
     func ask(_ question: [UInt8], _ answered: @escaping @Sendable ([UInt8]?) -> Void) {
-        // Sent under the lock, so that numbers go out in their order.
+        // Sent under the lock, so that numbers are sent in their order.
         state.withLock { state in
             guard !state.isCut, !state.isHung else { return answers.async { answered(nil) } }
             state.lastNumber += 1
             state.waiting[state.lastNumber] = answered
-            // One that has ended is noticed where answers are read.
+            // If the successor has ended, the reader of answers notices it.
             if !socket.send(.question(state.lastNumber, question)) { hang(&state) }
         }
     }
@@ -95,7 +96,7 @@ final class SuccessorLine: Successor {
     }
 }
 
-/// Where an answer is left for who waits.
+/// Holds an answer for a waiting caller.
 private final class AnswerBox: Sendable {
     let content = Mutex<[UInt8]?>(nil)
 }

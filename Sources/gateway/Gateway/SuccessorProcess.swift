@@ -1,9 +1,9 @@
 import Foundation
 import Glibc
 
-/// The process of the next version, as long as this one may have to end it.
+/// The process of the next version, while this one may have to end it.
 final class SuccessorProcess: Sendable {
-    /// Names the descriptor of the socket to this process.
+    /// The variable that names the descriptor of the socket to this process.
     static let variable = "PORTCULLIS_HANDOVER"
     /// That descriptor, in the new process.
     private static let descriptor: Int32 = 3
@@ -11,9 +11,9 @@ final class SuccessorProcess: Sendable {
     let identifier: pid_t
     let socket: HandoverSocket
 
-    /// Starts the program that is at this one's path now, with its arguments and environment.
+    /// Starts the program that is now at this one's path, with its arguments and environment.
     ///
-    /// - environment: more variables.
+    /// - environment: further variables.
     /// - program: another program, for tests; `nil` for this one's path.
     init(_ environment: [String: String], program: String? = nil) throws(UpgradeRefusal) {
         guard let (own, other) = HandoverSocket.pair() else {
@@ -24,7 +24,7 @@ final class SuccessorProcess: Sendable {
         variables.merge(environment) { $1 }
         variables[Self.variable] = String(Self.descriptor)
         var process: pid_t = 0
-        // Closed here once the new process has its own: the end of that is heard.
+        // Closed here once the new process has its own: then this process notices its end.
         let status = withExtendedLifetime(other) {
             let environment = variables.map { "\($0)=\($1)" }
             return ProgramStart.spawn(path, CommandLine.arguments, environment, &process) { start in
@@ -42,7 +42,7 @@ final class SuccessorProcess: Sendable {
         socket = own
     }
 
-    /// Where this process's program was when it started; a newer one may be there now.
+    /// The path of this process's program when it started; a newer program may be there now.
     private static func programPath() throws(UpgradeRefusal) -> String {
         var bytes = [UInt8](repeating: 0, count: Int(PATH_MAX))
         let count = bytes.withUnsafeMutableBytes { buffer in
@@ -53,7 +53,7 @@ final class SuccessorProcess: Sendable {
         }
         guard count > 0 else { throw UpgradeRefusal("/proc/self/exe: \(lastError)") }
         let path = String(decoding: bytes.prefix(count), as: UTF8.self)
-        // proc(5): what a file is called that is not there any more.
+        // proc(5): the suffix of a file that was deleted.
         let gone = " (deleted)"
         return path.hasSuffix(gone) ? String(path.dropLast(gone.count)) : path
     }
@@ -68,7 +68,7 @@ final class SuccessorProcess: Sendable {
     }
 }
 
-/// Why there is no upgrade; all goes on as it was.
+/// Why there is no upgrade; the old process continues as before.
 struct UpgradeRefusal: Error {
     let text: String
 

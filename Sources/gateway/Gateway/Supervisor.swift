@@ -3,12 +3,12 @@ import EventLoops
 import Glibc
 import Synchronization
 
-/// What started the process and watches over it, systemd or another program with its protocol: it
-/// is told how the gateway stands (sd_notify(3), systemd.service(5)).
+/// The program that started the process and watches over it: systemd, or another one with its
+/// protocol. It gets the state of the gateway (sd_notify(3), systemd.service(5)).
 ///
-/// The protocol is one datagram of text a message, so libsystemd is not needed for it.
+/// Each message is one datagram of text, so libsystemd is not needed.
 package struct Supervisor: Sendable {
-    /// What it is told.
+    /// A message to it.
     enum Notice {
         /// The start, or a reload, has ended.
         case ready
@@ -18,7 +18,7 @@ package struct Supervisor: Sendable {
         case stopping
         /// All event loops have answered.
         case alive
-        /// Which process is the service from now on.
+        /// The process that is the service from now on.
         case mainProcess(Int32)
 
         fileprivate var lines: String {
@@ -34,16 +34,16 @@ package struct Supervisor: Sendable {
     }
 
     private let datagrams: DatagramSender
-    /// With which another process reaches the same manager.
+    /// The environment with which another process reaches the same manager.
     let environment: [String: String]
-    /// Microseconds within which it wants to hear that the gateway is alive; `nil` for never.
+    /// Microseconds within which it expects a sign of life; `nil` for never.
     let watchdogMicroseconds: UInt64?
-    /// Sending may have to wait for the manager, which no other queue should.
+    /// Sending may have to wait for the manager, and must not block another queue.
     private let queue = DispatchQueue(label: "portcullis.supervisor")
 
-    /// From `NOTIFY_SOCKET`, `WATCHDOG_USEC` and `WATCHDOG_PID`; `nil` without the first.
+    /// Reads `NOTIFY_SOCKET`, `WATCHDOG_USEC` and `WATCHDOG_PID`; `nil` without the first.
     ///
-    /// - Throws: when the socket can't be used, with what is wrong.
+    /// - Throws: when the socket can't be used, with the fault.
     package init?(
         _ environment: [String: String],
         process: Int32 = getpid()
@@ -74,18 +74,18 @@ package struct Supervisor: Sendable {
         )
     }
 
-    /// Sends a message; messages keep their order. One that can't be sent is lost, as sd_notify(3)
-    /// says: a service does not depend on its manager.
+    /// Sends a message; messages keep their order. A message that can't be sent is lost, as
+    /// sd_notify(3) advises: a service does not depend on its manager.
     func tell(_ notice: Notice, status: String? = nil) {
         let status = status.map { "\nSTATUS=" + $0.replacing("\n", with: " ") } ?? ""
         let text = notice.lines + status
         queue.async { [datagrams] in datagrams.send(Array(text.utf8)) }
     }
 
-    /// Returns once all messages are out. The end of the process would lose them.
+    /// Returns once all messages are sent. Otherwise the end of the process would lose them.
     func drain() { queue.sync {} }
 
-    /// - Returns: whether all messages are out, as they are unless the manager hangs.
+    /// - Returns: whether all messages are sent, which is so unless the manager hangs.
     func drain(within time: DispatchTimeInterval) -> Bool {
         let sent = DispatchGroup()
         queue.async(group: sent) {}
@@ -93,7 +93,7 @@ package struct Supervisor: Sendable {
     }
 }
 
-/// Says again and again that something lives: at once, then after each interval, until it ends.
+/// Reports life at once, then after each interval, until it ends.
 final class Pulse: Sendable {
     private let queue = DispatchQueue(label: "portcullis.pulse")
     private let hasEnded = Mutex(false)
@@ -113,6 +113,6 @@ final class Pulse: Sendable {
         if goesOn { queue.asyncAfter(deadline: .now() + interval) { self.beat() } }
     }
 
-    /// Nothing is said once this has returned.
+    /// After this returns, no report follows.
     func end() { hasEnded.withLock { $0 = true } }
 }

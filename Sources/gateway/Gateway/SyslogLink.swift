@@ -4,10 +4,10 @@ import EventLoops
 import Glibc
 import HTTPWire
 
-/// Hands the lines of a log to a syslog daemon, each as a datagram.
+/// Sends the lines of a log to a syslog daemon, each as a datagram.
 ///
-/// A daemon that is behind is waited for, a second for each line. What it does not take, or what
-/// comes while there is none, is lost.
+/// It waits for a slow daemon, at most a second for each line. Lines that the daemon does not take,
+/// and lines without a daemon, are lost.
 final class SyslogLink: Sendable {
     private let sender: DatagramSender
     private let form: SyslogForm
@@ -38,7 +38,7 @@ final class SyslogLink: Sendable {
         }
     }
 
-    /// Sends lines, and says how many are lost.
+    /// Sends lines, and returns the number of lost ones.
     func send(_ lines: [ArraySlice<UInt8>]) -> UInt64 {
         let header = form.header(at: UnixTime(seconds: Int64(time(nil))), process: getpid())
         return lines.reduce(0) { $0 + (sender.send(header + $1) ? 0 : 1) }
@@ -52,9 +52,9 @@ final class SyslogLink: Sendable {
     }
 }
 
-/// What stands before a line in a datagram.
+/// The text before a line in a datagram.
 enum SyslogForm: Equatable {
-    /// As syslog(3) writes it, which journald, rsyslog and syslog-ng expect on their Unix socket.
+    /// The form of syslog(3), which journald, rsyslog and syslog-ng expect on their Unix socket.
     case local
     /// RFC 5424 §6, for UDP (RFC 5426).
     case network(host: String)

@@ -8,65 +8,64 @@ import KeyStore
 import Rules
 import Sessions
 
-// From one process to the next, while clients are served:
+// Hand-over from one process to its successor, while clients are served:
 //
 //     old                                          new
 //     starts the program at its own path
 //     PLAN: the listening sockets                  reads configuration, certificates and keys
 //                                                  ALIVE, each second
 //                                                  READY
-//     takes no orders of operators
-//     all event loops stand still
-//     what waits for the disk is committed
-//     STATE: challenges, sessions, what else is    opens the store, reads what is new in it
-//     used up; orders and drained servers; the
-//     store's descriptors
+//     accepts no orders of operators
+//     all event loops are quiesced
+//     waiting changes are committed
+//     STATE: challenges, sessions, used tokens;    opens the store, reads the new changes
+//     orders and drained servers; the store's
+//     descriptors
 //                                                  TAKEN
 //     GO: decides nothing any more                 accepts
-//     event loops go on, and drain                       answers what the old one asks
+//     event loops continue, and drain              answers the old one's queries
 //
-// One process decides at any moment which counter, which challenge and which number of a session is
-// used. Until it has sent
-// GO that is the old one, and behind GO the new one. While the event loops stand still, neither
-// does. The old one still has requests that were not decided: uploads that are held, and what
-// clients send on connections that they have. It asks the new one about each.
+// At any moment one process decides which counter, which challenge and which number of a session is
+// used. Before GO that is the old process, and after GO the new one. While the event loops are
+// quiesced, neither decides. The old process still has undecided requests: held uploads, and
+// requests on existing connections. It asks the new process about each.
 //
-// If the new one fails, hangs or is late before GO, the old one kills it, waits for its end, and
-// goes on: a process that may still decide is never left alive. If the old one dies, the new one
-// sees the end of the socket, and goes on: the old one closes it before GO only when the new one
-// has ended.
+// If the new process fails, hangs or is late before GO, the old one kills it, waits for its end,
+// and continues: a process that may still decide is never left alive. If the old process dies, the
+// new one sees the end of the socket, and continues: the old one closes it before GO only after the
+// new one has ended.
 struct Upgrade {
-    /// What has come of it.
+    /// The result of an upgrade.
     struct Done: Sendable {
         let process: Int32
-        /// How long nothing was accepted and decided, nanoseconds.
+        /// The time in which nothing was accepted and decided, nanoseconds.
         let pause: UInt64
     }
 
-    /// How long the new process may take.
+    /// The time limits of the new process.
     struct Patience: Sendable {
-        /// For all that it does beside the old one.
+        /// For all that it does while the old process serves.
         var ready = Duration.seconds(60)
-        /// The longest silence at any time: it says each second that it lives.
+        /// The longest silence at any time: it reports each second that it lives.
         var silence = Duration.seconds(5)
-        /// For the rest, while clients wait, from the first event loop that stops. It has read the
-        /// keys before, but of a store whose tables it must bring up to date it reads them in this
+        /// For the rest, while clients wait, from the first quiesced event loop. It has read the
+        /// keys before. Only if it must update the tables of a store, it reads the keys in this
         /// time.
         var handover = Duration.seconds(10)
     }
 
-    /// How long event loops may take to end their iteration. One takes some milliseconds.
+    /// The time for event loops to end their iteration. One takes some milliseconds.
     private static let loopTime = DispatchTimeInterval.seconds(2)
-    /// How long the disk may take for what waits for it.
+    /// The time for the disk to commit the waiting changes.
     private static let diskTime = DispatchTimeInterval.seconds(3)
-    /// How long the service manager may take to hear which process is the service.
+    /// The time for the service manager to get the new main process.
     private static let managerTime = DispatchTimeInterval.seconds(1)
 
     private let server: GatewayServer
-    /// The new process finds the same one.
+    /// The store's name; the new process must find the same one.
     private let store: String
     var patience = Patience()
-    /// What is started; `nil` for the program at this one's path.
+    /// The program that is started; `nil` for the one at this one's path.
     var program: String?
 
     /// Called on the control queue.
@@ -75,9 +74,9 @@ struct Upgrade {
         store = server.plane.configuration.store.name
     }
 
-    /// Makes the upgrade. Blocks; not on the control queue.
+    /// Performs the upgrade. Blocks; not on the control queue.
     ///
-    /// - Throws: why there is none. The new process has ended then, and all goes on.
+    /// - Throws: why there is none. Then the new process has ended, and the old one continues.
     func run() throws(UpgradeRefusal) -> Done {
         server.judging.keys.beginTrail()
         do throws(UpgradeRefusal) {
@@ -104,7 +103,7 @@ struct Upgrade {
         let began = MonotonicClock.nanoseconds
         let pulse = watchdogPulse()
         defer { pulse?.end() }
-        // The operators' too: their calls use tokens of devices.
+        // Also the operators' event loop: its calls use tokens of devices.
         let park = LoopBarrier(server.plane.loops + [server.operatorLoop].compactMap(\.self))
         defer { park.open() }
         guard park.wait(Self.loopTime) else {
@@ -123,8 +122,8 @@ struct Upgrade {
         return Done(process: successor.identifier, pause: pause)
     }
 
-    /// Says that the gateway is alive while its event loops stand still on purpose, which they do
-    /// for a bounded time. `nil` where no manager wants to hear it.
+    /// Reports that the gateway is alive while its event loops are quiesced, which takes a bounded
+    /// time. `nil` where no manager expects it.
     private func watchdogPulse() -> Pulse? {
         guard let supervisor = server.plane.surroundings.supervisor,
             let time = supervisor.watchdogMicroseconds
@@ -151,7 +150,7 @@ struct Upgrade {
             isSent = successor.socket.send(.sockets, descriptors: some)
             left = left.dropFirst(some.count)
         }
-        // One that has ended is noticed next.
+        // If one has ended, that is noticed next.
     }
 
     private func expect(
@@ -186,7 +185,7 @@ struct Upgrade {
         }
     }
 
-    /// Hands the state over, and then the decisions. The event loops stand still.
+    /// Hands over the state, and then the decisions. The event loops are quiesced.
     private func handOver(
         _ orders: RolloutOrders,
         to successor: SuccessorProcess,
@@ -208,7 +207,8 @@ struct Upgrade {
                 throw UpgradeRefusal("the new process does not take the state")
             }
             try expect(.taken, from: successor, within: patience.handover, since: began)
-            // Before it says that it is ready: the manager listens to the main process alone.
+            // Before it reports that it is ready: the manager accepts messages only from the main
+            // process.
             guard tell(successor.identifier), successor.socket.send(.go) else {
                 _ = tell(getpid())
                 throw UpgradeRefusal("the new process has ended, or the service manager hangs")
@@ -243,19 +243,19 @@ struct Upgrade {
         return true
     }
 
-    /// Waits until the store has what waits for it. A disk that hangs must not hold clients.
+    /// Waits until the store has the waiting changes. A hanging disk must not delay clients.
     ///
-    /// - Returns: whether it has, or can't take it, which the next try says.
+    /// - Returns: whether it has them, or can't take them; the next try reports that.
     private func isOnDisk(within time: DispatchTimeInterval) -> Bool {
         let written = DispatchGroup()
         DispatchQueue(label: "portcullis.upgrade.flush").async(group: written) { [server] in
-            // What fails here fails again when writing stops, and is said then.
+            // A failure here occurs again when writing stops, and is reported then.
             do { try server.judging.keys.committer.flush() } catch {}
         }
         return written.wait(timeout: .now() + time) == .success
     }
 
-    /// - Returns: whether the service manager has heard it, or there is none.
+    /// - Returns: whether the service manager has got it, or there is none.
     private func tell(_ process: Int32) -> Bool {
         guard let supervisor = server.plane.surroundings.supervisor else { return true }
         supervisor.tell(.mainProcess(process))

@@ -1,15 +1,15 @@
 import CLinux
 import Glibc
 
-/// Whether the gateway can write a file or into a folder, asked without writing anything.
+/// Whether the gateway can write a file or into a folder, checked without writing.
 enum WriteAccess {
     case granted
     /// The text says what can't be written, and why.
     case refused(String)
 
-    /// A file that exists or can be made. `makesOthers`: files are made beside it, too.
+    /// A file that exists or can be created. `makesOthers`: files are created beside it, too.
     ///
-    /// - user: the one that root changes to before it writes; `nil` for the user of this process.
+    /// - user: the user to which root changes before it writes; `nil` for the user of this process.
     init(toFile path: String, makesOthers: Bool = false, as user: ProcessUser?) {
         var status = stat()
         if stat(path, &status) == 0 {
@@ -25,13 +25,13 @@ enum WriteAccess {
         self.init(toFolder: folder, as: user)
     }
 
-    /// A folder in which files are made.
+    /// A folder in which files are created.
     init(toFolder path: String, as user: ProcessUser?) {
         self.init(path.isEmpty ? "." : path, mode: W_OK | X_OK, as: user)
     }
 
     private init(_ path: String, mode: Int32, as user: ProcessUser?) {
-        // As the effective user: access(2) asks for the real one.
+        // With the effective user: access(2) uses the real one.
         let result =
             user.map { clinux_access_as($0.name, $0.uid, $0.gid, path, mode) }
             ?? faccessat(AT_FDCWD, path, mode, AT_EACCESS)

@@ -2,7 +2,7 @@ internal import AppAttest
 internal import Cryptography
 internal import JSONText
 
-/// `verify assertion`: an assertion judged against the key that was attested.
+/// `verify assertion`: judges an assertion against the attested key.
 package struct AssertionTrial: Sendable {
     /// The options as they were typed.
     package struct Options: Sendable {
@@ -10,9 +10,9 @@ package struct AssertionTrial: Sendable {
         package var publicKey = ""
         package var previousCounter: UInt32 = 0
         package var clientDataHash: String?
-        /// The client data itself, in place of its hash.
+        /// The client data itself, instead of its hash.
         package var clientData: [UInt8]?
-        /// Whether to find out which mistake of a client would have verified. It never changes the
+        /// Whether to look for a client's mistake with which it would verify. It never changes the
         /// verdict.
         package var diagnoses = false
 
@@ -59,8 +59,8 @@ package struct AssertionTrial: Sendable {
     }
 
     private func report(on assertion: UnverifiedAssertion) -> Report {
-        // Of several apps the one it claims to be of; where it is of none, the steps fail in their
-        // order with any of them.
+        // Of several apps the one that it claims. If it claims none of them, the steps fail in
+        // their order with any app.
         let id = apps.first { AppIDHash(appID: $0) == assertion.appIDHash } ?? apps[0]
         do throws(AssertionRefusal) {
             let verified = try assertion.verified(

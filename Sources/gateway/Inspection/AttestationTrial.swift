@@ -2,7 +2,7 @@ internal import AppAttest
 internal import JSONText
 package import Signatures
 
-/// `verify attestation`: an attestation judged as the gateway judges one, at a given time.
+/// `verify attestation`: judges an attestation like the gateway, at a given time.
 package struct AttestationTrial: Sendable {
     /// The options as they were typed.
     package struct Options: Sendable {
@@ -11,11 +11,11 @@ package struct AttestationTrial: Sendable {
         package var keyID = ""
         package var clientDataHash = ""
         package var at = ""
-        /// Whether the access control list of a Mac is asked for even if the leaf names no system.
+        /// Whether the access control list of a Mac is required even if the leaf names no system.
         package var isMacOS = false
         /// The content of the file that replaces Apple's roots.
         package var root: [UInt8]?
-        /// The challenge, to find out what the app made of it; never for the verdict.
+        /// The challenge, to find out how the app used it; never for the verdict.
         package var challenge: [UInt8]?
 
         package init() {}
@@ -29,7 +29,7 @@ package struct AttestationTrial: Sendable {
     private let receiptRoots: [X509Certificate]
     private let challenge: [UInt8]?
 
-    /// A trial with these options; `now` is what the word stands for in a time.
+    /// A trial with these options; `now` is the time that the word means.
     package init(_ options: Options, now: UnixTime) throws(UsageError) {
         var environments: Set<AttestationEnvironment> = []
         for text in options.environments {
@@ -94,8 +94,8 @@ package struct AttestationTrial: Sendable {
         }
     }
 
-    /// The receipt that came along, judged on its own: the attestation does not cover it, and it
-    /// changes nothing about the verdict. Whether it is new is not asked.
+    /// The receipt in the attestation, judged on its own: the attestation does not cover it, and it
+    /// does not change the verdict. Its age is not checked.
     private func receipt(in attestation: VerifiedAttestation) -> JSONValue {
         do throws(ReceiptRefusal) {
             let receipt = try UnverifiedReceipt(bytes: attestation.receipt).verified(

@@ -3,8 +3,8 @@ internal import ByteCoding
 internal import Cryptography
 internal import JSONText
 
-/// What objects say, as members of JSON objects. Names are those of the gateway's logs and of the
-/// options.
+/// The contents of objects, as members of JSON objects. Names are those of the gateway's logs and
+/// of the options.
 enum Facts {
     static func key(_ key: P256PublicKey) -> [JSONValue.Member] {
         [
@@ -13,7 +13,7 @@ enum Facts {
         ]
     }
 
-    /// What 27 and later say about the build.
+    /// The build by the extensions of 27 and later.
     static func build(_ extensions: AuthenticatorExtensions) -> [JSONValue.Member] {
         [
             .init("validation_category", .text(extensions.validationCategory?.name)),
@@ -22,7 +22,7 @@ enum Facts {
         ]
     }
 
-    /// What the leaf says about the device.
+    /// The leaf's facts about the device.
     static func device(_ details: LeafDetails) -> [JSONValue.Member] {
         [
             .init("os_version", .text(details.osVersion)),
@@ -56,8 +56,7 @@ enum Facts {
         ])
     }
 
-    /// The mistake that would have verified; `none` when none was found, or none to be
-    /// made.
+    /// The mistake with which it would verify; `none` when none was found or possible.
     static func diagnosis(_ mistake: ClientMistake?) -> JSONValue {
         guard let mistake, mistake != .none else { return .array([]) }
         return .array([.string(mistake.rawValue)])

@@ -1,23 +1,22 @@
 package import JSONText
 
-// What `portcullis verify` and `portcullis inspect` do, without the command line around it.
+// The work of `portcullis verify` and `portcullis inspect`, without the command line.
 //
 // A trial (`AttestationTrial`, `AssertionTrial`, `ReceiptTrial`, `AndroidTrial`) is made of option
 // texts as someone typed them, and throws a `UsageError` for one that cannot be meant. It then
 // judges one object and gives a `Report`: one JSON object and an exit status. Judging is
 // AppAttest's and KeyAttestation's; nothing is decided here but what a receipt's expiration means.
 //
-// A description (`ObjectDescription`) shows what an object says and judges nothing.
+// A description (`ObjectDescription`) shows the contents of an object and judges nothing.
 //
-// Objects come in files, raw or in base64: see `ObjectFile`, the only place here that reads any.
-// No code here reads the clock: times are options, and the word `now` in one stands for a time that
-// the caller gives.
+// Objects come in files, raw or in base64: see `ObjectFile`, the only code here that reads any. No
+// code here reads the clock: times are options, and the caller gives the time for the word `now`.
 
-/// Why a command line can't be used: which option, what was found, what to do.
+/// Why a command line can't be used: the option, the finding, and the next step.
 package struct UsageError: Error, Hashable, Sendable {
     /// The option or argument, as it is written.
     package let place: String
-    /// What was found, and what to give instead.
+    /// The finding, and a valid input.
     package let text: String
 
     package init(_ place: String, _ text: String) {
@@ -29,7 +28,7 @@ package struct UsageError: Error, Hashable, Sendable {
     package var message: String { "\(place): \(text)" }
 }
 
-/// The answer of `verify` and `inspect`: what to print and how to exit.
+/// The answer of `verify` and `inspect`: the output and the exit status.
 package struct Report: Hashable, Sendable {
     /// The exit status. Wrong usage, status 2, is a ``UsageError`` and no report.
     package enum Status: Int32, Sendable {
@@ -40,7 +39,7 @@ package struct Report: Hashable, Sendable {
     package let status: Status
     package let json: JSONValue
 
-    /// What an object that was accepted, or only looked at, says.
+    /// The facts of an object that was accepted, or only described.
     static func accepted(_ facts: [JSONValue.Member]) -> Report {
         Report(status: .accepted, json: .object([.init("verdict", .string("accept"))] + facts))
     }
@@ -56,7 +55,7 @@ package struct Report: Hashable, Sendable {
         )
     }
 
-    /// The same with more at the end.
+    /// The report with a further member at the end.
     func adding(_ name: String, _ value: JSONValue) -> Report {
         adding([.init(name, value)])
     }

@@ -5,7 +5,7 @@ internal import Cryptography
 internal import JSONText
 internal import StrictCBOR
 
-/// `inspect`: what an object says. Nothing is judged, so that nothing of it is to be believed.
+/// `inspect`: the contents of an object. It judges nothing, so none of the contents is trustworthy.
 package enum ObjectDescription {
     /// The parts of an attestation.
     package static func attestation(_ bytes: [UInt8]) -> Report {
@@ -70,7 +70,7 @@ package enum ObjectDescription {
     }
 
     /// The parts of a challenge of this gateway, in base64url with or without white space around
-    /// it; whether its code is right only a gateway knows.
+    /// it. Only a gateway can check its code.
     package static func challenge(_ text: [UInt8]) -> Report {
         let text = text.filter { ![0x20, 0x09, 0x0A, 0x0D].contains($0) }
         guard let challenge = UnverifiedChallenge(text: text.span) else {
@@ -118,7 +118,7 @@ package enum ObjectDescription {
         ])
     }
 
-    /// The content of `SEQUENCE { [1] OCTET STRING }`; what else there is, as it is.
+    /// The content of `SEQUENCE { [1] OCTET STRING }`; other values unchanged.
     private static func nonce(in leaf: X509Certificate) -> String? {
         leaf.extensionBytes(LeafDetails.nonceOID).map { der in
             let isUsual = der.count == 38 && der.starts(with: [0x30, 0x24, 0xA1, 0x22, 0x04, 0x20])

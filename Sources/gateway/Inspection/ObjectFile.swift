@@ -1,14 +1,14 @@
 internal import ByteCoding
 internal import Foundation
 
-/// A file that holds an object, raw or in base64.
+/// A file with an object, raw or in base64.
 package enum ObjectFile {
-    /// The most bytes that are read; more are left unread. No object has a tenth of it, so that
-    /// what was cut off is refused as malformed.
+    /// The most bytes that are read. No object has a tenth of it, so a cut object is refused as
+    /// malformed.
     package static let bytesMax = 1 << 20
 
     /// The bytes of a file, or of standard input for `-`. Throws when there is nothing to read;
-    /// `place` is what the command line calls the file then.
+    /// `place` is the command line's name of the file.
     package static func bytes(
         _ path: String,
         place: String = "FILE"
@@ -29,7 +29,7 @@ package enum ObjectFile {
         }
         do {
             var bytes: [UInt8] = []
-            // A pipe gives what is in it, however little: on to the end.
+            // A pipe gives its current bytes, however few: read to the end.
             while bytes.count < bytesMax,
                 let more = try handle.read(upToCount: bytesMax - bytes.count), !more.isEmpty
             {
@@ -45,16 +45,16 @@ package enum ObjectFile {
         }
     }
 
-    /// The object in a file: of base64 what it stands for, anything else as it is.
+    /// The object in a file: decoded from base64, or unchanged.
     ///
-    /// Every genuine object has bytes that no base64 has, already at its start. In base64 either
-    /// alphabet will do, with or without padding, with line breaks and blanks anywhere.
+    /// Every genuine object has bytes at its start that base64 does not have. Base64 may use either
+    /// alphabet, with or without padding, with line breaks and blanks anywhere.
     package static func object(in bytes: [UInt8]) -> [UInt8] {
         let text = bytes.filter { ![0x20, 0x09, 0x0A, 0x0D].contains($0) }
         return Base64.decode(text.span) ?? bytes
     }
 
-    /// The object in a file, read. See ``bytes(_:place:)`` and ``object(in:)``.
+    /// The object in a file. See ``bytes(_:place:)`` and ``object(in:)``.
     package static func object(_ path: String) throws(UsageError) -> [UInt8] {
         object(in: try bytes(path))
     }

@@ -2,7 +2,7 @@ internal import AppAttest
 internal import ByteCoding
 internal import Cryptography
 
-/// The text of one option, and what it can be read as.
+/// The text of one option, and its values by type.
 struct OptionText {
     /// The option, as it is written.
     let name: String
@@ -64,7 +64,7 @@ struct OptionText {
         )
     }
 
-    /// `…±hh:mm`, which RFC 3339 allows in place of Z.
+    /// `…±hh:mm`, which RFC 3339 allows instead of Z.
     private static func timeWithOffset(_ text: String) -> UnixTime? {
         let offset = Array(text.suffix(6))
         guard offset.count == 6, offset[0] == "+" || offset[0] == "-", offset[3] == ":",

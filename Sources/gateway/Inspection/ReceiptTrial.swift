@@ -2,27 +2,26 @@ internal import AppAttest
 internal import JSONText
 package import Signatures
 
-/// `verify receipt`: a receipt judged by Apple's six checks, and by its own expiration.
+/// `verify receipt`: judges a receipt by Apple's six checks, and by its own expiration.
 ///
-/// The certificates are judged at the moment the receipt was made, whatever ``Options/at`` says:
-/// signers live for 13 months, receipts are kept for longer. Check 5, the age, is for receipts that
-/// have just been obtained and is made where ``Options/maxAge`` asks for it. With
-/// ``Options/isRenewed`` the receipt is judged as the gateway judges one that Apple's server has
-/// given in exchange for an older one.
+/// The certificates are judged at the creation of the receipt, whatever ``Options/at`` says:
+/// signers live for 13 months, and receipts are kept longer. Check 5, the age, is for receipts that
+/// have just been obtained; ``Options/maxAge`` enables it. With ``Options/isRenewed`` the receipt
+/// is judged like a renewed one from Apple's server.
 package struct ReceiptTrial: Sendable {
     /// The options as they were typed.
     package struct Options: Sendable {
         package var appIDs: [String] = []
-        /// Check 6; without it the receipt's own key is shown and nothing is compared.
+        /// Check 6; without it the receipt's own key is shown and not compared.
         package var publicKey: String?
-        /// The moment at which the receipt is looked at; without it, its expiration is not judged.
+        /// The time at which the receipt is judged; without it, its expiration is not judged.
         package var at: String?
         package var maxAge: String?
-        /// Whether it has to be one that came in exchange for an older one.
+        /// Whether it must be a renewed one.
         package var isRenewed = false
-        /// The environment that field 7 has to name, for a renewed one.
+        /// The required environment in field 7, for a renewed one.
         package var environment: String?
-        /// When the receipt was made that was sent, for a renewed one.
+        /// The creation of the receipt that was sent, for a renewed one.
         package var newerThan: String?
         /// The content of the file that replaces Apple's root.
         package var root: [UInt8]?
@@ -34,11 +33,11 @@ package struct ReceiptTrial: Sendable {
     private let key: P256PublicKey?
     private let time: UnixTime?
     private let freshness: UnverifiedReceipt.Freshness?
-    /// What was exchanged; `nil` where that is not asked.
+    /// The exchange; `nil` where it is not checked.
     private let exchange: UnverifiedReceipt.Exchange?
     private let roots: [X509Certificate]
 
-    /// A trial with these options; `now` is what the word stands for in a time.
+    /// A trial with these options; `now` is the time that the word means.
     package init(_ options: Options, now: UnixTime) throws(UsageError) {
         appIDs = try OptionText.appIDs(options.appIDs)
         key = try options.publicKey.map { text throws(UsageError) in
@@ -94,7 +93,7 @@ package struct ReceiptTrial: Sendable {
     package func report(on bytes: [UInt8]) -> Report {
         do throws(ReceiptRefusal) {
             let receipt = try UnverifiedReceipt(bytes: bytes)
-            // Its own key in place of one to compare with.
+            // Its own key instead of one to compare with.
             guard let key = key ?? receipt.fields.certificate.p256PublicKey else {
                 return .refused(
                     ReceiptRefusal.Reason.malformed.rawValue,
@@ -127,7 +126,8 @@ package struct ReceiptTrial: Sendable {
         var isExpired: Bool?
         if let time, let expiration = fields.expirationTime {
             guard time <= expiration else {
-                // Not among Apple's checks: after field 21 its server takes the receipt no more.
+                // Not among Apple's checks: after field 21 its server does not accept the receipt
+                // any more.
                 return .refused(
                     "receipt-expired",
                     "good to \(expiration.iso8601), judged at \(time.iso8601)"

@@ -96,7 +96,7 @@ struct PlanCommand: ParsableCommand {
             return
         }
         do {
-            // In one step: an app's build never reads half a plan.
+            // In one step, so that an app's build never reads half a plan.
             try Data(json).write(to: URL(fileURLWithPath: output), options: .atomic)
         } catch {
             StandardError.write("\(output) can't be written: \(error.localizedDescription)")

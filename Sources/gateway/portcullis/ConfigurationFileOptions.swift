@@ -1,7 +1,7 @@
 import ArgumentParser
 
-/// The configuration that a command is about: as its argument, or by `--config` as the commands
-/// for a running gateway take it.
+/// The configuration of a command: its argument, or `--config` as in the commands for a running
+/// gateway.
 struct ConfigurationFileOptions: ParsableArguments {
     @Argument(help: ArgumentHelp("The configuration file.", valueName: "file"))
     var argument: String?

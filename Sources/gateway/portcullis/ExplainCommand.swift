@@ -74,7 +74,7 @@ struct ExplainCommand: ParsableCommand {
         else { throw ExitCode(1) }
     }
 
-    /// The key id that `--key` stands for. A short name has to be looked up.
+    /// The key id for `--key`. A short name has to be looked up.
     private func keyID(named name: String, _ configuration: GatewayConfiguration) throws -> KeyID {
         if case .id(let keyID) = KeyName(name) { return keyID }
         let archive = try KeyStoreOptions.attempt { () throws(StoreProblem) in

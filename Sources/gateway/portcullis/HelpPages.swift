@@ -3,7 +3,7 @@ import Foundation
 
 /// The pages that `portcullis help TOPIC` prints.
 ///
-/// They are files beside the program and no part of it: a corrected text needs no build, and the
+/// They are files beside the program, not part of it: a corrected text needs no build, and the
 /// binary stays small. A topic is the name of a page.
 struct HelpPages {
     /// The pages by topic.
@@ -11,8 +11,8 @@ struct HelpPages {
 
     /// - program: the path of this program.
     ///
-    /// The pages are in `share/portcullis/help` of the folder that the program was installed to,
-    /// else in the repository that it was built in.
+    /// The pages are in `share/portcullis/help` of the program's installation folder, or in the
+    /// repository in which it was built.
     init(besides program: URL) {
         let installed = program.appending(path: "../../share/portcullis/help").standardized
         var files = Self.files(below: installed)
@@ -38,13 +38,13 @@ struct HelpPages {
             }
     }
 
-    /// The text of a page; `nil` where there is none of this topic.
+    /// The text of a page; `nil` without a page of this topic.
     func text(_ topic: String) -> String? {
         files.first { $0.key.lowercased() == topic.lowercased() }
             .flatMap { try? String(contentsOf: $0.value, encoding: .utf8) }
     }
 
-    /// What is said where a topic has no page.
+    /// The message for a topic without a page.
     func absence(of topic: String) -> String {
         guard !files.isEmpty else {
             return "portcullis: no pages are installed beside this program; "

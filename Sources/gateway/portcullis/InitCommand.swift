@@ -43,7 +43,7 @@ struct InitCommand: ParsableCommand {
         let first = FirstConfiguration(options)
         let problems = first.problems()
         guard problems.isEmpty else {
-            // No file is there that a line of could be named.
+            // The file does not exist yet, so a problem can't name a line of it.
             for problem in problems {
                 let word = FirstConfiguration.word(for: problem.keyPath)
                 StandardError.write("\(word): found \(problem.found); use \(problem.use)")

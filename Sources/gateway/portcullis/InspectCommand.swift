@@ -2,7 +2,7 @@ import ArgumentParser
 import Inspection
 import JSONText
 
-/// `inspect`: what an object says, and no verdict.
+/// `inspect`: the contents of an object, without a verdict.
 struct InspectCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "inspect",
@@ -46,7 +46,7 @@ struct InspectCommand: ParsableCommand {
         return ObjectDescription.challenge(try ObjectFile.bytes(object, place: "CHALLENGE"))
     }
 
-    /// Prints a report and ends with its status: by returning for 0, by throwing for others.
+    /// Prints a report and ends with its status: returns for 0, and throws for others.
     static func finish(
         _ make: () throws(UsageError) -> Report,
         as text: (JSONValue) -> String = { $0.pretty }

@@ -4,7 +4,7 @@ import DeviceKey
 import Gateway
 import KeyStore
 
-/// Which store a command is about.
+/// The store of a command.
 struct KeyStoreOptions: ParsableArguments {
     @Option(
         name: .customLong("config"),
@@ -12,7 +12,7 @@ struct KeyStoreOptions: ParsableArguments {
     )
     var file: String
 
-    /// Opens the store; prints what is wrong and exits 1 when that fails.
+    /// Opens the store; on failure it prints the problem and exits 1.
     func administration(creates: Bool = false) throws -> (any KeyArchive, StoreSettings) {
         let settings = try LoadedFile.store(file)
         let keys = try Self.attempt { () throws(StoreProblem) in
@@ -44,13 +44,13 @@ struct KeyStoreOptions: ParsableArguments {
         return ExitCode(1)
     }
 
-    /// Refuses what can't be the name of a key.
+    /// Refuses a text that can't be the name of a key.
     static func checkName(_ name: String) throws {
         guard KeyName(name) == nil else { return }
         throw ValidationError("\(name) names no key: \(KeyName.allowed).")
     }
 
-    /// The key that an operator names; `nil`, with a message, when the name does not stand for one.
+    /// The key that an operator names; `nil`, with a message, when the name matches none.
     static func key(named name: String, in archive: some KeyArchive) throws -> KeyID? {
         guard let parsed = KeyName(name) else { return nil }
         let match = try attempt { () throws(StoreProblem) in try archive.match(parsed) }
@@ -67,7 +67,7 @@ struct KeyStoreOptions: ParsableArguments {
         return nil
     }
 
-    /// Does something with a store; prints what is wrong and exits 1 when that fails.
+    /// Runs a closure on a store; on failure it prints the problem and exits 1.
     static func attempt<Value>(_ body: () throws(StoreProblem) -> Value) throws -> Value {
         do throws(StoreProblem) {
             return try body()
@@ -78,7 +78,7 @@ struct KeyStoreOptions: ParsableArguments {
     }
 }
 
-/// Which keys a command is about.
+/// The keys that a command is about.
 struct KeyFilterOptions: ParsableArguments {
     @Option(name: .customLong("app-id"), help: "Only keys of this App ID.")
     var appID: String?

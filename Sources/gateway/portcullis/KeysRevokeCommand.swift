@@ -109,7 +109,7 @@ struct KeysDeleteCommand: ParsableCommand {
         _ = try unused.map(Self.days)
     }
 
-    /// Seconds.
+    /// In seconds.
     private static func days(_ text: String) throws -> Int64 {
         guard let age = KeyAge(text) else {
             throw ValidationError("--unused \(text): \(KeyAge.allowed).")
@@ -145,7 +145,7 @@ struct KeysDeleteCommand: ParsableCommand {
     }
 }
 
-/// Why keys are changed, for those who ask later.
+/// The reason for a change of keys, for the record.
 struct ChangeNoteOptions: ParsableArguments {
     @Option(help: "Why; `keys history` shows it.")
     var why: String?
@@ -162,13 +162,13 @@ struct ChangeNoteOptions: ParsableArguments {
         ChangeNote(now: UnixTime.current.seconds, by: Self.actor, why: why)
     }
 
-    /// Who runs this command: the system's number, and its name for it.
+    /// The user of this command: the system's number, and its name.
     private static var actor: String {
         let number = getuid()
         var bytes = [CChar](repeating: 0, count: 16_384)
         var entry = passwd()
         var found: UnsafeMutablePointer<passwd>?
-        // The C border: the entry points into `bytes`, which outlives what reads it.
+        // The C border: the entry points into `bytes`, which outlives its readers.
         let name: String? = bytes.withUnsafeMutableBufferPointer { buffer in
             guard let start = buffer.baseAddress,
                 getpwuid_r(number, &entry, start, buffer.count, &found) == 0,
@@ -180,7 +180,7 @@ struct ChangeNoteOptions: ParsableArguments {
     }
 }
 
-/// The keys that a command is given by name, one after the other.
+/// The keys of a command by name, one after the other.
 struct NamedKeys: ParsableArguments {
     @Argument(
         help: ArgumentHelp(
@@ -192,9 +192,9 @@ struct NamedKeys: ParsableArguments {
 
     func validate() throws { for name in keys { try KeyStoreOptions.checkName(name) } }
 
-    /// Does something with each key, also behind one that failed; the exit status is 1 then.
+    /// Runs a closure for each key, also after a failed one; then the exit status is 1.
     ///
-    /// - change: returns what is wrong, to be written after the key id; `nil` when nothing is.
+    /// - change: returns the problem, to be written after the key id; `nil` for none.
     func forEach(
         in archive: some KeyArchive,
         _ change: (KeyID) throws -> String?

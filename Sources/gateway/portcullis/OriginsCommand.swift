@@ -72,7 +72,7 @@ struct OriginsUndrainCommand: ParsableCommand {
     }
 }
 
-/// Which gateway a command asks.
+/// The gateway that a command asks.
 struct AdminOptions: ParsableArguments {
     @Option(
         name: .customLong("config"),
@@ -80,10 +80,10 @@ struct AdminOptions: ParsableArguments {
     )
     var file: String
 
-    /// Asks the gateway and ends the process: with what the closure answers to a success, or with
-    /// 1.
+    /// Asks the gateway and ends the process: with the closure's status after a success, otherwise
+    /// with 1.
     ///
-    /// - rule: what is asked about, for a hint where no rule has this id.
+    /// - rule: the rule's id, for a hint where no rule has it.
     func call(
         _ verb: HTTPRequest.Verb,
         _ page: String,
@@ -99,7 +99,7 @@ struct AdminOptions: ParsableArguments {
         dispatchMain()
     }
 
-    /// Asks the gateway. The closure gets a success; anything else ends the process with 1.
+    /// Asks the gateway. The closure gets a success; any other answer ends the process with 1.
     static func send(
         _ verb: HTTPRequest.Verb,
         _ page: String,
@@ -136,7 +136,7 @@ struct AdminOptions: ParsableArguments {
         return text.map { String(decoding: $0, as: UTF8.self) } ?? "the gateway's log says why"
     }
 
-    /// - rule: that is probably meant.
+    /// - rule: the rule that was probably meant.
     private static func text(of response: HTTPResponse, _ rule: String?) -> String {
         let reason = response.field("App-Attest-Error").map { $0.prefix { $0 != ";" } }
         switch reason {

@@ -42,7 +42,7 @@ struct Portcullis: ParsableCommand {
             Glibc.exit(isAsked ? 0 : 2)
         }
     }
-    /// Ends with the page of `help TOPIC`. `help` with the name of a command is the parser's.
+    /// Ends with the page of `help TOPIC`. The parser handles `help` with the name of a command.
     private static func printPage(_ words: ArraySlice<String>) {
         guard words.count == 2, words.first == "help", let topic = words.last,
             !configuration.subcommands.contains(where: { $0.configuration.commandName == topic })

@@ -54,7 +54,7 @@ struct ReferenceCommand: ParsableCommand {
         [names, names.map { _ in "---" }]
     }
 
-    /// A text as a cell of a table has it.
+    /// A text in the form of a table's cell.
     private static func cell(_ text: String) -> String { text.replacing("|", with: "\\|") }
 
     private static var reasons: [[String]] {
@@ -65,7 +65,7 @@ struct ReferenceCommand: ParsableCommand {
         return outcomes.map { outcome in
             let row = outcome.row
             let next = row.nextStep == .unsaid ? "" : "`\(row.nextStep.rawValue)`"
-            // What is found a preflight is forwarded.
+            // A preflight with this finding is forwarded.
             let status = outcome == .refused(.preflight) ? "never sent" : "\(row.status)"
             return [
                 "`\(outcome.reason)`", status, row.blame.rawValue, next, cell(row.title),
@@ -73,7 +73,7 @@ struct ReferenceCommand: ParsableCommand {
         }
     }
 
-    /// The commands that do something, with what they take.
+    /// The commands with an action, and their arguments.
     private static func commands(_ type: any ParsableCommand.Type, _ words: String) -> [[String]] {
         let inner = type.configuration.subcommands.filter { $0.configuration.shouldDisplay }
         guard inner.isEmpty else {

@@ -71,7 +71,7 @@ struct WhyCommand: ParsableCommand {
     var json = false
 
     func run() throws {
-        // A key id does not leave the command: the short name stands for it.
+        // A key id does not leave the command: its short name is used instead.
         let name = KeyID(base64: self.name).map(\.logName) ?? self.name
         try gateway.call(.post, json ? "/why/json" : "/why", name) { response in
             StandardOutput.write(String(decoding: response.content, as: UTF8.self)) ? 0 : 1

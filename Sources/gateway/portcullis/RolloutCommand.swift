@@ -67,7 +67,7 @@ struct RolloutCommand: ParsableCommand {
         dispatchMain()
     }
 
-    /// Whether a person says so. Without a terminal nothing is ordered.
+    /// Whether a person confirms. Without a terminal nothing is ordered.
     private static func isConfirmed() -> Bool {
         guard isatty(0) == 1, isatty(2) == 1 else {
             StandardError.write(

@@ -29,12 +29,12 @@ struct ServeCommand: ParsableCommand {
     private var file: String { place.path }
 
     func run() throws {
-        // First, while the descriptors that were given are the only ones that are open.
+        // First, while only the given descriptors are open.
         let environment = ProcessInfo.processInfo.environment
         var inherited = InheritedSockets(environment)
         let predecessor = try Self.predecessor(environment)
         if let predecessor { inherited = predecessor.sockets }
-        // No program that this one may start is meant by them.
+        // They are not for programs that this one may start.
         for name in [
             "NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "LISTEN_FDS", "LISTEN_PID",
             "LISTEN_FDNAMES", "PORTCULLIS_HANDOVER",
@@ -64,7 +64,7 @@ struct ServeCommand: ParsableCommand {
         dispatchMain()
     }
 
-    /// The process to take over from; `nil` for a start of its own.
+    /// The process to take over from; `nil` for a first start.
     private static func predecessor(_ environment: [String: String]) throws -> Predecessor? {
         do throws(GatewayError) {
             return try Predecessor(environment)

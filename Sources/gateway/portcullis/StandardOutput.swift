@@ -3,16 +3,16 @@ import ConfigurationReading
 import Cryptography
 import Glibc
 
-/// What commands answer.
+/// The output of commands.
 ///
-/// A reader may stop before the end, as in `portcullis check FILE | head`. That is no fault, and
-/// nothing is said of it. A command whose status is its answer (check, test, verify) ends with that
-/// status all the same; one that prints a list ends at once with 1, since the list is incomplete. A
-/// full disk is reported.
+/// A reader may stop before the end, as in `portcullis check FILE | head`. That is no fault and is
+/// not reported. A command whose status is its answer (check, test, verify) still ends with that
+/// status. A command that prints a list ends at once with 1, since the list is incomplete. A full
+/// disk is reported.
 enum StandardOutput {
     /// Writes a text.
     ///
-    /// - Returns: whether all of it was taken.
+    /// - Returns: whether all of it was written.
     @discardableResult
     static func write(_ text: String) -> Bool {
         let bytes = Array(text.utf8)
@@ -29,7 +29,7 @@ enum StandardOutput {
             switch errno {
             case EINTR: continue
             case EAGAIN:
-                // Another process has made the pipe or terminal that it shares non-blocking.
+                // Another process has made the shared pipe or terminal non-blocking.
                 var room = pollfd(fd: 1, events: Int16(POLLOUT), revents: 0)
                 _ = poll(&room, 1, -1)
             case EPIPE: return false
@@ -45,14 +45,14 @@ enum StandardOutput {
 
 /// Messages for people.
 enum StandardError {
-    /// How long a start waits for its messages to be read: 2 s. The pipe may be full, and its
-    /// reader stuck.
+    /// The time that a start waits for a reader of its messages: 2 s. The pipe may be full, and its
+    /// reader blocked.
     static let startPatienceMillis: Int32 = 2_000
-    /// A pipe that is ready takes this number of bytes at once (pipe(7), PIPE_BUF).
+    /// A ready pipe accepts this number of bytes at once (pipe(7), PIPE_BUF).
     private static let pieceBytes = 4_096
 
-    /// Writes a text and ends the line. Drops the rest when nothing is read for this number of
-    /// milliseconds; -1 waits for ever, as is usual for commands that people run.
+    /// Writes a text and ends the line. Drops the rest when no byte is read for this number of
+    /// milliseconds; -1 waits without a limit, as usual for commands that people run.
     static func write(_ text: String, patienceMillis: Int32 = -1) {
         let bytes = Array((text.hasSuffix("\n") ? text : text + "\n").utf8)
         var written = 0
@@ -63,14 +63,14 @@ enum StandardError {
             guard ready > 0 else { return }
             let piece = bytes[written..<min(written + pieceBytes, bytes.count)]
             let count = piece.withUnsafeBytes { Glibc.write(2, $0.baseAddress, $0.count) }
-            // There is no one left to report to when this fails.
+            // A failure here can't be reported anywhere.
             guard count > 0 || errno == EINTR || errno == EAGAIN else { return }
             written += max(count, 0)
         }
     }
 }
 
-/// A configuration that a command needs and can't do without.
+/// A configuration that a command requires.
 enum LoadedFile {
     /// Loads it; prints every problem and exits 1 when it is invalid.
     static func configuration(_ file: String) throws -> GatewayConfiguration {

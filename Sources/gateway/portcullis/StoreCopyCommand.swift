@@ -80,7 +80,7 @@ struct StoreCopyCommand: ParsableCommand {
         return archive
     }
 
-    /// The store to write, as it is now; `nil` where it is still to be made.
+    /// The target store in its current state; `nil` where it is still to be created.
     private func reached(_ place: StorePlace) throws -> (any KeyArchive)? {
         try KeyStoreOptions.attempt { () throws(StoreProblem) in
             do throws(StoreProblem) {

@@ -23,7 +23,7 @@ struct VerifyCommand: ParsableCommand {
         var file: String
     }
 
-    /// Who is trusted.
+    /// The trusted roots.
     struct Trust: ParsableArguments {
         @Option(help: "A PEM file of roots to trust in place of Apple's, for tests.")
         var root: String?
@@ -39,7 +39,7 @@ struct VerifyCommand: ParsableCommand {
         throw ValidationError("Say which: attestation, assertion, receipt or android.")
     }
 
-    /// Prints a report on one line and ends accordingly.
+    /// Prints a report on one line and ends with its status.
     static func finish(_ make: () throws(UsageError) -> Report) throws {
         try InspectCommand.finish(make) { $0.line }
     }
