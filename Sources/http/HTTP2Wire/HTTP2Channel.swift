@@ -1,10 +1,10 @@
 import HTTPWire
 
-/// A stream of a session: the request that came and the response that goes.
+/// A stream of a session: its request and its response.
 package final class HTTP2Channel {
     package let id: Int32
-    /// What the driver has made of it; told of news. `nil` before the head is complete and when
-    /// nobody cares any more.
+    /// The driver's object for the stream; it gets events. `nil` before the head is complete, and
+    /// when the driver has released the stream.
     package var owner: (any HTTP2ChannelOwner)?
 
     // MARK: The request

@@ -98,8 +98,8 @@ extension HTTP2Session {
         nghttp2_session_resume_data(pointer, channel.id)
     }
 
-    /// Takes bytes for the client, until there are none or about so many. Errors of the client are
-    /// answered here, and may exceed a limit: see ``takeExcess()``.
+    /// Takes bytes for the client, until there are none or about `max`. Client errors are answered
+    /// here, and may exceed a limit: see ``takeExcess()``.
     package func send(into bytes: inout [UInt8], atMost max: Int, now: UInt64) throws(Fault) {
         self.now = now
         swap(&bytes, &output)

@@ -52,8 +52,8 @@ struct ChunkedDecoder: Sendable {
     private let extensionBytesMax: Int
     private(set) var trailers: TrailerSection
 
-    /// Leading zeros included: 16 digits say all that 64 bits hold, more are sent to wrap
-    /// somebody's counter.
+    /// Leading zeros included: 16 digits express all values of 64 bits. More digits are sent to
+    /// overflow a parser's counter.
     private static var digitsMax: Int { 16 }
 
     init(limits: HeadLimits) {

@@ -19,9 +19,9 @@ struct FoldedName: Equatable {
         if count > 16 { third = Self.word(bytes, range.lowerBound + 16, range.upperBound) }
     }
 
-    /// Reads the name of a line whose name has at most 24 letters and hyphens and a colon directly
-    /// behind it, as nearly all have: eight bytes at a time. `nil` for any other line, which the
-    /// exact and slower initialiser reads.
+    /// Reads the name of a line, eight bytes at a time, if the name has at most 24 letters and
+    /// hyphens and a colon directly after it, as nearly all have. `nil` for any other line, which
+    /// the exact and slower initialiser reads.
     @inline(__always)
     init?(lineFrom start: Int, in bytes: Span<UInt8>) {
         guard bytes.count - start >= 32 else { return nil }

@@ -178,8 +178,8 @@ extension ResponseHead {
         }
     }
 
-    /// Whether Connection names a field that was meant for caches: it ends here, and caches behind
-    /// the gateway go by what is left.
+    /// Whether Connection names a field that was meant for caches: it ends here, and caches in
+    /// front of the gateway use only the remaining fields.
     private var losesCachingField: Bool {
         guard fields.connection.nominations > 0 else { return false }
         return fields.fields.contains { $0.isNominated && FieldKindSet.caching.contains($0.kind) }

@@ -1,9 +1,9 @@
 /// Appends the fields that name the client to the origin. One value for each client connection.
 ///
-/// What an untrusted peer says of itself is dropped; of what a trusted one says, what is believed
-/// is written anew (RFC 7239 §8). So the first address that an origin reads there is the client's
-/// as the gateway knows it, the last one is the peer's, and nothing of it was written by the
-/// client. The lines that are the same for all requests of a connection are made once.
+/// The fields of an untrusted peer are dropped. The trustworthy part of a trusted peer's fields is
+/// written again (RFC 7239 §8). So the first address that an origin reads is the client's as the
+/// gateway knows it, the last one is the peer's, and no part was written by the client. Lines that
+/// are equal for all requests of a connection are made once.
 package struct ProvenanceWriter: Sendable {
     /// Whether what the peer says of its clients is believed.
     package let peerIsTrusted: Bool
