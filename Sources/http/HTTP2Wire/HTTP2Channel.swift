@@ -3,7 +3,7 @@ import HTTPWire
 /// A stream of a session: its request and its response.
 package final class HTTP2Channel {
     package let id: Int32
-    /// The driver's object for the stream; it gets events. `nil` before the head is complete, and
+    /// The driver's object for the stream; it gets the news. `nil` before the head is complete, and
     /// when the driver has released the stream.
     package var owner: (any HTTP2ChannelOwner)?
 
@@ -11,13 +11,13 @@ package final class HTTP2Channel {
 
     /// The head, until the driver has taken it.
     @exclusivity(unchecked) var head: RequestHeadBuilder.Built?
-    /// Content that came and was not taken.
+    /// Content that came and that the driver has not taken.
     @exclusivity(unchecked) var inbox: [UInt8] = []
     /// The client has sent its last byte.
     @exclusivity(unchecked) package internal(set) var isInputEnded = false
     /// Why the stream was closed, a code of RFC 9113 §7.
     @exclusivity(unchecked) package internal(set) var closeCode: UInt32?
-    /// It waits among the session's news.
+    /// The channel waits among the session's news.
     var isNoted = false
     /// The request's scheme is https.
     @exclusivity(unchecked) package internal(set) var isHTTPS = false
@@ -42,39 +42,37 @@ package final class HTTP2Channel {
     @exclusivity(unchecked) package internal(set) var hasResponded = false
     /// The last byte was handed over.
     @exclusivity(unchecked) package internal(set) var isOutputSent = false
-    /// What waited since the owner was told that it waits is out.
+    /// The client has got all that waited when the owner learned that bytes wait.
     var isDrained = false
-    /// The owner was told that bytes wait.
+    /// The owner knows that bytes wait.
     @exclusivity(unchecked) package var isStalled = false
     /// The reset is ours, not an answer to an error.
     var isResetByUs = false
 
     init(_ id: Int32) { self.id = id }
 
-    /// Whether the stream is over.
     package var isClosed: Bool { closeCode != nil }
-    /// Whether it has a head that was not taken.
     package var hasHead: Bool { head != nil }
-    /// Bytes of content that came and were not taken.
+    /// Bytes of content that the driver has not taken.
     package var inboxCount: Int { inbox.count }
-    /// Whether what waited is out, said once.
+    /// Whether all that waited is sent. The answer is `true` once.
     package func takeDrained() -> Bool {
         defer { isDrained = false }
         return isDrained
     }
-    /// Bytes that are still to be sent.
+    /// Bytes that wait to be sent.
     package var outgoingCount: Int { outgoing.count - outgoingStart }
 }
 
-/// What uses a channel.
+/// The driver's object for a channel.
 package protocol HTTP2ChannelOwner: AnyObject {
     /// Content or its end came, what waited was sent, or the stream was closed.
     func channelChanged()
 }
 
-/// Memory in which heads are built, lent to one connection of an event loop after the other: most
-/// are idle, and are to keep none. A connection that finds it lent, as while another is in the
-/// middle of a head, has its own.
+/// Memory in which heads are built. An event loop lends it to one connection at a time, since most
+/// connections are idle and must keep none. A connection has memory of its own while another one is
+/// in the middle of a head.
 package final class HeadMemory {
     /// Where the memory is.
     private enum Place {
@@ -82,7 +80,7 @@ package final class HeadMemory {
         case lent
     }
 
-    /// The most bytes of heads that are kept.
+    /// The most bytes of heads for which memory is kept.
     private static let keptMax = 64 << 10
 
     private var place = Place.here
@@ -90,14 +88,14 @@ package final class HeadMemory {
 
     package init() {}
 
-    /// Gives the memory to a builder that has none, if it is here.
+    /// Gives the memory to a builder that has none, unless it is lent.
     func lend(to builder: inout RequestHeadBuilder) {
         guard case .here = place else { return }
         place = .lent
         builder.exchangeMemory(with: &spare)
     }
 
-    /// Takes the memory of a builder whose heads were all taken. Any builder's will do.
+    /// Takes the memory of a builder without heads. It may come from any builder.
     func takeBack(from builder: inout RequestHeadBuilder) {
         guard case .lent = place, builder.capacity <= Self.keptMax else {
             return builder.forgetAll()

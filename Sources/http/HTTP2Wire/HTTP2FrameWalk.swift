@@ -1,10 +1,10 @@
-/// Finds the heads of frames in what a client sends.
+/// Finds the heads of frames in the client's bytes.
 ///
-/// It sees the bytes before nghttp2 does, which tells nothing of the frames that it drops: those of
-/// unknown types, those of streams that are over, and CONTINUATION. A flood of them costs as much
-/// as any other.
+/// It sees the bytes before nghttp2 does. nghttp2 does not report the frames that it drops: those
+/// of unknown types, those of closed streams, and CONTINUATION. A flood of them costs as much as
+/// any other flood.
 struct HTTP2FrameWalk {
-    /// What a frame's first nine bytes say (RFC 9113 §4.1).
+    /// The first nine bytes of a frame (RFC 9113 §4.1).
     ///
     /// | bytes | |
     /// |---|---|
@@ -24,9 +24,9 @@ struct HTTP2FrameWalk {
     /// Where a request's or trailers' fields are, which may come in several frames.
     private enum FieldBlock {
         case none
-        /// CONTINUATION follows.
+        /// A CONTINUATION frame follows.
         case open
-        /// The frame that is under way is its last.
+        /// The current frame is the block's last one.
         case ending
     }
 
@@ -54,10 +54,10 @@ struct HTTP2FrameWalk {
         }
     }
 
-    /// Goes on to the end of the next frame's head.
+    /// Reads to the end of the next frame's head.
     ///
     /// - Parameters:
-    ///   - bytes: what came; the same until `position` is at their end.
+    ///   - bytes: the bytes that came; the same bytes until `position` is at their end.
     ///   - position: where to go on, and afterwards the place after the head.
     /// - Returns: the head; `nil` when the bytes have ended before one is complete.
     mutating func next(in bytes: Span<UInt8>, from position: inout Int) -> FrameHead? {

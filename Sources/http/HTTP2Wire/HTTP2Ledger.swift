@@ -1,24 +1,24 @@
 import HTTPWire
 
-/// Counts what a client does that costs it less than it costs the gateway.
+/// Counts the client's acts that cost it less than they cost the gateway.
 ///
-/// Frames are counted when their first nine bytes are here, before anything is done about them.
+/// A frame is counted when its first nine bytes are here, before the session acts on it.
 struct HTTP2Ledger {
     typealias FrameHead = HTTP2FrameWalk.FrameHead
 
-    /// This number a minute, all at once at most.
+    /// Allows a number of acts a minute, which may also come all at once.
     struct Allowance: Equatable {
         private static let span: UInt64 = 60_000_000
-        /// Microseconds that one uses up; `nil` without a bound.
+        /// Microseconds that one act uses up; `nil` without a bound.
         private let step: UInt64?
-        /// When all that was taken is made up for, in microseconds.
+        /// When the client may take the full number again, in microseconds.
         private var settledAt: UInt64 = 0
 
         init(_ perMinute: Int?) {
             step = perMinute.map { Self.span / UInt64(max($0, 1)) }
         }
 
-        /// Takes one, or this number; `false` when fewer are left.
+        /// Takes this number; `false` when fewer are left.
         mutating func take(_ count: Int = 1, now: UInt64) -> Bool {
             guard let step else { return true }
             let time = now &* 1000
@@ -32,8 +32,9 @@ struct HTTP2Ledger {
     /// And for each frame of content that it got.
     static let windowUpdatesPerFrame = 8
     private static let windowUpdatesMax = 1 << 20
-    /// What a minute's heads may have beyond their bound, in multiples of it. One may be too long
-    /// by mistake. A few bytes can say a long one, which costs its length to look at.
+    /// How far a minute's heads may exceed their bound, in multiples of it. One head may be too
+    /// long by mistake. A few compressed bytes can stand for a long head, and reading it costs its
+    /// full length.
     static let headExcess = 3
     private static let (endsStream, isPadded): (UInt8, UInt8) = (0x1, 0x8)
 
@@ -87,7 +88,7 @@ struct HTTP2Ledger {
         }
     }
 
-    /// A field came of a head or of trailers.
+    /// A field of a head or of trailers came.
     ///
     /// - count: the bytes that the field has in HTTP/1.1's form.
     /// - total: the bytes of all so far, with it.
@@ -102,7 +103,7 @@ struct HTTP2Ledger {
         guard otherFrames.take(now: now) else { throw .otherFrames }
     }
 
-    /// Padding carries nothing either, and counts where it can be all there is.
+    /// Padding carries nothing either. It counts where a frame may have nothing else.
     private mutating func contentBegan(
         _ frame: FrameHead,
         _ now: UInt64
@@ -123,12 +124,12 @@ struct HTTP2Ledger {
         guard frame.length > 0 || emptyFrames.take(now: now) else { throw .emptyFrames }
     }
 
-    /// A stream is reset or refused for an error of the client's.
+    /// A stream is reset or refused because of the client's error.
     mutating func resetProvoked(now: UInt64) throws(HTTP2Excess) {
         guard provokedResets.take(now: now) else { throw .provokedResets }
     }
 
-    /// The client was sent a frame of content, for which it may open windows.
+    /// The client got a frame of content, for which it may open windows.
     mutating func contentSent() {
         windowUpdates = min(windowUpdates + Self.windowUpdatesPerFrame, Self.windowUpdatesMax)
     }

@@ -3,13 +3,13 @@ import HTTPWire
 
 // The client's bytes.
 extension HTTP2Session {
-    /// Takes what the client sent. What it means is news afterwards.
+    /// Reads the client's bytes. What they change is news afterwards.
     ///
     /// - now: milliseconds of a clock that does not go back.
     package func receive(_ bytes: Span<UInt8>, now: UInt64) throws(Fault) {
         self.now = now
         do throws(HTTP2Excess) { try countFrames(of: bytes) } catch { throw .excess(error) }
-        // The pointer lives for the call, and nghttp2 keeps nothing of it.
+        // The pointer lives for the call, and nghttp2 keeps no copy of it.
         let taken = bytes.withUnsafeBufferPointer {
             nghttp2_session_mem_recv(pointer, $0.baseAddress, $0.count)
         }
@@ -19,7 +19,7 @@ extension HTTP2Session {
         throw isPreface ? .badPreface : .library(Int32(clamping: taken))
     }
 
-    /// Counts the frames that begin here. With one that is too many, nothing of all this is read.
+    /// Counts the frames that begin in these bytes. If one is too many, none of the bytes is read.
     private func countFrames(of bytes: Span<UInt8>) throws(HTTP2Excess) {
         let known = newestHead
         var position = 0
@@ -33,7 +33,7 @@ extension HTTP2Session {
         }
     }
 
-    /// Takes content of a channel: all that is here.
+    /// Takes all content of a channel that is here.
     package func takeContent(of channel: HTTP2Channel) -> [UInt8] {
         guard !channel.inbox.isEmpty else { return [] }
         var taken: [UInt8] = []
@@ -42,7 +42,7 @@ extension HTTP2Session {
         return taken
     }
 
-    /// Takes at most this number of bytes of it.
+    /// Takes at most this number of bytes of a channel's content.
     package func takeContent(of channel: HTTP2Channel, atMost max: Int) -> [UInt8] {
         guard channel.inbox.count > max else { return takeContent(of: channel) }
         let taken = Array(channel.inbox.prefix(max))
@@ -132,7 +132,7 @@ extension HTTP2Session {
         }
     }
 
-    /// Ends the reading: nothing behind this is looked at.
+    /// Ends the reading: nghttp2 reads no byte after this.
     private func failed(_ excess: HTTP2Excess) -> Int32 {
         note(excess)
         return NGHTTP2_ERR_CALLBACK_FAILURE.rawValue
@@ -158,7 +158,7 @@ extension HTTP2Session {
     private func received(_ content: UnsafeBufferPointer<UInt8>, on id: Int32) {
         guard let channel = channels[id] else { return }
         channel.inbox.append(contentsOf: content)
-        // The stream is over for us: its content is dropped.
+        // The response is complete: further content is dropped.
         if channel.isOutputSent {
             _ = takeContent(of: channel)
         } else {

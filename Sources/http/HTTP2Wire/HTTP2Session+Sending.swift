@@ -48,8 +48,8 @@ extension HTTP2Session {
         return code == 0
     }
 
-    /// Says with the origin's 101 that a tunnel stands (RFC 8441 §4). Its bytes follow with
-    /// ``append(_:to:)``.
+    /// Tells the client with the origin's 101 that the tunnel is open (RFC 8441 §4). Its bytes
+    /// follow with ``append(_:to:)``.
     ///
     /// - Returns: whether the stream takes it.
     package func acceptTunnel(_ channel: HTTP2Channel, _ head: Span<UInt8>) -> Bool {
@@ -149,7 +149,7 @@ extension HTTP2Session {
         }
     }
 
-    /// How many bytes the next frame of content has.
+    /// The number of bytes of the next frame of content.
     private func nextContent(of id: Int32, atMost max: Int, _ flags: inout UInt32) -> Int {
         guard let channel = channels[id] else {
             return Int(NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE.rawValue)

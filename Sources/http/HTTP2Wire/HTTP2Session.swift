@@ -9,9 +9,9 @@ package final class HTTP2Session {
     package enum Fault: Error, Equatable {
         /// The first bytes are not HTTP/2's.
         case badPreface
-        /// A limit of the connection's.
+        /// The client has exceeded a limit of the connection.
         case excess(HTTP2Excess)
-        /// The library failed, for want of memory as a rule.
+        /// The library failed, usually because memory was short.
         case library(Int32)
     }
 
@@ -36,7 +36,7 @@ package final class HTTP2Session {
     @exclusivity(unchecked) private(set) var excess: HTTP2Excess?
     /// Where frames of content are written while nghttp2 is at work.
     @exclusivity(unchecked) var output: [UInt8] = []
-    /// Milliseconds, as the driver told with its last call.
+    /// The driver's time at its last call, in milliseconds.
     var now: UInt64 = 0
     /// Where frames begin.
     @exclusivity(unchecked) var walk = HTTP2FrameWalk()
@@ -44,13 +44,13 @@ package final class HTTP2Session {
     var newestHead: UInt32 = 0
     /// Bytes of the trailers that are under way, unpacked.
     var trailerBytes = 0
-    /// Streams that ended by an error of the client's, or were refused, since the driver asked.
+    /// Streams that ended by the client's error, or were refused, since the driver last asked.
     private var errorsCount = 0
-    /// Resets that were counted when the frames came, and are still to be sent.
+    /// Resets that were counted with their frames and that nghttp2 has still to send.
     private var countedBefore = 0
     /// Bytes of all channels that are still to be sent.
     @exclusivity(unchecked) package private(set) var unsentBytes = 0
-    /// Whether the client was told that no more of its streams are taken.
+    /// Whether the client knows that the gateway takes no more of its streams.
     @exclusivity(unchecked) package private(set) var hasSaidGoAway = false
 
     /// A session that has SETTINGS to send.
@@ -81,13 +81,13 @@ package final class HTTP2Session {
         code = nghttp2_option_new(&option)
         guard code == 0, let option else { throw .library(code) }
         defer { nghttp2_option_del(option) }
-        // Windows open when content was taken, which makes them the backpressure.
+        // Windows open when the driver takes content, so they are the backpressure.
         nghttp2_option_set_no_auto_window_update(option, 1)
-        // Nothing is kept of streams that are over.
+        // nghttp2 keeps nothing of closed streams.
         nghttp2_option_set_no_closed_streams(option, 1)
         setReceivingCallbacks(callbacks)
         setSendingCallbacks(callbacks)
-        // The session is deleted by this object, so no callback comes when it is gone.
+        // This object deletes the session, so no callback comes after its end.
         let me = Unmanaged.passUnretained(self).toOpaque()
         var made: OpaquePointer?
         code = nghttp2_session_server_new2(&made, callbacks, me, option)
@@ -108,7 +108,8 @@ package final class HTTP2Session {
             entry(NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, limits.head.headBytesMax),
             // RFC 8441 §3: WebSocket may come by extended CONNECT.
             entry(NGHTTP2_SETTINGS_ENABLE_CONNECT_PROTOCOL, 1),
-            // RFC 9218 §2.1: the tree of RFC 7540 has cost servers more than it gave clients.
+            // RFC 9218 §2.1: the priority tree of RFC 7540 has cost servers more than it gave
+            // clients.
             nghttp2_settings_entry(settings_id: 0x9, value: 1),
         ]
         let none = UInt8(NGHTTP2_FLAG_NONE.rawValue)
@@ -121,7 +122,7 @@ package final class HTTP2Session {
 
     /// The session that calls back.
     static func of(_ userData: UnsafeMutableRawPointer?) -> HTTP2Session? {
-        // It was put there by `makeSession`, and deletes what calls before it goes.
+        // `makeSession` stored it, and it deletes the calling session before its own end.
         userData.map { Unmanaged<HTTP2Session>.fromOpaque($0).takeUnretainedValue() }
     }
 
@@ -129,7 +130,7 @@ package final class HTTP2Session {
 
     func note(_ excess: HTTP2Excess) { if self.excess == nil { self.excess = excess } }
 
-    /// The limit that was found exceeded since the last call.
+    /// The limit that a callback found exceeded since the last call.
     package func takeExcess() -> HTTP2Excess? { excess.take() }
 
     func note(_ channel: HTTP2Channel) {
@@ -152,10 +153,10 @@ package final class HTTP2Session {
         clientErred()
     }
 
-    /// A frame means a stream's reset. It counts when it comes, and not when the reset is sent:
-    /// thousands come with one read.
+    /// A frame causes a reset of its stream. It counts when the frame comes, not when the reset is
+    /// sent: one read can bring thousands.
     ///
-    /// - Returns: what the callback answers; nothing after an excess is examined.
+    /// - Returns: the callback's answer; after an excess nghttp2 reads nothing more.
     func wasInvalid() -> Int32 {
         countedBefore += 1
         clientErred()
@@ -170,13 +171,13 @@ package final class HTTP2Session {
     func closed(_ channel: HTTP2Channel, _ code: UInt32) {
         channels[channel.id] = nil
         channel.closeCode = code
-        // Requests that are given up at once must not pile up their heads.
+        // The heads of requests that the client gives up at once must not pile up.
         if let head = channel.head.take() { builder.forget(head) }
         forgetOutput(of: channel)
         note(channel)
     }
 
-    /// Drops what waits to be sent.
+    /// Drops the bytes that wait to be sent.
     private func forgetOutput(of channel: HTTP2Channel) {
         unsentBytes -= channel.outgoingCount
         channel.outgoing = []
@@ -201,7 +202,6 @@ package final class HTTP2Session {
 
 // News.
 extension HTTP2Session {
-    /// Whether a channel has news.
     package var hasNews: Bool { newsStart < news.count }
 
     /// Takes the next channel with news.
@@ -217,7 +217,7 @@ extension HTTP2Session {
         return channel
     }
 
-    /// Lets a channel have news once more.
+    /// Puts a channel among the news again.
     package func remind(_ channel: HTTP2Channel) { note(channel) }
 
     /// The heads that were built; see ``takeHead(of:)``.
@@ -231,7 +231,7 @@ extension HTTP2Session {
     /// A head has begun to come and not ended.
     package var isMidHead: Bool { walk.isMidFields }
 
-    /// All heads were taken: their memory is another connection's.
+    /// The driver has taken all heads: another connection may use their memory.
     package func forgetHeads() {
         guard case .some = builtHeads else { return }
         guard !isMidHead else { return builder.forgetTaken() }
@@ -245,11 +245,11 @@ extension HTTP2Session {
         return errorsCount
     }
 
-    /// Whether more waits for the client's windows than may.
+    /// Whether more bytes wait for the client's windows than the limit allows.
     package var unsentBytesExceed: Bool { unsentBytes > limits.unsentBytesMax }
 
-    /// How much more content the windows of a stream and the connection let out, beside what waits
-    /// on all streams; no more than a half of what may wait. 0 when they are closed.
+    /// How many bytes more the windows of a stream and the connection let out, after those that
+    /// wait on all streams; at most half of the limit. 0 when a window is closed.
     package func room(for channel: HTTP2Channel) -> Int {
         let windows = min(window(of: channel), openWindow)
         return max(min(windows, limits.unsentBytesMax / 2) - unsentBytes, 0)
@@ -275,7 +275,7 @@ extension HTTP2Session {
     /// All open streams.
     package var openChannels: [HTTP2Channel] { Array(channels.values) }
 
-    /// Whether the connection has nothing more to say or hear.
+    /// Whether the connection has nothing more to send or receive.
     package var isOver: Bool {
         nghttp2_session_want_read(pointer) == 0 && nghttp2_session_want_write(pointer) == 0
     }
@@ -285,11 +285,11 @@ extension HTTP2Session {
 
 // Endings.
 extension HTTP2Session {
-    /// Says that the connection will end, so that the client opens no more streams (RFC 9113
-    /// §6.8); those on their way are still served.
+    /// Tells the client that the connection will end, so that it opens no more streams (RFC 9113
+    /// §6.8). Streams on their way are still served.
     package func announceEnd() { nghttp2_submit_shutdown_notice(pointer) }
 
-    /// Says which stream is the last that is served.
+    /// Tells the client which stream is the last one served.
     package func sayGoAway() {
         guard !hasSaidGoAway else { return }
         hasSaidGoAway = true
@@ -298,13 +298,14 @@ extension HTTP2Session {
         nghttp2_submit_goaway(pointer, none, last, NGHTTP2_NO_ERROR.rawValue, nil, 0)
     }
 
-    /// Ends the connection: what is sent next is the last.
+    /// Ends the connection: the next bytes are the last.
     package func terminate(_ code: HTTP2Code) {
         hasSaidGoAway = true
         nghttp2_session_terminate_session(pointer, code.rawValue)
     }
 
-    /// Ends a stream. What waits on it goes now: the frame may wait for the socket.
+    /// Ends a stream. Its waiting bytes are dropped now, since the frame itself may wait for the
+    /// socket.
     package func reset(_ channel: HTTP2Channel, _ code: HTTP2Code) {
         guard !channel.isClosed else { return }
         channel.isResetByUs = true
@@ -312,8 +313,8 @@ extension HTTP2Session {
         submitReset(of: channel, code)
     }
 
-    /// Refuses a stream that was not begun; its client may repeat it (RFC 9113 §8.7). It counts as
-    /// provoked by the client.
+    /// Refuses a stream that has not begun; its client may repeat it (RFC 9113 §8.7). The client
+    /// has provoked it, so it counts.
     package func refuse(_ channel: HTTP2Channel) {
         guard !channel.isClosed else { return }
         submitReset(of: channel, .refusedStream)

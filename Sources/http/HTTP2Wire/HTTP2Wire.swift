@@ -52,13 +52,13 @@ package struct HTTP2Limits: Hashable, Sendable {
     package var streamsMax = 128
     /// Bytes of content that a stream may send before some were read.
     package var streamWindow = 128 << 10
-    /// The same for all streams of a connection.
+    /// Bytes of content that all streams of a connection may send before some were read.
     package var connectionWindow = 512 << 10
-    /// Bytes of responses that wait on a connection for their streams' windows. From a half of it,
-    /// each stream adds little; beyond it, the streams with the most are reset.
+    /// Bytes of responses that wait on a connection for their streams' windows. From half of it on,
+    /// each stream adds little. Above it, the streams with the most bytes are reset.
     package var unsentBytesMax = 4 << 20
-    /// The same for all connections of all event loops together. Each event loop has an equal
-    /// share; beyond it, its connection with the most loses the streams that wait.
+    /// Bytes of responses that wait on all connections of all event loops. Each event loop has an
+    /// equal share. Above it, its connection with the most bytes loses the streams that wait.
     package var unsentTotalMax = 256 << 20
     /// CONTINUATION frames of one head.
     package var continuationsMax = 8
@@ -79,8 +79,8 @@ package struct HTTP2Limits: Hashable, Sendable {
     package init() {}
 }
 
-/// Which limit a client's connection has exceeded. It is ended with ENHANCE_YOUR_CALM. The raw
-/// value is the log's word: add, do not rename.
+/// The limit that a client's connection has exceeded. The gateway ends it with ENHANCE_YOUR_CALM.
+/// The raw value is the log's word: add, do not rename.
 package enum HTTP2Excess: String, CaseIterable, Error, Sendable {
     /// A head in too many CONTINUATION frames (CVE-2024-27316 and others).
     case continuations = "http2-continuations"

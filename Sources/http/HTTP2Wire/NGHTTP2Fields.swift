@@ -2,16 +2,16 @@ internal import CNGHTTP2
 
 /// The fields of a response's head in HTTP/1.1's form, as nghttp2 takes them.
 enum NGHTTP2Fields {
-    /// What becomes of a head's status line.
+    /// How a head's status line becomes a field.
     enum Status {
         /// Trailers have none.
         case none
         case own
-        /// 101 is 200: the tunnel stands. The client has sent no key for Sec-WebSocket-Accept to
+        /// 101 becomes 200: the tunnel is open. The client sent no key for Sec-WebSocket-Accept to
         /// answer (RFC 8441 §5).
         case established
-        /// To CONNECT, a 2xx says that the tunnel stands (RFC 9110 §9.3.6), which it does not where
-        /// the origin has answered with content. The client gets 502 with it.
+        /// In answer to CONNECT, a 2xx says that the tunnel is open (RFC 9110 §9.3.6). Here the
+        /// origin has answered with content instead, so the client gets 502 with that content.
         case refusingTunnel
     }
 

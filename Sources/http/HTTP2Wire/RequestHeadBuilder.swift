@@ -1,7 +1,8 @@
 import ByteCoding
 package import HTTPWire
 
-/// Writes the fields of a request as the head of an HTTP/1.1 request, so that one parser reads all.
+/// Writes the fields of a request as the head of an HTTP/1.1 request, so that one parser reads all
+/// heads.
 ///
 /// Pseudo-fields come first (RFC 9113 §8.3). They become the request line and Host. Content whose
 /// length is not said is `chunked`, which no client can say by itself: HTTP/2 has no
@@ -32,7 +33,7 @@ package struct RequestHeadBuilder {
     private var protocolName: [UInt8] = []
     /// The request asks for WebSocket by extended CONNECT (RFC 8441 §4).
     package private(set) var asksTunnel = false
-    /// Random; what keys of WebSocket are made of.
+    /// A random number from which WebSocket keys are made.
     private var nonce: UInt64
 
     /// - nonce: random, and another one for each connection.
@@ -61,7 +62,7 @@ package struct RequestHeadBuilder {
     /// Forgets all heads, and keeps their memory.
     mutating func empty() { bytes.removeAll(keepingCapacity: true) }
 
-    /// Bytes that it has memory for.
+    /// The number of bytes for which it has memory.
     var capacity: Int { bytes.capacity }
 
     /// Forgets a head that has no taker, if it is the newest.
@@ -175,7 +176,7 @@ package struct RequestHeadBuilder {
         guard isConnect || protocolName.isEmpty else { return note(.fieldNameSyntax) }
         asksTunnel = isConnect && Self.equal(protocolName, "websocket")
         if isConnect, !asksTunnel {
-            // Refused by its name, whatever it is to reach.
+            // Its name has it refused, whatever its target.
             path = [UInt8(ascii: "/")]
         } else {
             // Another scheme could have a path that is an absolute-form target here.
@@ -186,7 +187,7 @@ package struct RequestHeadBuilder {
                 return note(.targetForm)
             }
         }
-        // In HTTP/1.1 a handshake is a GET (RFC 6455 §4.1): matched and signed as such.
+        // In HTTP/1.1 a handshake is a GET (RFC 6455 §4.1): rules and signatures take it as one.
         if asksTunnel { Self.append("GET", to: &bytes) } else { bytes += method }
         bytes.append(0x20)
         bytes += path
@@ -199,9 +200,9 @@ package struct RequestHeadBuilder {
         Self.append("\r\n", to: &bytes)
     }
 
-    /// Writes what asks an HTTP/1.1 server for WebSocket (RFC 6455 §4.1).
+    /// Writes the fields that ask an HTTP/1.1 server for WebSocket (RFC 6455 §4.1).
     private mutating func writeHandshake() {
-        // The key shows the client that the server speaks WebSocket, and keeps nothing secret.
+        // The key shows the client that the server speaks WebSocket. It keeps nothing secret.
         var key: [UInt8] = []
         for _ in 0..<2 {
             // A step of SplitMix64: each key is another one.
@@ -234,7 +235,7 @@ package struct RequestHeadBuilder {
         return Built(range: start..<bytes.count, fault: fault)
     }
 
-    /// Whether an https target was asked for.
+    /// Whether the client asked for an https target.
     package var isHTTPS: Bool { Self.equal(scheme, "https") }
 
     private static func append(_ text: StaticString, to bytes: inout [UInt8]) {
@@ -246,7 +247,7 @@ package struct RequestHeadBuilder {
         text.withUTF8Buffer { bytes.elementsEqual($0) }
     }
 
-    /// Whether two hosts are written alike, but for case.
+    /// Whether two hosts are equal but for case.
     private static func isSame(_ one: UnsafeBufferPointer<UInt8>, _ other: [UInt8]) -> Bool {
         func folded(_ byte: UInt8) -> UInt8 { byte &- 0x41 < 26 ? byte | 0x20 : byte }
         return one.count == other.count && zip(one, other).allSatisfy { folded($0) == folded($1) }

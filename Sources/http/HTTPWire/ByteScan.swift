@@ -6,8 +6,8 @@ package enum ByteScan {
     /// The index of the first control byte other than HTAB (0x00–0x1F, 0x7F) from `start` on, or
     /// `end`.
     ///
-    /// Within a head only CR and LF may be found; one pass therefore finds the end of a line and
-    /// all that no line may hold.
+    /// Within a head only CR and LF may be found. So one pass finds both the end of a line and
+    /// every byte that no line may hold.
     ///
     /// - `start`: in 0…end.
     /// - `end`: in start…bytes.count.
@@ -118,7 +118,7 @@ package enum ByteScan {
         byte &- 0x41 < 26 ? byte | 0x20 : byte
     }
 
-    /// The range without white space (SP, HTAB) at its ends.
+    /// The range without the white space (SP, HTAB) at its ends.
     @inline(__always)
     static func trimmed(_ bytes: Span<UInt8>, _ range: Range<Int>) -> Range<Int> {
         var start = range.lowerBound
@@ -130,7 +130,7 @@ package enum ByteScan {
 }
 
 extension ByteScan {
-    /// Why the control byte at `index`, or the end of what is there, does not end a line.
+    /// Why the control byte at `index`, or the end of the bytes, does not end a line.
     @inline(never)
     static func lineFault(_ bytes: Span<UInt8>, at index: Int) -> Malformed {
         guard index < bytes.count else { return Malformed(.bodyTruncated, at: index) }
@@ -165,7 +165,8 @@ struct ByteSet: Sendable {
         ByteSet(low: 0xFFFF_FFF6_0000_0000, high: 0x7FFF_FFFF_FFFF_FFFF)
     }
 
-    /// What stands for itself in a path: all of these but `/`, `%`, `\` and `;`, and the space.
+    /// The bytes that stand for themselves in a path: all of these but `/`, `%`, `\` and `;`, and
+    /// the space.
     static var plainInPath: ByteSet {
         ByteSet(low: 0xF7FF_7FDF_0000_0000, high: 0x7FFF_FFFF_EFFF_FFFF)
     }

@@ -1,18 +1,18 @@
-/// The client's address, and the trusted proxies that its request passed.
+/// The client's address, and the trusted proxies through which its request came.
 ///
-/// A proxy's statement is believed when the proxy is trusted: from the peer on, the list is read
-/// from its right end, entry by entry, as long as the address that was read last is trusted. The
-/// first untrusted address is the client; what it wrote itself, further left, is never looked at
-/// (RFC 7239 §8.1). So nothing that a client writes can change how an entry after it is read: the
-/// end of an entry is known, and its beginning is looked for from there.
+/// The gateway believes a proxy's entry when it trusts the proxy. It begins with the peer and reads
+/// the list from its right end, entry by entry, while the last address is trusted. The first
+/// untrusted address is the client. Entries further left are the client's own and are never read
+/// (RFC 7239 §8.1). So no text of a client can change how the gateway reads an entry after it: the
+/// end of that entry is known, and its beginning is searched from there.
 ///
 /// Reading stops at an entry that is no address (`unknown`, `_hidden`, an empty one, a broken one).
 /// The client then is the last address that was read: at worst the peer's, and never none.
 ///
 /// Reusable: ``read(_:_:source:peer:isTrusted:)`` forgets the last request and keeps the memory.
 package struct ClientAddress: Sendable {
-    /// The field that the trusted proxies write. One of them only: a proxy that writes one passes
-    /// on the other as the client sent it.
+    /// The field that the trusted proxies write. It is only one: a proxy that writes one of them
+    /// passes on the other as the client sent it.
     package enum Source: Sendable {
         case xForwardedFor, forwarded
 

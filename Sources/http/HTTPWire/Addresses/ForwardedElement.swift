@@ -3,9 +3,9 @@
 ///     forwarded-element = [ forwarded-pair ] *( ";" [ forwarded-pair ] )
 ///     forwarded-pair    = token "=" ( token / quoted-string )
 ///
-/// What stands before the element was written by another party and may have a quote that never
-/// ends. A quoted string is therefore read from its last quote to its first, and the comma before
-/// the element is the next one outside of quotes.
+/// Another party wrote the text before the element, which may have a quote that never ends. So a
+/// quoted string is read from its last quote to its first, and the comma before the element is the
+/// next one outside of quotes.
 struct ForwardedElement {
     /// The first byte after the comma, or of the list.
     private(set) var start: Int
@@ -57,7 +57,7 @@ struct ForwardedElement {
         return list.lowerBound
     }
 
-    /// Whether an odd number of backslashes is before a byte.
+    /// Whether an odd number of backslashes precedes a byte.
     private static func isEscaped(
         _ bytes: Span<UInt8>,
         _ index: Int,
@@ -68,8 +68,9 @@ struct ForwardedElement {
         return (index - first) % 2 == 1
     }
 
-    /// Reads a pair up to a separator or the end. An address need not be quoted, whatever bytes it
-    /// has; a backslash in a value that is, is left as it is, so that no address comes of it.
+    /// Reads a pair up to a separator or the end. An address needs no quotes, whatever bytes it
+    /// has. A backslash in a quoted value stays as it is, so that it can't become part of an
+    /// address.
     private static func pair(
         _ bytes: Span<UInt8>,
         from index: inout Int,

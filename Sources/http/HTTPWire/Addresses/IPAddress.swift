@@ -1,4 +1,4 @@
-/// An IPv4 or IPv6 address. An IPv4 address in IPv6 clothes (`::ffff:192.0.2.1`) is the IPv4
+/// An IPv4 or IPv6 address. An IPv4 address in the form of IPv6 (`::ffff:192.0.2.1`) is the IPv4
 /// address.
 package enum IPAddress: Hashable, Sendable {
     case v4(UInt32)
@@ -33,7 +33,7 @@ package enum IPAddress: Hashable, Sendable {
         readIPv6(bytes, range) != nil
     }
 
-    /// Four decimal numbers without leading zeros, in which some read octal.
+    /// Four decimal numbers without leading zeros: some readers take a leading zero for octal.
     private static func readIPv4(_ bytes: Span<UInt8>, _ range: Range<Int>) -> UInt32? {
         guard range.count >= 7, range.count <= 15 else { return nil }
         var address: UInt32 = 0
@@ -106,10 +106,10 @@ package enum IPAddress: Hashable, Sendable {
 private struct IPv6Groups {
     private var before: (high: UInt64, low: UInt64) = (0, 0)
     private var count = 0
-    /// How many groups came before `::`; -1 without.
+    /// How many groups came before `::`; -1 without `::`.
     private var gap = -1
 
-    /// Takes a group of 16 bits; answers whether there was room.
+    /// Takes a group of 16 bits; `false` when there is no room.
     mutating func append(_ group: UInt64) -> Bool {
         guard count < 8 else { return false }
         before.high = before.high &<< 16 | before.low &>> 48
@@ -206,8 +206,8 @@ extension IPAddress {
 }
 
 extension IPAddress {
-    /// Whose address it is, as limits count: an IPv6 client has all addresses of a network of 64
-    /// bits.
+    /// The part of an address by which limits count: an IPv6 client has all addresses of a network
+    /// of 64 bits.
     package var network: UInt64 {
         switch self {
         case .v4(let address): UInt64(address)

@@ -1,4 +1,4 @@
-/// The header of the PROXY protocol: a proxy that passes bytes on says in it who connected.
+/// The header of the PROXY protocol. A proxy that passes on bytes names its client in it.
 ///
 /// HAProxy, "The PROXY protocol, Versions 1 & 2" (doc/proxy-protocol.txt). It is the first thing on
 /// a connection, in front of TLS. Version 1 is a line (section 2.1):
@@ -13,7 +13,7 @@
 /// Reading is strict: what two readers could understand differently is refused. The destination and
 /// the TLVs are checked for their form and not used.
 package enum ProxyHeader {
-    /// Who connected to the proxy.
+    /// The party that connected to the proxy.
     package enum Source: Hashable, Sendable {
         /// The proxy names no client: the connection is its own (`LOCAL`, a health check), or it
         /// can't name an IP address (`UNKNOWN`, a Unix socket).
@@ -23,13 +23,13 @@ package enum ProxyHeader {
 
     /// How far the header was read.
     package enum Reading: Equatable, Sendable {
-        /// It goes on behind these bytes.
+        /// The header is longer than these bytes.
         case needMore
-        /// It is this number of bytes long.
+        /// The header has this number of bytes.
         case complete(byteCount: Int, Source)
     }
 
-    /// The most bytes of a header. TLVs of cloud providers take some 100. nginx: 4096.
+    /// The most bytes of a header. TLVs of cloud providers take about 100. nginx: 4096.
     package static let byteCountMax = 4096
     /// The most bytes of a line, its end included (section 2.1).
     static let lineByteCountMax = 107
@@ -69,7 +69,7 @@ package enum ProxyHeader {
         return .complete(byteCount: end + 2, source)
     }
 
-    /// What stands behind `PROXY` and a space.
+    /// The text after `PROXY` and a space.
     private static func source(
         _ bytes: Span<UInt8>,
         _ line: Range<Int>
@@ -155,7 +155,7 @@ package enum ProxyHeader {
         return .complete(byteCount: end, source(bytes, addressByteCount: addresses))
     }
 
-    /// How many bytes the addresses of a family take.
+    /// The number of bytes of the addresses of a family.
     private static func addressByteCount(_ family: UInt8) throws(MalformedProxyHeader) -> Int {
         switch family {
         // Unspecified.
@@ -164,7 +164,7 @@ package enum ProxyHeader {
         case 0x21: 36
         // Unix sockets.
         case 0x31: 216
-        // Datagrams among them: this is a stream.
+        // Datagrams included, since this is a stream.
         default: throw .family
         }
     }
@@ -204,21 +204,21 @@ package enum ProxyHeader {
     }
 }
 
-/// Why bytes are no header of the PROXY protocol. The raw value is what the log says.
+/// Why bytes are no header of the PROXY protocol. The raw value is the log's word.
 package enum MalformedProxyHeader: String, Error, CaseIterable, Sendable {
-    /// They begin as neither version does: the peer sends no header.
+    /// The bytes begin as neither version does: the peer sends no header.
     case start = "no-header"
     /// A version other than 2, or a command other than LOCAL and PROXY.
     case version = "version"
-    /// A family or a transport that is none of a stream.
+    /// A family or a transport that is not a stream's.
     case family = "family"
-    /// The line is not built as section 2.1 says.
+    /// The line has not the form of section 2.1.
     case line = "line"
     /// An address that is none of its family, or cut short.
     case address = "address"
     /// A port that is no decimal number up to 65535, or begins with a zero.
     case port = "port"
-    /// TLVs that don't fill what is left for them.
+    /// TLVs that don't fill the space that is left for them.
     case attachment = "tlv"
     /// A line above 107 bytes, or more than ``ProxyHeader/byteCountMax``.
     case tooLong = "too-long"

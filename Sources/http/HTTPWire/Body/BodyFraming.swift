@@ -17,7 +17,7 @@ extension BodyFraming {
         _ bytes: Span<UInt8>,
         version: HTTPVersion
     ) throws(Malformed) {
-        // 7. Nothing said: no content.
+        // 7. Neither field: no content.
         self = try Self.announced(fields, bytes, version) ?? BodyFraming.none
     }
 
@@ -31,15 +31,15 @@ extension BodyFraming {
         status: Int,
         to method: Method
     ) throws(Malformed) {
-        // 8. Nothing said: until close.
+        // 8. Neither field: until close.
         let framing = try Self.announced(fields, bytes, version) ?? BodyFraming.untilClose
         // 1. HEAD, 1xx, 204 and 304 never have content. (2 is about CONNECT, which is not served.)
         let hasNone = method == .head || status < 200 || status == 204 || status == 304
         self = hasNone ? .none : framing
     }
 
-    /// What the fields of a message say of its framing; `nil` when they say nothing. RFC 9112 §6.3,
-    /// whose numbers the comments carry.
+    /// The framing that the fields of a message announce; `nil` when none does. The comments have
+    /// the numbers of RFC 9112 §6.3.
     private static func announced(
         _ fields: FieldSection,
         _ bytes: Span<UInt8>,
@@ -80,8 +80,8 @@ extension BodyFraming {
             throw Malformed(.transferEncodingRepeated, at: value.lowerBound)
         }
         guard !ByteScan.equal(bytes, value, "chunked") else { return }
-        // One token is a coding we don't know; anything else is an attempt to hide chunked, or a
-        // list.
+        // A single token is a coding that we don't know. Anything else is an attempt to hide
+        // chunked, or a list.
         var isToken = !value.isEmpty
         for index in value where !ByteSet.token.contains(bytes[index]) { isToken = false }
         throw Malformed(
@@ -93,8 +93,8 @@ extension BodyFraming {
 
 /// `Content-Length = 1*DIGIT` (RFC 9110 §8.6).
 enum ContentLength {
-    /// The greatest length that is believed, 2⁶³ − 1: what others hold in a signed word must not
-    /// turn negative there.
+    /// The greatest length that is accepted, 2⁶³ − 1: other software may hold a length in a signed
+    /// word, which must not turn negative there.
     static var max: UInt64 { UInt64(Int64.max) }
 
     /// Reads a value; leading zeros are allowed.
@@ -116,7 +116,7 @@ enum ContentLength {
         return !value.isEmpty
     }
 
-    /// The number that digits say; `nil` above ``max``.
+    /// The number that the digits stand for; `nil` above ``max``.
     static func number(_ bytes: Span<UInt8>, _ digits: Range<Int>) -> UInt64? {
         var number: UInt64 = 0
         for index in digits {

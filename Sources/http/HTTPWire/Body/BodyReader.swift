@@ -1,6 +1,6 @@
-/// Reads the content of one message, whatever its framing, in whatever pieces it arrives.
+/// Reads the content of one message with any framing, in any pieces.
 ///
-/// The one place where content bytes are counted, for streaming, holding and draining alike.
+/// This is the one place that counts content bytes: for streaming, holding and draining alike.
 ///
 ///     var position = head.upperBound
 ///     reading: while true {
@@ -15,12 +15,12 @@ package struct BodyReader: Sendable {
         /// Bytes of the content, never empty.
         case content(Range<Int>)
         case needMore
-        /// The message ends before `position`. Said again on every further call.
+        /// The message ends before `position`. Each further call returns it again.
         case finished
     }
 
     package let framing: BodyFraming
-    /// Content bytes so far, transfer coding taken off.
+    /// Content bytes so far, without the transfer coding.
     package private(set) var contentCount: UInt64 = 0
     package private(set) var isFinished: Bool
     /// For `length`: bytes still to come.
@@ -37,7 +37,7 @@ package struct BodyReader: Sendable {
     /// The trailer section, empty until the message is finished.
     package var trailers: TrailerSection { chunked.trailers }
 
-    /// Content bytes that are known to come still; `nil` when unknown.
+    /// The number of content bytes that must still come; `nil` when unknown.
     package var expectedCount: UInt64? {
         switch framing {
         case .none: 0
@@ -78,12 +78,12 @@ package struct BodyReader: Sendable {
         }
         guard !range.isEmpty else { return .needMore }
         position = range.upperBound
-        // No more bytes can arrive than 64 bits count.
+        // 64 bits count more bytes than can ever arrive.
         contentCount &+= UInt64(range.count)
         return .content(range)
     }
 
-    /// All content of a message with a length is here, and was taken.
+    /// The caller has taken all content of a message with a length.
     package mutating func finishLength() {
         contentCount &+= remaining
         remaining = 0

@@ -6,8 +6,8 @@
 ///     chunk-ext    = *( BWS ";" BWS name [ BWS "=" BWS ( token / quoted-string ) ] )
 ///
 /// CRLF and nothing else, everywhere; RFC 9112 erratum 7633 leaves no leniency here. Extensions are
-/// read by their grammar and dropped: a recipient that only looks for CR can be told that a quoted
-/// CRLF ends the line.
+/// read by their grammar and dropped. A recipient that only searches for CR may take a quoted CRLF
+/// for the line's end.
 struct ChunkedDecoder: Sendable {
     private enum State {
         /// Before the first digit of a size. To `sizeDigits`.
@@ -69,7 +69,7 @@ struct ChunkedDecoder: Sendable {
             switch state {
             case .data:
                 let count = min(size, UInt64(bytes.count - position))
-                // No greater than what is there, so an index.
+                // At most the number of bytes that are here, so an index.
                 let range = position..<position + Int(count)
                 size -= count
                 position = range.upperBound

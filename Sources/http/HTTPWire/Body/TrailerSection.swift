@@ -1,7 +1,7 @@
 /// The field lines after the last chunk (RFC 9112 §7.1.2), kept apart from the head's.
 ///
-/// They never take part in a decision. ``bytes`` holds a copy of the section, which ``fields``
-/// counts from; nothing is allocated when there are none.
+/// They never take part in a decision. ``bytes`` holds a copy of the section, and ``fields`` counts
+/// from its start. Nothing is allocated when there are no trailers.
 package struct TrailerSection: Sendable {
     package private(set) var bytes: [UInt8] = []
     package private(set) var fields = FieldSection()
@@ -17,7 +17,7 @@ package struct TrailerSection: Sendable {
         nameBytesMax = limits.fieldNameBytesMax
     }
 
-    /// Whether there is a field that may be forwarded.
+    /// Whether there is no field that may be forwarded.
     package var isEmpty: Bool {
         for index in fields.fields.indices
         where !FieldKindSet.forbiddenInTrailers.contains(fields.fields[index].kind) {
@@ -26,7 +26,7 @@ package struct TrailerSection: Sendable {
         return true
     }
 
-    /// Takes bytes up to the end of the section; answers whether it is there.
+    /// Takes bytes up to the end of the section; `true` when the end is here.
     mutating func take(
         _ source: Span<UInt8>,
         from position: inout Int

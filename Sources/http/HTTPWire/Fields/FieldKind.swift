@@ -16,7 +16,7 @@ package enum FieldKind: UInt8, CaseIterable, Sendable {
     case proxyAuthenticate, proxyAuthorization
     // Meant for the gateway or changed by it.
     case expect, maxForwards, via, date
-    // What the hop before says of the client.
+    // What the previous hop says of the client.
     case forwarded, xForwardedFor, xForwardedProto, xForwardedHost, xForwardedPort
     /// Any other `X-Forwarded-…`, `Front-End-Https`, `X-MS-Client-Principal-…` and similar fields.
     case hopStatement
@@ -82,32 +82,32 @@ extension FieldKindSet {
         .hopStatement, .clientAddress,
     ])
 
-    /// By which a client makes some origins see another request than the one that was matched.
+    /// Fields by which a client makes some origins see another request than the matched one.
     package static let overrides = FieldKindSet([.targetOverride, .methodOverride, .proxy])
 
     /// The request's place in a trace; believed from trusted proxies only.
     package static let trace = FieldKindSet([.traceparent, .tracestate])
 
-    /// The verdict: written by the gateway only. `App-Attest-Key-Id` is in it, since the origin
-    /// gets it from the gateway; so are the device's bits. The device token is for the gateway.
+    /// The verdict, which only the gateway writes. `App-Attest-Key-Id` and the device's bits are in
+    /// it, since the origin gets them from the gateway. The device token is for the gateway.
     package static let verdict = FieldKindSet([
         .appAttestVerdict, .appAttestReason, .appAttestKeyID, .appAttestAppID,
         .appAttestDeviceToken, .appAttestDeviceBits, .appAttestOther,
     ])
 
-    /// Everything of the client's proof.
+    /// All fields of the client's proof.
     package static let proof = FieldKindSet([
         .appAttestKeyID, .appAttestAssertion, .appAttestChallenge, .appAttestUnsupported,
     ])
 
-    /// A client's proof by session. Never forwarded, not by a rule that verifies nothing either:
-    /// elsewhere the session is good.
+    /// A client's proof by session. No rule forwards it, not even one that verifies nothing: the
+    /// session is valid elsewhere.
     package static let session = FieldKindSet([
         .appAttestSession, .appAttestSequence, .appAttestSignature,
     ])
 
-    /// Never forwarded from any client: the set to begin with. Of what a trusted proxy
-    /// says of the client, ``ProvenanceWriter`` writes again what is believed.
+    /// Never forwarded from any client: the set to begin with. ``ProvenanceWriter`` writes again
+    /// the statements of a trusted proxy that it believes.
     package static let neverToOrigin: FieldKindSet = [
         hopByHop, provenance, overrides, trace, verdict, session,
         FieldKindSet([.requestID, .underscored, .disguised, .expect]),
@@ -119,12 +119,12 @@ extension FieldKindSet {
         hopByHop, verdict, session, FieldKindSet([.appAttestChallenge]),
     ]
 
-    /// What a response says to caches.
+    /// The fields of a response for caches.
     static let caching = FieldKindSet([
         .cacheControl, .expires, .lastModified, .targetedCacheControl,
     ])
 
-    /// What no CORS preflight has; see ``RequestHead/isPreflight(_:)``.
+    /// Fields that no CORS preflight has; see ``RequestHead/isPreflight(_:)``.
     static let neverInPreflight: FieldKindSet = [
         proof, verdict, session,
         FieldKindSet([
@@ -133,7 +133,7 @@ extension FieldKindSet {
         ]),
     ]
 
-    /// What can't be removed by naming it in Connection (RFC 9110 §7.6.1 ¶9).
+    /// Fields that Connection can't remove by naming them (RFC 9110 §7.6.1 ¶9).
     static let endToEnd: FieldKindSet = [
         provenance, verdict, proof, session,
         FieldKindSet([
@@ -142,12 +142,12 @@ extension FieldKindSet {
         ]),
     ]
 
-    /// Of which two lines make a request ambiguous (RFC 9110 §5.3 ¶2). Host and Content-Length have
-    /// reasons of their own.
+    /// Kinds of which two lines make a request ambiguous (RFC 9110 §5.3 ¶2). Host and
+    /// Content-Length have reasons of their own.
     static let singletons = FieldKindSet([.contentType, .authorization, .expect])
 
-    /// Trailer fields that are dropped: framing, routing, credentials, and what decisions rest on
-    /// (RFC 9110 §6.5.1).
+    /// Trailer fields that are dropped: framing, routing, credentials, and fields that decisions
+    /// rest on (RFC 9110 §6.5.1).
     package static let forbiddenInTrailers: FieldKindSet = [
         hopByHop, endToEnd, overrides, FieldKindSet([.underscored, .disguised, .expect]),
     ]
@@ -161,10 +161,11 @@ extension FieldKind {
 }
 
 extension FieldKindSet {
-    /// What the origin never gets as the client sent it: removed, or replaced by what the gateway
-    /// writes. A signature over such a field says nothing about what the origin reads.
+    /// Fields that the origin never gets as the client sent them: the gateway removes them or
+    /// writes its own. A signature over such a field says nothing about the field that the origin
+    /// reads.
     ///
-    /// `Host` is not in it: what is signed is the client's value, which also decides the rule.
+    /// `Host` is not in it: the client's value is signed and also decides the rule.
     package static let neverAsSent: FieldKindSet = [
         neverToOrigin, provenance, proof, FieldKindSet([.via, .maxForwards]),
     ]
@@ -172,13 +173,14 @@ extension FieldKindSet {
 
 /// Fields that one origin gets although they are deleted by default: `keep_fields`.
 ///
-/// What a hop says of the client (`CF-Connecting-IP`) is kept from trusted proxies only: anybody
-/// can write it. What makes an origin see another request (`X-HTTP-Method-Override`), and the trace
-/// that an app begins (`traceparent`), are the client's to write, and kept from everybody.
+/// A previous hop's statement about the client (`CF-Connecting-IP`) is kept from trusted proxies
+/// only, since any client can write it. Fields that make an origin see another request
+/// (`X-HTTP-Method-Override`), and an app's trace (`traceparent`), are the client's to write, and
+/// kept from all peers.
 package struct KeptFields: Sendable {
-    /// From everybody.
+    /// Fields that are kept from all peers.
     package private(set) var fromAll = FieldNameSet()
-    /// From trusted proxies; holds those of ``fromAll`` too.
+    /// Fields that are kept from trusted proxies, those of ``fromAll`` included.
     package private(set) var fromProxies = FieldNameSet()
     /// Whether a trusted proxy's X-Forwarded-Host is kept.
     package private(set) var keepsHost = false
@@ -198,7 +200,7 @@ package struct KeptFields: Sendable {
     }
 
     /// Whether a field is deleted by default and may be kept. Fields that the gateway writes itself
-    /// may not, nor may `Proxy`, which has no use and which CGI turns into `HTTP_PROXY`.
+    /// may not be kept. `Proxy` may not either: it has no use, and CGI turns it into `HTTP_PROXY`.
     package static func isKeepable(_ name: String) -> Bool {
         let kind = FieldKind(name: Array(name.utf8))
         switch kind {

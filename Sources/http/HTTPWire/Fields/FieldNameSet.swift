@@ -34,8 +34,8 @@ package struct FieldNameSet: Sendable {
         return false
     }
 
-    /// Whether a name is not in the set, but CGI makes the same variable of it and of one that is:
-    /// there, all but letters and digits become an underscore (lighttpd, `php -S`, older Apache).
+    /// Whether a name is not in the set, but CGI makes one variable of it and of a name in the set.
+    /// CGI turns all but letters and digits into an underscore (lighttpd, `php -S`, older Apache).
     package func containsTwin(_ bytes: Span<UInt8>, of name: Range<Int>) -> Bool {
         guard lengths & Self.bit(name.count) != 0 else { return false }
         var isTwin = false

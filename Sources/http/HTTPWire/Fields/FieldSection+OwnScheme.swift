@@ -1,9 +1,9 @@
 /// The gateway's own authentication scheme in an origin's WWW-Authenticate.
 ///
-/// Clients do what a challenge of the scheme `AppAttest` says, and only the gateway may say it.
+/// Clients act on a challenge of the scheme `AppAttest`, so only the gateway may send one.
 extension FieldSection {
-    /// Whether a line names the scheme. Any word counts, also one in a quoted string;
-    /// ``HeadWriter`` then looks closer.
+    /// Whether a line names the scheme. Any word counts, even one in a quoted string;
+    /// ``HeadWriter`` then reads more closely.
     func namesOwnScheme(_ bytes: Span<UInt8>) -> Bool {
         guard kinds.contains(.wwwAuthenticate) else { return false }
         for field in fields where field.kind == .wwwAuthenticate {
@@ -22,8 +22,9 @@ extension FieldSection {
     /// Appends the lines of WWW-Authenticate without the challenges of the scheme. A line that
     /// can't be read is left out.
     ///
-    /// RFC 9110 §11.6.1: a list of challenges, whose parameters are a list too, so that an element
-    /// is either a new challenge or a parameter of the one before, also of the line before.
+    /// RFC 9110 §11.6.1: WWW-Authenticate is a list of challenges, and a challenge's parameters are
+    /// a list too. So an element is either a new challenge or a parameter of the previous one,
+    /// which may be in the previous line.
     func appendForeignChallenges(_ bytes: Span<UInt8>, to out: inout [UInt8]) {
         var isOwn = false
         for field in fields where field.kind == .wwwAuthenticate {
@@ -41,7 +42,7 @@ extension FieldSection {
             }
             if list.isMalformed {
                 out.removeLast(out.count - start)
-                // It is not known to what the next line's parameters belong.
+                // It is unknown which challenge the next line's parameters belong to.
                 isOwn = true
             } else if out.count > start {
                 out.appendLineEnd()
@@ -49,9 +50,9 @@ extension FieldSection {
         }
     }
 
-    /// Whether the scheme stands in an element as a word that is no parameter's value. It may stand
-    /// behind other words, as in `Basic realm="x" AppAttest error="y"`: some readers take each word
-    /// for a new scheme.
+    /// Whether the scheme is in an element as a word that is no parameter's value. Other words may
+    /// precede it, as in `Basic realm="x" AppAttest error="y"`: some readers take each word for a
+    /// new scheme.
     private static func hasOwnScheme(_ bytes: Span<UInt8>, _ element: Range<Int>) -> Bool {
         var index = element.lowerBound
         var isValue = false

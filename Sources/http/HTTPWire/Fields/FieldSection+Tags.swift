@@ -6,8 +6,8 @@ extension FieldSection {
         for field in fields where ByteScan.equal(bytes, field.name, "if-none-match") {
             if ByteScan.equal(bytes, ByteScan.trimmed(bytes, field.value), "*") { return true }
             var place = field.value.lowerBound
-            // Tags are quoted strings without escapes (RFC 9110 §8.8.3); what stands between them,
-            // as `W/` and commas, says nothing for a weak comparison.
+            // Tags are quoted strings without escapes (RFC 9110 §8.8.3). The text between them,
+            // such as `W/` and commas, has no meaning in a weak comparison.
             while let start = Self.quote(bytes, place..<field.value.upperBound),
                 let end = Self.quote(bytes, start + 1..<field.value.upperBound)
             {

@@ -1,4 +1,5 @@
-/// The field lines of a head or trailer section, in order, with what they say of the connection.
+/// The field lines of a head or trailer section, in order, and their statements about the
+/// connection.
 ///
 /// Storage is kept from one message to the next. Repeated lines stay apart, in their order
 /// (RFC 9110 §5.3).
@@ -42,8 +43,9 @@ package struct FieldSection: Sendable {
         return nil
     }
 
-    /// Whether trailers may follow. Connection's options name trailer fields too (RFC 9110
-    /// §7.6.1), which come when the head is gone; where it names any, all trailers end here.
+    /// Whether trailers may follow. Connection's options may name trailer fields too (RFC 9110
+    /// §7.6.1), and trailers come when the head is gone. So if an option names a field, all
+    /// trailers end here.
     package var mayHaveTrailers: Bool { connection.nominations == 0 }
 
     mutating func removeAll() {
@@ -53,7 +55,7 @@ package struct FieldSection: Sendable {
         connection = ConnectionOptions()
     }
 
-    /// Reads field lines up to and with the empty line that must be the end of `bytes`.
+    /// Reads field lines up to and including the empty line, which must be the end of `bytes`.
     ///
     /// Errors come in the order of the bytes, then of the Connection options.
     ///
@@ -82,7 +84,7 @@ package struct FieldSection: Sendable {
         if kinds.contains(.connection) { try readConnection(bytes, role) }
     }
 
-    /// Reads one line and answers the start of the next.
+    /// Reads one line and returns the start of the next.
     @inline(__always)
     private mutating func readLine(
         _ bytes: Span<UInt8>,
@@ -154,7 +156,7 @@ package struct FieldSection: Sendable {
         return (nameEnd, colon)
     }
 
-    /// Checks that a line ends at `index`: CR LF, and nothing else that could be meant as an end.
+    /// Checks that a line ends at `index`: CR LF, and no other byte that could stand for an end.
     @inline(__always)
     private func endOfLine(_ bytes: Span<UInt8>, at index: Int) throws(Malformed) {
         guard index + 1 < bytes.count, bytes[index] == ASCIIByte.carriageReturn,
@@ -198,7 +200,7 @@ package struct FieldSection: Sendable {
 }
 
 extension FieldSection {
-    /// Reads all Connection lines before anything is forwarded (RFC 9110 §7.6.1), and marks the
+    /// Reads all Connection lines before any field is forwarded (RFC 9110 §7.6.1), and marks the
     /// fields that they name.
     private mutating func readConnection(
         _ bytes: Span<UInt8>,
@@ -279,7 +281,7 @@ extension FieldSection {
 extension FieldSection {
     /// Whether the message takes part in authentication of a connection instead of a request: NTLM,
     /// or Negotiate, which may carry it (RFC 4559 §6). All later requests on that connection then
-    /// count as the user's, also those of another client.
+    /// count as that user's, even those of another client.
     package func authenticatesConnection(_ bytes: Span<UInt8>) -> Bool {
         guard !kinds.isDisjoint(with: Self.authenticating) else { return false }
         for field in fields where Self.authenticating.contains(field.kind) {
@@ -290,8 +292,8 @@ extension FieldSection {
 
     private static let authenticating = FieldKindSet([.authorization, .wwwAuthenticate])
 
-    /// Of Authorization the scheme is the first word. WWW-Authenticate may list several challenges
-    /// with parameters; any word of it counts, which at worst costs a connection.
+    /// In Authorization the scheme is the first word. WWW-Authenticate may list several challenges
+    /// with parameters. Any of its words counts, which at worst costs a connection.
     private static func namesConnectionScheme(_ bytes: Span<UInt8>, _ field: Field) -> Bool {
         var index = field.value.lowerBound
         let end = field.value.upperBound
@@ -312,7 +314,7 @@ extension FieldSection {
 extension FieldSection {
     /// Where the first User-Agent line names the build of an app: the `1042` of
     /// `Shop/1042 CFNetwork/1410.0.3 Darwin/22.6.0`, as Apple's URL loading system writes it where
-    /// the app says nothing else. Anybody can write the same.
+    /// the app says nothing else. Any client can write it.
     package func appBuild(_ bytes: Span<UInt8>) -> Range<Int>? {
         for field in fields where ByteScan.equal(bytes, field.name, "user-agent") {
             let value = field.value
@@ -364,7 +366,7 @@ package struct Field: Sendable {
     @inline(__always)
     var isCanonical: Bool { flags & 1 != 0 }
 
-    /// Whether Connection names the field, so that it ends here (RFC 9110 §7.6.1).
+    /// Whether Connection names the field, so that the field ends here (RFC 9110 §7.6.1).
     @inline(__always)
     package internal(set) var isNominated: Bool {
         get { flags & 2 != 0 }

@@ -107,8 +107,7 @@ struct FoldedName: Equatable {
         return word
     }
 
-    /// Whether the first 24 bytes have an underscore, which is folded onto 0x7F as nothing else
-    /// is.
+    /// Whether the first 24 bytes have an underscore, the only byte that is folded onto 0x7F.
     var hasUnderscore: Bool {
         Self.hasUnderscore(first) || Self.hasUnderscore(second) || Self.hasUnderscore(third)
     }

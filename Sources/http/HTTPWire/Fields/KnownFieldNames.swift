@@ -1,4 +1,4 @@
-/// The table of the names behind ``FieldKind``, in buckets by length.
+/// The names of each ``FieldKind``, in buckets by length.
 struct KnownFieldNames: Sendable {
     private struct Row: Sendable {
         let first: UInt64
@@ -119,9 +119,9 @@ struct KnownFieldNames: Sendable {
 extension KnownFieldNames {
     /// The names, and which software reads those that are deleted by default.
     ///
-    /// What a hop says is read by frameworks and by the many libraries that look for a client's
-    /// address in a list of fields (request-ip for Node.js, RealIP of Go's chi, TrustedPlatform of
-    /// Gin, helpers for Java's `getRemoteAddr`), and by applications written for one platform.
+    /// Frameworks read the fields of a previous hop. So do many libraries that search a list of
+    /// fields for a client's address (request-ip for Node.js, RealIP of Go's chi, TrustedPlatform
+    /// of Gin, helpers for Java's `getRemoteAddr`), and applications written for one platform.
     static let names: [(StaticString, FieldKind)] = [
         // Routing and framing.
         ("host", .host),
@@ -142,11 +142,12 @@ extension KnownFieldNames {
         ("max-forwards", .maxForwards),
         ("via", .via),
         ("date", .date),
-        // By what name others know the request: most proxies and frameworks; W3C Trace Context.
+        // The request's name at others: most proxies and frameworks; W3C Trace Context.
         ("x-request-id", .requestID),
         ("traceparent", .traceparent),
         ("tracestate", .tracestate),
-        // What the hop before says: RFC 7239 and its forerunners, read by nearly everything.
+        // A previous hop's statements: RFC 7239 and its forerunners, which nearly all software
+        // reads.
         ("forwarded", .forwarded),
         ("x-forwarded-for", .xForwardedFor),
         ("x-forwarded-proto", .xForwardedProto),

@@ -118,7 +118,7 @@ struct TokenList {
     }
 }
 
-/// What the Connection lines of a message say (RFC 9110 §7.6.1).
+/// The statements of a message's Connection lines (RFC 9110 §7.6.1).
 package struct ConnectionOptions: Sendable, Equatable {
     package private(set) var close = false
     package private(set) var keepAlive = false

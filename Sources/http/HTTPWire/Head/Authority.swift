@@ -27,7 +27,7 @@ struct Authority {
             guard IPAddress.isIPv6(bytes, range.lowerBound + 1..<index) else { return nil }
             index += 1
         } else {
-            // A label has to come, at the beginning and behind each dot that another dot follows.
+            // A label must come at the beginning and after each dot, except a dot at the end.
             var isLabelEmpty = true
             while index < end, ByteSet.hostName.contains(bytes[index]) {
                 let isDot = bytes[index] == UInt8(ascii: ".")

@@ -1,8 +1,8 @@
-/// How another proxy says which request it asks about, when it asks for a decision.
+/// How another proxy names the request for which it wants a decision.
 ///
-/// Its word counts in fields that it sets itself, or in the request line. A client can send the
-/// same fields; a proxy that replaces them leaves one line of each. Two lines, or none, name no
-/// request.
+/// The proxy names it in fields that it sets itself, or in the request line. A client can send
+/// these fields too. A proxy that replaces them leaves one line of each. Two lines, or none, name
+/// no request.
 package enum DecisionForm: String, CaseIterable, Sendable {
     /// `X-Original-Method`, `X-Original-URI` and `X-Original-Host`: nginx's `auth_request`, where
     /// the configuration names these fields, and HAProxy's script.
@@ -22,16 +22,16 @@ package enum DecisionForm: String, CaseIterable, Sendable {
         }
     }
 
-    /// Whether the head that is asked about has to be written: it is not the question's own.
+    /// Whether the head of the named request has to be written, since it is not the question's own.
     package var isWritten: Bool { names != nil }
 
-    /// Writes the head of the request that is asked about, for the parser that reads all heads.
+    /// Writes the head of the named request, for the parser that reads all heads.
     ///
-    /// It has the fields of the question but those of the question's own hop, and no content. The
-    /// target has to be in origin-form, or `*`: proxies forward no other (RFC 9112 §3.2), so an
+    /// The head has the fields of the question, without those of its own hop, and no content. The
+    /// target must be in origin-form, or `*`: proxies forward no other form (RFC 9112 §3.2), so an
     /// authority in it would be another party's word.
     ///
-    /// - Returns: whether the question names one request. What is written otherwise is no head.
+    /// - Returns: whether the question names one request. If not, the written bytes are no head.
     package func write(
         _ question: borrowing RequestHead,
         _ bytes: Span<UInt8>,
@@ -64,23 +64,22 @@ package enum DecisionForm: String, CaseIterable, Sendable {
         return true
     }
 
-    /// Whether a field speaks of the question's own connection or content.
+    /// Whether a field is about the question's own connection or content.
     private static func isOfQuestion(_ field: Field) -> Bool {
         field.isNominated || dropped.contains(field.kind)
     }
 
-    /// Upgrade stays: an application may get it, so a request that has it is no preflight.
+    /// Upgrade stays: an application may get it, so a request with Upgrade is no preflight.
     private static let dropped: FieldKindSet = [
         .hopByHop.subtracting(FieldKindSet(.upgrade)), FieldKindSet([.host, .expect]),
     ]
 }
 
 extension FieldSection {
-    /// Whether a question has Upgrade with another value than `websocket`, or what belongs to
-    /// `h2c`.
+    /// Whether a question has Upgrade with another value than `websocket`, or a field of `h2c`.
     ///
-    /// A proxy that forwards it hands the connection over to the application's HTTP/2: all further
-    /// requests on it are asked about nowhere.
+    /// A proxy that forwards it hands the connection over to the application's HTTP/2. No proxy
+    /// then asks about the further requests on it.
     package func asksForeignProtocol(_ bytes: Span<UInt8>) -> Bool {
         if contains(.http2Settings) { return true }
         guard contains(.upgrade) else { return false }

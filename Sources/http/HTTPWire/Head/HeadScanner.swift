@@ -1,8 +1,8 @@
 /// Finds the end of a head in a buffer that grows, looking at each byte once.
 ///
-/// What can never become a head is rejected as soon as it shows: LF or CR alone, another control
-/// byte, a start line that is none, a head that is too long. What a line holds is for
-/// ``RequestHead`` and ``ResponseHead``.
+/// Bytes that can never become a head are rejected at once: LF or CR alone, another control byte, a
+/// start line that is none, a head that is too long. ``RequestHead`` and ``ResponseHead`` read the
+/// contents of the lines.
 ///
 /// A value of a few words, so that an idle connection keeps nothing else. For the next head, make a
 /// new one.
@@ -14,16 +14,16 @@ package struct HeadScanner: Sendable {
     }
 
     package enum Outcome: Equatable, Sendable {
-        /// The head goes on beyond what is there.
+        /// The head is longer than these bytes.
         case needMore
-        /// The bytes of the head, empty lines before it left out, its blank line included.
+        /// The bytes of the head, without empty lines before it, with its blank line.
         case complete(Range<Int>)
     }
 
     private let subject: Subject
     /// The first byte of the start line.
     private var start = 0
-    /// The first byte that was not looked at.
+    /// The first byte that was not scanned.
     private var position = 0
     private var lineStart = 0
     /// The end of the start line, before its CRLF; 0 while it is not there.
@@ -38,7 +38,7 @@ package struct HeadScanner: Sendable {
     /// Whether a byte of a head was seen, empty lines aside.
     package var hasBegun: Bool { position > start }
 
-    /// Looks at what is new.
+    /// Scans the new bytes.
     ///
     /// `bytes`: the same bytes as in the last call, and more.
     package mutating func scan(
@@ -70,7 +70,7 @@ package struct HeadScanner: Sendable {
         }
     }
 
-    /// Skips CRLFs before a request; answers whether a line begins.
+    /// Skips CRLFs before a request; `true` when a line begins.
     private mutating func skipEmptyLines(_ bytes: Span<UInt8>) throws(Malformed) -> Bool {
         while start < bytes.count, bytes[start] == ASCIIByte.carriageReturn {
             guard case .request = subject, start < Self.emptyLinesMax * 2 else {
@@ -87,7 +87,7 @@ package struct HeadScanner: Sendable {
         return start < bytes.count
     }
 
-    /// Nothing more to look at: what is there must still be able to become a head.
+    /// All bytes are scanned. They must still be able to become a head.
     private mutating func wait(
         _ bytes: Span<UInt8>,
         _ limits: HeadLimits
@@ -135,7 +135,7 @@ package struct HeadScanner: Sendable {
         if case .request = subject {
             let lineEnd = firstLineEnd == 0 ? position : firstLineEnd
             do throws(Malformed) {
-                // Not a line's end, perhaps; only the bounds of method and target matter here.
+                // The line may be cut short; only the bounds of method and target matter here.
                 _ = try RequestLine(
                     bytes,
                     start..<min(lineEnd, bytes.count),
@@ -155,10 +155,10 @@ package struct HeadScanner: Sendable {
 extension HeadScanner {
     /// Reads the next head of a response, final or interim, and gets ready for the next one.
     ///
-    /// - bytes: what the server has sent and was not read, from `start` on.
+    /// - bytes: the bytes that the server has sent and that were not read, from `start` on.
     /// - start: where the head begins; afterwards, where it ends.
-    /// - head: what was read.
-    /// - rest: what is kept until more comes, when the head goes on beyond `bytes`.
+    /// - head: the head that was read.
+    /// - rest: the bytes that are kept until more come, when the head is longer than `bytes`.
     /// - Returns: the head's bytes in `bytes`; `nil` when more has to come.
     package mutating func nextResponse(
         in bytes: Span<UInt8>,

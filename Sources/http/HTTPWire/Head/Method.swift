@@ -35,7 +35,7 @@ package enum Method: UInt8, Sendable {
         }
     }
 
-    /// Whether a request asks for nothing to be changed (RFC 9110 §9.2.1).
+    /// Whether a request asks for no change (RFC 9110 §9.2.1).
     package var isSafe: Bool {
         switch self {
         case .get, .head, .options, .trace: true
@@ -43,8 +43,8 @@ package enum Method: UInt8, Sendable {
         }
     }
 
-    /// Whether requests with this method usually have content. Origins that expect none of others
-    /// may leave it unread, and then take it for the next request of the connection.
+    /// Whether requests with this method usually have content. An origin that expects none with
+    /// other methods may leave it unread and take it for the connection's next request.
     package var usuallyHasContent: Bool {
         switch self {
         case .post, .put, .patch: true
@@ -70,8 +70,8 @@ package enum Method: UInt8, Sendable {
 
 /// The names in IANA's HTTP Method Registry (RFC 9110 §16.1.1), but for the `*` that it reserves.
 ///
-/// Methods are compared with case (RFC 9110 §9.1), and yet Django, Flask and others turn them into
-/// upper case: for them `post` is `POST`. A rule for POST would be passed by.
+/// Methods are compared with case (RFC 9110 §9.1), yet Django, Flask and others turn them into
+/// upper case: for them `post` is `POST`. Such a request would get past a rule for POST.
 package enum RegisteredMethod {
     /// As registered in November 2026.
     package static let names = [

@@ -9,8 +9,8 @@ package struct RequestHead: ~Copyable, Sendable {
     package private(set) var fields = FieldSection()
     /// How the content is delimited.
     package private(set) var framing: BodyFraming = .none
-    /// The authority that was asked for: of an absolute-form target, or else Host; empty when an
-    /// HTTP/1.0 client sent neither.
+    /// The authority that the client asks for: that of an absolute-form target, or else Host; empty
+    /// when an HTTP/1.0 client sent neither.
     package private(set) var authority: Range<Int> = 0..<0
     /// The client waits for `100 Continue` before it sends its content (RFC 9110 §10.1.1).
     package private(set) var expectsContinue = false
@@ -45,7 +45,8 @@ package struct RequestHead: ~Copyable, Sendable {
         fields.connection.isPersistent(in: version)
     }
 
-    /// The protocols the client would switch to; `nil` when it asks for none in a way that counts.
+    /// The protocols to which the client would switch; `nil` when it asks for none in a way that
+    /// counts.
     ///
     /// RFC 9110 §7.8: ignored in HTTP/1.0, and without `Connection: upgrade`.
     package var upgrade: Range<Int>? {
@@ -110,7 +111,7 @@ extension RequestHead {
         try readExpectation(bytes)
     }
 
-    /// A head that is rejected half-way must not be mistaken for the one before.
+    /// A rejected head must not look like the previous one.
     private mutating func forget() {
         line = RequestLine()
         fields.removeAll()
@@ -135,7 +136,7 @@ extension RequestHead {
         else { throw Malformed(.hostInvalid, at: host.value.lowerBound) }
         authority = host.value
         guard form == .absolute else { return }
-        // RFC 9112 §3.2.2 ¶3 would ignore Host. A request that names two hosts is refused instead.
+        // RFC 9112 §3.2.2 ¶3 would ignore Host. Here a request that names two hosts is refused.
         guard let asked = Authority(bytes, line.authority),
             Authority.same(bytes, named, asked, isHTTPS: line.isHTTPSTarget)
         else { throw Malformed(.hostDiffers, at: host.value.lowerBound) }
@@ -154,12 +155,12 @@ extension RequestHead {
     }
 }
 
-// What a request says of the browser that sends it, and of the page for which it does.
+// What a request says of its browser, and of the page that had the browser send it.
 extension RequestHead {
     /// Whether the request asks for an IP address, for `localhost`, or for one of these names.
     ///
-    /// A stranger's page can have the stranger's own name lead to any address (DNS rebinding), and
-    /// is then of the same origin as what answers there. It can't have an address as its name.
+    /// Another site can have its own name lead to any address (DNS rebinding). Its page then has
+    /// the same origin as the server at that address. A site can't have an address as its name.
     ///
     /// - names: in lower case.
     package func asksForAddress(_ bytes: Span<UInt8>, or names: [[UInt8]] = []) -> Bool {
@@ -170,7 +171,7 @@ extension RequestHead {
             || names.contains { ByteScan.equal(bytes, host, $0.span, 0..<$0.count) }
     }
 
-    /// Whether a browser sends the request for a page that is not of the host that is asked.
+    /// Whether a browser sends the request for a page of another host.
     package func isCrossSite(_ bytes: Span<UInt8>) -> Bool {
         for field in fields.fields {
             if ByteScan.equal(bytes, field.name, "origin") {
@@ -185,8 +186,8 @@ extension RequestHead {
         return false
     }
 
-    /// Whether an origin (RFC 6454 §6.2) is that of the host that is asked. Either scheme will do:
-    /// a proxy may have ended TLS.
+    /// Whether an origin (RFC 6454 §6.2) is that of the request's host. Both schemes count, since a
+    /// proxy may have ended TLS.
     private func isOwnOrigin(_ bytes: Span<UInt8>, _ value: Range<Int>) -> Bool {
         for scheme in ["http://", "https://"] as [StaticString] {
             let end = value.lowerBound + scheme.utf8CodeUnitCount
@@ -210,13 +211,13 @@ extension RequestHead {
 }
 
 extension RequestHead {
-    /// Whether the request is a CORS preflight (Fetch, "CORS-preflight request"): a browser's
-    /// question whether a page of another origin may send a request.
+    /// Whether the request is a CORS preflight (Fetch, "CORS-preflight request"): a browser asks
+    /// whether a page of another origin may send a request.
     ///
     /// It is OPTIONS with one Origin and one Access-Control-Request-Method, and has neither content
-    /// nor credentials nor proof. A request that has anything by which an origin could take it for
-    /// another one is none: Upgrade, a field that overrides method, path or host, a name that CGI
-    /// can't tell from a known one, or Connection options that name fields, which then would end
+    /// nor credentials nor proof. A request by which an origin could take it for another one is
+    /// none. Such a request has Upgrade, a field that overrides method, path or host, a name that
+    /// CGI can't tell from a known one, or Connection options that name fields, which then end
     /// here.
     ///
     /// `Content-Length: 0` is no content: some proxies add it.
@@ -286,9 +287,9 @@ extension RequestHead {
     }
 }
 
-/// Where heads are read, one after the other: their memory is used again.
+/// Memory for heads that are read one after the other.
 ///
-/// A head is valid only until the next one of its kind is read.
+/// A head is valid until the next one of its kind is read.
 package final class HeadScratch {
     package var request = RequestHead()
     package var response = ResponseHead()

@@ -173,10 +173,10 @@ package enum HTTPVersion: UInt8, Sendable {
             && ASCIIByte.isDigit(bytes[start + 7])
     }
 
-    /// The version in bytes that have its syntax; `nil` for one that is not spoken.
+    /// The version in bytes that have its syntax; `nil` for one that the gateway does not speak.
     ///
-    /// A minor version above 1 is not. RFC 9110 §2.5 would allow to treat it as 1.1, but no such
-    /// version exists, so a client that sends it is probing.
+    /// It does not speak a minor version above 1. RFC 9110 §2.5 allows to treat it as 1.1, but no
+    /// such version exists, so a client that sends it is probing.
     init?(_ bytes: Span<UInt8>, _ range: Range<Int>) {
         guard bytes[range.lowerBound + 5] == UInt8(ascii: "1") else { return nil }
         switch bytes[range.lowerBound + 7] {

@@ -1,7 +1,7 @@
 /// A response head, read strictly, as ranges into its bytes.
 ///
-/// Reusable like ``RequestHead``. Interim responses (1xx) are heads of their own: read one, forward
-/// or drop it, and scan for the next. The caller limits their number.
+/// Reusable like ``RequestHead``. Interim responses (1xx) are separate heads: the caller reads one,
+/// forwards or drops it, and scans for the next. It also limits their number.
 package struct ResponseHead: ~Copyable, Sendable {
     private var line = StatusLine()
     /// The field lines in their order.
@@ -25,10 +25,11 @@ package struct ResponseHead: ~Copyable, Sendable {
     package var isInterim: Bool { status < 200 && status != 101 }
 
     /// Whether the origin connection may serve another request once the content was read to its end
-    /// and nothing is left over.
+    /// and no byte is left.
     ///
-    /// RFC 9112 §9.3. Not when a response announces content that its kind never has, as answers to
-    /// HEAD do: some origins send it all the same, and it must not answer the next request.
+    /// RFC 9112 §9.3. It may not when a response announces content that its kind never has, as
+    /// answers to HEAD do: some origins send that content, which would then answer the next
+    /// request.
     package var isPersistent: Bool {
         guard framing != .untilClose, status != 101 else { return false }
         if framing == .none, let contentLength, contentLength > 0 { return false }
@@ -64,7 +65,7 @@ extension ResponseHead {
             fieldsMax: limits.fieldsMax,
             nameBytesMax: limits.fieldNameBytesMax
         )
-        // RFC 9110 §7.8 ¶6, §15.2.2: only to what the request's Upgrade asked for.
+        // RFC 9110 §7.8 ¶6, §15.2.2: only to the protocol that the request's Upgrade named.
         guard status != 101 || upgradeSent && switchesToWebSocket(bytes) else {
             throw Malformed(.upgradeUnasked, at: 0)
         }
@@ -80,7 +81,7 @@ extension ResponseHead {
         }
     }
 
-    /// A head that is rejected half-way must not be mistaken for the one before.
+    /// A rejected head must not look like the previous one.
     private mutating func forget() {
         line = StatusLine()
         fields.removeAll()
@@ -105,8 +106,8 @@ struct StatusLine {
 
     /// Reads a status line.
     ///
-    /// The space before an empty reason may be missing, as many origins leave it out; own lines
-    /// have it.
+    /// The space before an empty reason may be missing, since many origins leave it out. The
+    /// gateway's own lines have it.
     ///
     /// Throws `status-line-syntax`, `status-unknown`, in this order.
     init(_ bytes: Span<UInt8>, _ line: Range<Int>) throws(Malformed) {
@@ -133,7 +134,7 @@ extension ResponseHead {
     /// Whether a cache that clients share may store the response and answer others with it
     /// (RFC 9111 §3, §4.2).
     ///
-    /// What is for one client does not belong into such a response. In doubt the answer is yes:
+    /// A response for one client must have no part in such a response. In doubt the answer is yes:
     ///
     /// - A 304 does, whatever it says: a cache updates the response that it keeps with its fields
     ///   (§4.3.4).
@@ -178,15 +179,15 @@ extension ResponseHead {
         }
     }
 
-    /// Whether Connection names a field that was meant for caches: it ends here, and caches in
-    /// front of the gateway use only the remaining fields.
+    /// Whether Connection names a field for caches. That field ends here, and caches in front of
+    /// the gateway use only the remaining fields.
     private var losesCachingField: Bool {
         guard fields.connection.nominations > 0 else { return false }
         return fields.fields.contains { $0.isNominated && FieldKindSet.caching.contains($0.kind) }
     }
 }
 
-/// What all lines of a kind say to shared caches (RFC 9111 §5.2.2).
+/// What all lines of a kind tell shared caches (RFC 9111 §5.2.2).
 private struct CacheDirectives {
     private var isEmpty = true
     private var isMalformed = false

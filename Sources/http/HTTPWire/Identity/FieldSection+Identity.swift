@@ -1,5 +1,5 @@
-// By what name a proxy before the gateway knows a request. Believed from trusted proxies alone:
-// anybody else could choose lines of the log and join the traces of others.
+// A proxy's own name for a request. The gateway believes trusted proxies alone: any other client
+// could choose lines of the log and join the traces of others.
 extension FieldSection {
     /// The name in X-Request-Id; `nil` where there is none, more than one line, or one that
     /// ``RequestID`` does not take.
@@ -65,8 +65,8 @@ extension HeadWriter {
         out.appendLineEnd()
     }
 
-    /// Appends the traceparent of a trace that begins here. The gateway records no spans, so the
-    /// number of its span stands for the request alone.
+    /// Appends the traceparent of a trace that begins here. The gateway records no spans, so its
+    /// span's number stands for the request alone.
     ///
     /// - span: a name of our own, whose last digits are taken.
     package static func traceParent(
@@ -84,14 +84,14 @@ extension HeadWriter {
     }
 }
 
-/// What becomes of a request's trace (W3C Trace Context). The raw value is the word of the
+/// How the gateway treats a request's trace (W3C Trace Context). The raw value is the word of the
 /// configuration.
 package enum TraceRule: String, CaseIterable, Sendable {
-    /// A trusted proxy's goes on; without one there is none. The default: a trace that begins here
-    /// would decide for all origins which of their requests are recorded.
+    /// A trusted proxy's trace goes on; without one there is no trace. This is the default: a trace
+    /// that begins here would decide for all origins which of their requests are recorded.
     case carry
-    /// Without a trusted proxy's, one begins that asks no one to record it.
+    /// Without a trusted proxy's trace, one begins that does not ask to be recorded.
     case begin
-    /// The same, and asks to be recorded.
+    /// Without a trusted proxy's trace, one begins that asks to be recorded.
     case beginSampled = "begin-sampled"
 }

@@ -4,7 +4,8 @@
 /// Token characters, which need no escape in a field, a line of the log or JSON. They are kept in
 /// place: a name allocates nothing.
 package struct RequestID: Sendable {
-    /// The most bytes of a name that a proxy gives. A longer one is replaced by our own.
+    /// The most bytes of a proxy's name for a request. The gateway replaces a longer one by its
+    /// own.
     package static let countMax = 64
 
     package private(set) var bytes = InlineArray<64, UInt8>(repeating: 0)
@@ -21,7 +22,7 @@ package struct RequestID: Sendable {
         }
     }
 
-    /// What a part of a head says; `nil` for what is empty, too long, or has other bytes than token
+    /// A part of a head; `nil` for one that is empty, too long, or has other bytes than token
     /// characters (RFC 9110 §5.6.2).
     package init?(_ source: Span<UInt8>, _ range: Range<Int>) {
         guard !range.isEmpty, range.count <= Self.countMax else { return nil }
@@ -40,7 +41,7 @@ package struct RequestID: Sendable {
 
     package func append(to out: inout [UInt8]) { out.append(bytes.span, 0..<count) }
 
-    /// Whether it has these bytes.
+    /// Whether the name has these bytes.
     package func equals(_ text: [UInt8]) -> Bool {
         text.count == count && (0..<count).allSatisfy { bytes[$0] == text[$0] }
     }
@@ -55,7 +56,7 @@ package struct RequestID: Sendable {
 /// SipHash of a number, under a key. Each event loop has a source of its own.
 package struct RequestIDSource: Sendable {
     private let key: (UInt64, UInt64)
-    /// The first half of all names: one hash a request is enough to tell them apart.
+    /// The first half of all names: one hash for each request is enough to tell them apart.
     private let start: UInt64
     private var number: UInt64 = 0
 

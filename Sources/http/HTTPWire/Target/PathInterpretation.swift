@@ -12,7 +12,7 @@ package struct PathInterpretation: OptionSet, Hashable, Sendable {
 
     package init(rawValue: UInt16) { self.rawValue = rawValue }
 
-    /// As the request line has it, percent-decoded once: what is always looked up.
+    /// The path of the request line, percent-decoded once: it is always looked up.
     package static let asWritten: PathInterpretation = []
 
     /// Letters of US-ASCII are compared without case: Express, IIS, ASP.NET, case-insensitive file
@@ -36,9 +36,9 @@ package struct PathInterpretation: OptionSet, Hashable, Sendable {
     /// Percent-encoding is decoded before parameters are removed, so `%3B` begins one, and `%2F`
     /// ends one where it splits. Together with ``removesParameters`` only.
     package static let removesEncodedParameters = PathInterpretation(rawValue: 128)
-    /// `%2F` splits: whatever decodes the whole path first, such as WSGI and CGI servers.
+    /// `%2F` splits: software that decodes the whole path first, such as WSGI and CGI servers.
     package static let splitsAtEncodedSlash = PathInterpretation(rawValue: 256)
-    /// `%5C` splits: the same on Windows.
+    /// `%5C` splits: such software on Windows.
     package static let splitsAtEncodedBackslash = PathInterpretation(rawValue: 512)
     /// `\` splits: the WHATWG URL parser, IIS.
     package static let splitsAtBackslash = PathInterpretation(rawValue: 1024)
@@ -63,37 +63,37 @@ package struct PathInterpretation: OptionSet, Hashable, Sendable {
 
     /// All of them.
     package static let all = PathInterpretation(rawValue: 65535)
-    /// Those that a pattern can be changed by.
+    /// The steps that can change a pattern.
     package static let ofPatterns: PathInterpretation = [
         .foldsCase, .cutsPathInfo, .dropsTrailingSlash, .removesParameters, .keepsEscapes,
         .foldsPunctuation, .dropsFormat, .dropsIndex, .dropsScript,
     ]
-    /// What routers and sites do besides what servers do. Many applications have paths of their own
-    /// of these forms, so that such an interpretation matters only where it leads to a stricter
-    /// rule.
+    /// The steps of routers and sites, on top of those of servers. Many applications have paths of
+    /// their own of these forms, so such an interpretation matters only where it leads to a
+    /// stricter rule.
     package static let ofRouters: PathInterpretation = [
         .foldsPunctuation, .dropsFormat, .dropsIndex, .dropsScript,
     ]
-    /// Those of ``ofRouters`` that leave out a part of the path.
+    /// The steps of ``ofRouters`` that leave out a part of the path.
     package static let routing: PathInterpretation = [.dropsFormat, .dropsIndex, .dropsScript]
-    /// Those that change where segments begin and end, and what bytes they have.
+    /// The steps that change where segments begin and end, and their bytes.
     package static let spelling: PathInterpretation = [
         .splitsAtEncodedSlash, .splitsAtEncodedBackslash, .splitsAtBackslash, .keepsEscapes,
         .removesParameters, .removesEncodedParameters, .endsAtSemicolon,
     ]
-    /// Those that leave out segments: network path, slashes in a row, slashes at the end.
+    /// The steps that leave out segments: network path, slashes in a row, slashes at the end.
     package static let arranging: PathInterpretation = [
         .removesNetworkPath, .mergesSlashes, .dropsTrailingSlash,
     ]
 
-    /// A byte of a segment, as this reading compares it.
+    /// A byte of a segment, as this interpretation compares it.
     @inline(__always)
     package func folded(_ byte: UInt8) -> UInt8 {
         let byte = contains(.foldsCase) ? ByteScan.folded(byte) : byte
         return contains(.foldsPunctuation) ? ByteScan.withoutPunctuation(byte) : byte
     }
 
-    /// The subset of these steps that follows this one; after the last the empty one.
+    /// The subset of these steps that follows this one; the empty one follows the last.
     package func next(in steps: PathInterpretation) -> PathInterpretation {
         PathInterpretation(rawValue: (rawValue &- steps.rawValue) & steps.rawValue)
     }
@@ -108,8 +108,8 @@ package struct PathInterpretation: OptionSet, Hashable, Sendable {
 
     /// Whether some server may take these steps together.
     ///
-    /// Bounds the number of interpretations: what routers do is combined only with what the servers
-    /// below them do.
+    /// It bounds the number of interpretations: a router's steps combine only with those of the
+    /// servers below it.
     package var goesTogether: Bool {
         if contains(.keepsEscapes), !isDisjoint(with: Self.notUndecoded) { return false }
         if contains(.dropsScript), contains(.cutsPathInfo) { return false }
@@ -133,9 +133,9 @@ package struct PathInterpretation: OptionSet, Hashable, Sendable {
     ]
 }
 
-/// What in a path two readers may read in two ways.
+/// The parts of a path that two readers may read in two ways.
 ///
-/// Found by ``TargetView``; those in ``allowable`` a rule may allow.
+/// ``TargetView`` finds them; a rule may allow those in ``allowable``.
 package struct PathConstructs: OptionSet, Sendable {
     package let rawValue: UInt16
 
@@ -174,12 +174,12 @@ package struct PathConstructs: OptionSet, Sendable {
     /// `%3B`.
     package static let encodedParameter = PathConstructs(rawValue: 2048)
 
-    /// What is no fault, although servers read it in more than one way.
+    /// Parts that are no fault, although servers read them in more than one way.
     package static let readingDependent: PathConstructs = [
         .emptySegment, .pathParameter, .trailingSlash, .escape, .encodedParameter,
     ]
 
-    /// What a path may have that makes other segments of it in another interpretation.
+    /// Parts of a path that make other segments of it in another interpretation.
     package static let unplain = readingDependent.union([.backslash, .encodedSlash])
         .union(.encodedBackslash)
 }

@@ -1,10 +1,10 @@
 /// The segments that a router or a site leaves of a path: the last step of an interpretation.
 struct RoutedPath: Sendable {
-    /// What a number of a variant stands for.
+    /// The result for the number of a variant.
     enum Variant: Equatable {
-        /// There is none with this number or a higher one.
+        /// There is no variant with this number or a higher one.
         case end
-        /// The same as one with a lower number.
+        /// The variant is equal to one with a lower number.
         case repeated
         /// These steps had an effect; the others leave the path as it is.
         case made(PathInterpretation)
@@ -15,8 +15,9 @@ struct RoutedPath: Sendable {
     /// The end of each segment in ``bytes``.
     private(set) var ends: [UInt32] = []
 
-    /// Makes a variant of a path: two for each script that may be the front controller, without its
-    /// name and without all up to it, and two for each way to end, by a format or without an index.
+    /// Makes a variant of a path. There are two for each script that may be the front controller:
+    /// without its name, and without all up to it. There are two for each way to end: by a format,
+    /// or without an index.
     ///
     /// A pattern keeps what is before the script: as `/orders`, a rule for `/blog/index.php/orders`
     /// would dispute the path of another application.

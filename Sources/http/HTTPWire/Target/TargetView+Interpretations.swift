@@ -15,7 +15,7 @@ extension TargetView {
     package enum Walk: Sendable {
         /// All interpretations were visited.
         case complete
-        /// The visitor wanted no more.
+        /// The visitor asked for no more.
         case stopped
         /// There are more than ``interpretationsMax``, or more than ``segmentsMax``.
         case tooMany
@@ -50,7 +50,7 @@ extension TargetView {
         if findings.contains(.encodedParameter) || findings.contains(.pathParameter) && isSplit {
             steps.formUnion([.removesParameters, .removesEncodedParameters])
         }
-        // Where segments begin and end differs, empty ones and scripts may come to light.
+        // Segments may begin and end elsewhere, so empty ones and scripts may appear.
         if !steps.isEmpty {
             steps.formUnion(.arranging.union([.cutsPathInfo, .dropsScript]))
             if isSplit || findings.contains(.backslash) { steps.insert(.dropsIndex) }

@@ -110,8 +110,7 @@ extension TargetView {
                 findings.insert(.pathParameter)
                 bytes.append(byte)
             default:
-                // A request target has no other byte; who passes another kind of text gets it
-                // refused.
+                // A request target has no other byte. Another kind of text is refused.
                 if byte >= 0x80 { hasHighBytes = true } else { findings.insert(.encodedControl) }
                 bytes.append(byte)
             }

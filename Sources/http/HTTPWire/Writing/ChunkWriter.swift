@@ -1,6 +1,6 @@
-/// Appends what stands around content in the chunked coding (RFC 9112 §7.1).
+/// Appends the bytes around content in the chunked coding (RFC 9112 §7.1).
 package enum ChunkWriter {
-    /// Before the bytes of a chunk.
+    /// Appends the bytes before a chunk.
     ///
     /// `count`: more than zero; zero would end the content.
     package static func beginChunk(_ count: Int, into out: inout [UInt8]) {
@@ -9,14 +9,14 @@ package enum ChunkWriter {
         out.appendLineEnd()
     }
 
-    /// After the bytes of a chunk.
+    /// Appends the bytes after a chunk.
     package static func endChunk(into out: inout [UInt8]) { out.appendLineEnd() }
 
-    /// The end of a message without trailers. Only after a complete message: a truncated one must
-    /// not get an end (RFC 9112 §8).
+    /// Appends the end of a message without trailers. Only a complete message gets it: a truncated
+    /// one must not have an end (RFC 9112 §8).
     package static func end(into out: inout [UInt8]) { out.append("0\r\n\r\n") }
 
-    /// The end of a message with those trailer fields that may be forwarded.
+    /// Appends the end of a message with those trailer fields that may be forwarded.
     package static func end(with trailers: TrailerSection, into out: inout [UInt8]) {
         out.append("0\r\n")
         trailers.appendFields(to: &out)
@@ -38,12 +38,12 @@ extension TrailerSection {
     }
 }
 
-/// Gathers the content that one read brought in one chunk (RFC 9112 §7.1), however small the chunks
-/// were in which it came: a sender of one-byte chunks makes no such work for the receiver.
+/// Gathers the content of one read in one chunk (RFC 9112 §7.1), however small the sender's chunks
+/// were: a sender of one-byte chunks makes no such work for the receiver.
 package struct ChunkGatherer: ~Copyable {
-    /// Where the chunk's size stands.
+    /// Where the chunk's size is.
     private var header = 0..<0
-    /// The size that stands there.
+    /// The size that is written there.
     private var announced = 0
     private var count = 0
 
@@ -90,8 +90,8 @@ package struct OutgoingContent: ~Copyable {
 
     package init() {}
 
-    /// Gathers a piece of content; `false` when it is so large that it should be sent from where it
-    /// is, behind what is gathered.
+    /// Gathers a piece of content. `false` when it is so large that it should be sent from its own
+    /// place, after the gathered bytes.
     package mutating func gather(_ piece: Span<UInt8>) -> Bool {
         if framing == .chunked {
             chunk.add(piece, to: &bytes)
@@ -114,6 +114,6 @@ package struct OutgoingContent: ~Copyable {
         }
     }
 
-    /// What is gathered is about to be sent.
+    /// The gathered bytes are about to be sent.
     package mutating func finish() { chunk.finish(in: &bytes) }
 }

@@ -7,18 +7,19 @@ extension HeadWriter {
         package var dropping: FieldKindSet = .neverToOrigin
         /// Fields that stay although their kind ends here.
         package var keeping = FieldNameSet()
-        /// Fields whose twins end here: what CGI can't tell from them.
+        /// Fields whose twins end here, since CGI can't tell the two apart.
         package var guarding = FieldNameSet()
         /// How the content goes to the origin; usually the head's own framing.
         package var framing: BodyFraming = .none
-        /// Tell the origin that the connection ends with this request. Wins over `forwardsUpgrade`.
+        /// Whether the origin learns that the connection ends with this request. Wins over
+        /// `forwardsUpgrade`.
         package var closes = false
-        /// Ask the origin for what the client's Upgrade asks for.
+        /// Whether the origin gets the client's Upgrade.
         package var forwardsUpgrade = false
-        /// Tell the origin that trailers are taken.
+        /// Whether the origin learns that trailers are taken.
         package var acceptsTrailers = false
 
-        /// The client spoke HTTP/2, which Via says.
+        /// The client spoke HTTP/2, and Via says so.
         package var cameByHTTP2 = false
 
         package init() {}
@@ -26,9 +27,9 @@ extension HeadWriter {
 
     /// Appends request line and fields; own fields and ``endHead(into:)`` follow.
     ///
-    /// The target is forwarded as received, in origin-form (RFC 9110 §7.7); of an absolute-form
-    /// OPTIONS without path `*` is left (RFC 9112 §3.2.4). The version is always 1.1. Host is
-    /// forwarded as received, as it may be signed: it names what an absolute-form target names
+    /// The target is forwarded as received, in origin-form (RFC 9110 §7.7). An absolute-form
+    /// OPTIONS without path becomes `*` (RFC 9112 §3.2.4). The version is always 1.1. Host is
+    /// forwarded as received, since it may be signed. It names the host of an absolute-form target
     /// (RFC 9112 §3.2.2), or the head would have been rejected.
     package static func beginRequest(
         _ head: borrowing RequestHead,
@@ -44,7 +45,7 @@ extension HeadWriter {
             requestLine(head, bytes, into: &out)
         }
         if head.form == .absolute, !head.fields.contains(.host), !options.dropping.contains(.host) {
-            // Of an HTTP/1.0 client.
+            // For an HTTP/1.0 client.
             field("Host", bytes, head.authority, into: &out)
         }
         let hops = head.maxForwards(bytes)

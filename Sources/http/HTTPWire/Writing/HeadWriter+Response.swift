@@ -6,9 +6,9 @@ extension HeadWriter {
         /// The kinds of the origin's fields that end here; begin with
         /// ``FieldKindSet/neverToClient``.
         package var dropping: FieldKindSet = .neverToClient
-        /// How the content goes to the client. `none` for interim responses and what never has
-        /// content; then Content-Length is passed on where it speaks of another message (HEAD,
-        /// 304).
+        /// How the content goes to the client. `none` for interim responses and for responses that
+        /// never have content. Content-Length is then passed on where it is about another message
+        /// (HEAD, 304).
         package var framing: BodyFraming = .none
         package var connection = ConnectionField.keep
         /// The time of receipt as 29 bytes of an IMF-fixdate, for a final response without Date.
@@ -18,7 +18,7 @@ extension HeadWriter {
         package init() {}
     }
 
-    /// What a response says of the connection.
+    /// What a response says about the connection.
     package enum ConnectionField: Sendable {
         /// Nothing: an HTTP/1.1 connection that stays open.
         case keep
@@ -38,7 +38,7 @@ extension HeadWriter {
     ) {
         let firstLine = head.firstFieldStart
         var start = 0
-        // A line that has its own version and the space before the reason is copied with the
+        // A line with its own version and with the space before the reason is copied with the
         // fields.
         if head.version != .http11 || head.reason.lowerBound != 13 {
             start = firstLine

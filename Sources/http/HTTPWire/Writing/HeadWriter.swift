@@ -4,8 +4,8 @@
 ///     HeadWriter.field("App-Attest-Verdict", "pass", into: &out)
 ///     HeadWriter.endHead(into: &out)
 ///
-/// What the gateway says comes after what the client said was removed, so that no Connection option
-/// can strip it (RFC 9110 §7.6.1).
+/// The gateway's fields come after the client's fields were removed, so no Connection option can
+/// strip them (RFC 9110 §7.6.1).
 package enum HeadWriter {
     /// The name by which this gateway calls itself in Via (RFC 9110 §7.6.3).
     package static let pseudonym: StaticString = "portcullis"
@@ -89,7 +89,7 @@ package enum HeadWriter {
         out.appendLineEnd()
     }
 
-    /// As a whole, and then looked through: most values need nothing.
+    /// Copies the text as a whole, then searches it: most values need no change.
     private static func append(text: some Collection<UInt8>, to out: inout [UInt8]) {
         let start = out.count
         out.append(contentsOf: text)

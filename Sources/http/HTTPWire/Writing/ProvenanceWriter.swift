@@ -5,13 +5,13 @@
 /// gateway knows it, the last one is the peer's, and no part was written by the client. Lines that
 /// are equal for all requests of a connection are made once.
 package struct ProvenanceWriter: Sendable {
-    /// Whether what the peer says of its clients is believed.
+    /// Whether the gateway believes what the peer says of its clients.
     package let peerIsTrusted: Bool
     /// The certificate that the peer has shown.
     package var certificate: ClientCertificate?
     private let isSecure: Bool
     private let writesForwarded: Bool
-    /// X-Forwarded-For and -Proto as they are without a trusted peer's.
+    /// X-Forwarded-For and -Proto as they are without a trusted peer's lines.
     private let ownLines: [UInt8]
     /// The peer's address in ``ownLines``.
     private let peerText: Range<Int>
@@ -90,7 +90,7 @@ package struct ProvenanceWriter: Sendable {
         HeadWriter.field("X-Forwarded-Proto", bytes, scheme, into: &out)
     }
 
-    /// The last scheme that X-Forwarded-Proto names: the nearest proxy's word.
+    /// The last scheme that X-Forwarded-Proto names: the nearest proxy's.
     private static func scheme(_ fields: FieldSection, _ bytes: Span<UInt8>) -> Range<Int>? {
         guard fields.contains(.xForwardedProto),
             let field = fields.fields.last(where: { $0.kind == .xForwardedProto })
@@ -128,8 +128,8 @@ package struct ProvenanceWriter: Sendable {
         out.appendLineEnd()
     }
 
-    /// Appends the elements of Forwarded from the first one that is believed, a comma after each
-    /// line's.
+    /// Appends the elements of Forwarded from the first one that is believed, with a comma after
+    /// each line's elements.
     private func believed(
         _ fields: FieldSection,
         _ bytes: Span<UInt8>,
