@@ -10,7 +10,7 @@ public enum Base64 {
         "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".utf8
     )
 
-    /// The value of each byte as a digit of either alphabet; 0xFF for a byte that is none.
+    /// The value of each byte as a digit of either alphabet; 0xFF for a byte that is no digit.
     private static let values: ContiguousArray<UInt8> = {
         var table = ContiguousArray<UInt8>(repeating: 0xFF, count: 256)
         for (value, byte) in standard.enumerated() { table[Int(byte)] = UInt8(value) }
@@ -52,8 +52,8 @@ public enum Base64 {
         append(bytes, alphabet: standard, padded: true, to: &text)
     }
 
-    /// Not over any sequence: code for one is not specialized across modules, and then allocates an
-    /// iterator's box for each byte.
+    /// Takes no generic sequence: such code is not specialized across modules, and then allocates
+    /// an iterator's box for each byte.
     private static func append(
         _ bytes: Span<UInt8>,
         alphabet: ContiguousArray<UInt8>,
@@ -99,7 +99,7 @@ public enum Base64 {
         let rest = end % 4
         var bytes: [UInt8] = []
         bytes.reserveCapacity(end / 4 * 3 + 2)
-        // All digits together: one that is none has bits above the six of a digit.
+        // Checks all digits together: a byte that is no digit has bits above the six of a digit.
         var seen: UInt8 = 0
         var index = 0
         while index < end - rest {

@@ -46,30 +46,29 @@ public enum Hex {
 }
 
 extension String {
-    /// The text of bytes in UTF-8; `nil` when they are none. Apple's systems have
+    /// The text of bytes in UTF-8; `nil` when they are not UTF-8. Apple's systems have
     /// `String(validating:as:)` since 2024 only.
     package init?(utf8 bytes: [UInt8]) {
         self.init(decoding: bytes, as: UTF8.self)
-        // What is no UTF-8 was replaced by other bytes.
+        // Bytes that are not UTF-8 were replaced by other bytes.
         guard utf8.elementsEqual(bytes) else { return nil }
     }
 }
 
-/// The process that decides in the place of this one, which has handed its part over to it.
+/// The process that took over a part of this process and decides in its place.
 ///
 /// Questions and answers are bytes; who asks and who answers has one file for both.
 package protocol Successor: AnyObject, Sendable {
     /// Asks, and waits; `nil` when no answer comes in time or the process is gone.
     func ask(_ question: [UInt8]) -> [UInt8]?
-    /// Asks. `answered` is called once, maybe before this returns. Uses of counters are answered in
-    /// the order in which they were asked.
+    /// Asks without waiting. `answered` is called once, maybe before this returns. Uses of counters
+    /// are answered in the order of the questions.
     func ask(_ question: [UInt8], _ answered: @escaping @Sendable ([UInt8]?) -> Void)
 }
 
-/// A day of the Gregorian calendar, also before the calendar was introduced (proleptic).
+/// A day of the Gregorian calendar, also for years before its introduction (proleptic).
 ///
-/// Years are counted from March on in the calculations, so that the leap day is the last of its
-/// year.
+/// Calculations count years from March on, so the leap day is the last day of a year.
 package struct CivilDate: Equatable, Sendable {
     package let year: Int64
     /// 1…12.

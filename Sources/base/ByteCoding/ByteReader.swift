@@ -1,6 +1,6 @@
-/// Reads what a ``ByteWriter`` has written. Nothing is read beyond the end.
+/// Reads the bytes of a ``ByteWriter``. It reads nothing beyond the end.
 package struct ByteReader: Sendable {
-    /// The bytes are not what was written.
+    /// The bytes are not those of a ``ByteWriter``.
     package struct Fault: Error, Equatable { package init() {} }
 
     private let bytes: [UInt8]
@@ -8,7 +8,7 @@ package struct ByteReader: Sendable {
 
     package init(_ bytes: [UInt8]) { self.bytes = bytes }
 
-    /// Bytes that are not read yet.
+    /// The number of bytes that are not read yet.
     package var left: Int { bytes.count - place }
 
     package mutating func byte() throws(Fault) -> UInt8 {
@@ -33,7 +33,7 @@ package struct ByteReader: Sendable {
 
     package mutating func number() throws(Fault) -> Int64 { Int64(bitPattern: try word()) }
 
-    /// Bytes behind their count.
+    /// Reads a count, then that number of bytes.
     ///
     /// - max: the most that are read.
     package mutating func block(max: Int = .max) throws(Fault) -> [UInt8] {
@@ -51,21 +51,21 @@ package struct ByteReader: Sendable {
         return text
     }
 
-    /// A flag that says whether there is a value, then the value.
+    /// Reads a flag that says whether there is a value, then the value.
     package mutating func optional<Value>(
         _ read: (inout ByteReader) throws(Fault) -> Value
     ) throws(Fault) -> Value? {
         try flag() ? try read(&self) : nil
     }
 
-    /// - Throws: when something is left.
+    /// - Throws: when bytes are left.
     package func end() throws(Fault) {
         guard left == 0 else { throw Fault() }
     }
 }
 
-/// Writes what another process of this gateway reads with a ``ByteReader``: numbers, most
-/// significant byte first, and bytes behind their count.
+/// Writes what another process of this gateway reads with a ``ByteReader``: numbers with the most
+/// significant byte first, and bytes after their count.
 package struct ByteWriter: Sendable {
     package private(set) var bytes: [UInt8] = []
 
@@ -81,7 +81,7 @@ package struct ByteWriter: Sendable {
 
     package mutating func number(_ value: Int64) { word(UInt64(bitPattern: value)) }
 
-    /// Bytes behind their count.
+    /// Writes the number of bytes, then the bytes.
     package mutating func block(_ value: [UInt8]) {
         word(UInt64(value.count))
         bytes.append(contentsOf: value)
@@ -89,7 +89,7 @@ package struct ByteWriter: Sendable {
 
     package mutating func text(_ value: String) { block(Array(value.utf8)) }
 
-    /// A flag that says whether there is a value, then the value.
+    /// Writes a flag that says whether there is a value, then the value.
     package mutating func optional<Value>(
         _ value: Value?,
         _ write: (inout ByteWriter, Value) -> Void

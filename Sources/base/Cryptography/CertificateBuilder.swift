@@ -2,7 +2,7 @@ internal import COpenSSL
 public import Signatures
 internal import StrictDER
 
-/// What is to stand in a certificate of a test authority or a software authenticator.
+/// The contents of a certificate of a test authority or a software authenticator.
 public struct CertificateBuilder: Sendable {
     /// An extension with its value in DER.
     public struct Extension: Sendable {
@@ -35,12 +35,12 @@ public struct CertificateBuilder: Sendable {
     public var notAfter: UnixTime
     /// Whether the subject may issue certificates.
     public var isAuthority: Bool
-    /// Extensions beside basicConstraints and keyUsage, in order.
+    /// Extensions besides basicConstraints and keyUsage, in order.
     public var extensions: [Extension]
 
-    /// The value of basicConstraints, in the place of the one that ``isAuthority`` stands for.
+    /// The value of basicConstraints; it replaces the one that follows from ``isAuthority``.
     package var basicConstraints: [UInt8]?
-    /// The value of keyUsage, in the place of the one that ``isAuthority`` stands for.
+    /// The value of keyUsage; it replaces the one that follows from ``isAuthority``.
     package var keyUsage: [UInt8]?
 
     /// A certificate without extensions of its own.
@@ -83,7 +83,7 @@ public struct CertificateBuilder: Sendable {
         )
     }
 
-    /// The certificate of a P-256 key of which the private half is not at hand.
+    /// The certificate of a P-256 key whose private half is elsewhere.
     public func signed(
         for key: P256PublicKey,
         by issuerKey: ECPrivateKey,
@@ -208,11 +208,11 @@ public struct CertificateBuilder: Sendable {
     }
 }
 
-/// A certificate as OpenSSL takes it, to sign with.
+/// A certificate as an object of OpenSSL, which signs with it.
 final class OpenSSLX509 {
     let pointer: OpaquePointer
 
-    /// Reads a certificate again, which is one for OpenSSL too.
+    /// Has OpenSSL read a certificate again.
     init(_ certificate: X509Certificate) {
         let read = certificate.der.withUnsafeBufferPointer { buffer in
             var next = buffer.baseAddress
@@ -229,7 +229,7 @@ final class OpenSSLX509 {
 
 /// Bytes that OpenSSL encodes.
 private enum DER {
-    /// What an `i2d` function writes; `nil` when it fails.
+    /// The output of an `i2d` function; `nil` when it fails.
     static func bytes(
         _ encode: (UnsafeMutablePointer<UnsafeMutablePointer<UInt8>?>?) -> Int32
     ) -> [UInt8]? {

@@ -1,19 +1,19 @@
 internal import COpenSSL
 @_exported public import Signatures
 
-// What takes a secret, on top of the system's OpenSSL 3: HMAC, random bytes, private keys, and the
-// certificates and messages that tests sign with them. What is checked without a secret is in
-// `Signatures`, which this exports.
+// Cryptography with secrets, by the system's OpenSSL 3: HMAC, random bytes, private keys, and the
+// certificates and messages that tests sign with them. Checks without a secret are in `Signatures`,
+// which this module exports.
 //
-// These two targets and `TLSSession` are the only importers of `COpenSSL`. What leaves them are
-// Swift values. No C type stands in a public signature, every input has a named limit, and a call
-// that fails leaves OpenSSL's error queue of the thread empty, because TLS on the same thread reads
-// that queue.
+// These two targets and `TLSSession` are the only importers of `COpenSSL`. Their results are Swift
+// values, and no C type is in a public signature. Every input has a named limit. A call that fails
+// leaves the thread's error queue of OpenSSL empty, because TLS on the same thread reads that
+// queue.
 
-/// Who frees OpenSSL's memory when the process ends.
+/// Decides who frees OpenSSL's memory when the process ends.
 package enum OpenSSLCleanup {
-    /// Leaves it to the system. A program calls this before all else, because OpenSSL decides at
-    /// its first use (OPENSSL_init_crypto(3), `OPENSSL_INIT_NO_ATEXIT`).
+    /// Has the system free it. A program calls this before all else, because OpenSSL decides at its
+    /// first use (OPENSSL_init_crypto(3), `OPENSSL_INIT_NO_ATEXIT`).
     ///
     /// Otherwise `exit` frees the memory while other threads still draw random bytes or read a
     /// certificate, and the process dies by a signal instead of returning its exit status.
@@ -36,8 +36,8 @@ public enum RandomBytes {
     public static func make(count: Int) -> [UInt8] {
         precondition(count >= 0 && count <= countMax, "RandomBytes: count out of range")
         return [UInt8](unsafeUninitializedCapacity: count) { buffer, initialized in
-            // Exactly `count` bytes are written, or the process ends: a guessable key is worse
-            // than none.
+            // OpenSSL writes exactly `count` bytes, or the process ends: a guessable key is worse
+            // than no key.
             guard count == 0 || RAND_bytes(buffer.baseAddress, Int32(count)) == 1 else {
                 preconditionFailure("RandomBytes: the system gives no randomness")
             }
@@ -64,8 +64,8 @@ extension SHA256Digest {
 
 /// Text that OpenSSL writes into a memory BIO.
 enum PEM {
-    /// What `write` puts into the BIO, or the end of the process: writing to memory fails only
-    /// without memory.
+    /// The text that `write` puts into the BIO. If writing fails, the process ends: writing to
+    /// memory fails only without memory.
     static func text(_ write: (OpaquePointer) -> Bool) -> String {
         guard let bio = BIO_new(BIO_s_mem()) else { preconditionFailure("PEM: no memory") }
         defer { BIO_free(bio) }
@@ -73,7 +73,7 @@ enum PEM {
         return String(decoding: bytes(of: bio), as: UTF8.self)
     }
 
-    /// A copy of what a memory BIO holds.
+    /// A copy of the bytes in a memory BIO.
     static func bytes(of bio: OpaquePointer) -> [UInt8] {
         var start: UnsafeMutablePointer<CChar>?
         let count = copenssl_bio_mem_data(bio, &start)

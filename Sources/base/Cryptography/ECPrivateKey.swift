@@ -71,8 +71,8 @@ public final class ECPrivateKey: @unchecked Sendable {
         self.init(curve: curve, owning: key)
     }
 
-    /// Reads a private key in PEM (PKCS #8 or SEC 1), unencrypted; `nil` when it is none or on
-    /// another curve.
+    /// Reads an unencrypted private key in PEM (PKCS #8 or SEC 1); `nil` when the text is no key,
+    /// or one on another curve.
     public convenience init?(pem: String) {
         var text = Array(pem.utf8)
         guard text.count <= 64 * 1024 else { return nil }

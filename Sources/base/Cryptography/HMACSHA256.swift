@@ -3,8 +3,8 @@ public import Signatures
 
 /// HMAC with SHA-256 (RFC 2104, FIPS 198-1).
 public enum HMACSHA256 {
-    /// A key that has been hashed into both pads already, for repeated use: a code of a short
-    /// message then costs two blocks.
+    /// A key for repeated use. Both pads are hashed already, so the code of a short message costs
+    /// two blocks.
     public struct Key: Sendable {
         private let inner: SHA256.Stream
         private let outer: SHA256.Stream
@@ -30,7 +30,7 @@ public enum HMACSHA256 {
             self.outer = outer
         }
 
-        /// A new random key. Its bytes are kept nowhere else.
+        /// A new random key. Its bytes are stored nowhere else.
         public static func random() -> Key {
             var bytes = RandomBytes.make(count: 32)
             defer { HMACSHA256.erase(&bytes) }
@@ -52,7 +52,8 @@ public enum HMACSHA256 {
             return finish(stream)
         }
 
-        /// Whether `code` is the code of the message, compared without regard to where they differ.
+        /// Whether `code` is the code of the message. The time of the comparison does not depend on
+        /// where they differ.
         public func isValid(_ code: Span<UInt8>, for message: Span<UInt8>) -> Bool {
             self.code(message).isEqual(constantTime: code)
         }
@@ -65,7 +66,7 @@ public enum HMACSHA256 {
         }
     }
 
-    /// Overwrites bytes that are needed no more, so that no freed memory holds them.
+    /// Overwrites bytes that are no longer needed, so that no freed memory holds them.
     private static func erase(_ bytes: inout [UInt8]) {
         bytes.withUnsafeMutableBytes { bytes in
             // The C border: pointer and count are of one buffer, which outlives the call.

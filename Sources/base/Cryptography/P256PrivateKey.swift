@@ -1,8 +1,9 @@
 public import Signatures
 
-/// A private key on P-256: what a Secure Enclave holds, or a software authenticator in its place.
+/// A private key on P-256: the key of a Secure Enclave, or of a software authenticator in its
+/// place.
 public struct P256PrivateKey: Sendable {
-    /// The key in the form that signs certificates and messages too.
+    /// The key as the type that also signs certificates and messages.
     public let key: ECPrivateKey
     /// The public half.
     public let publicKey: P256PublicKey
@@ -24,8 +25,8 @@ public struct P256PrivateKey: Sendable {
         self.init(onCurve: key)
     }
 
-    /// The same key for the same seed, for tests and load: SHA-256 of the seed and a count,
-    /// until it is a scalar.
+    /// For tests and load: each seed always gives one key. It is SHA-256 of the seed and a count,
+    /// with the first count that gives a scalar.
     public init(seed: Span<UInt8>) {
         var count: UInt8 = 0
         while true {
@@ -34,7 +35,7 @@ public struct P256PrivateKey: Sendable {
                 self.init(onCurve: key)
                 return
             }
-            // The chance of another turn is 2⁻³²; 256 of them are a broken hash.
+            // The chance of another turn is 2⁻³². After 256 turns the hash must be broken.
             count += 1
         }
     }

@@ -2,7 +2,7 @@ internal import COpenSSL
 public import Signatures
 
 extension SignedMessage {
-    /// What the signer's entry says beside the signature.
+    /// The attributes in the signer's entry.
     public enum SignedAttributes: Sendable {
         /// Nothing, as in Apple's receipts since the end of 2020.
         case none
@@ -30,7 +30,7 @@ extension SignedMessage {
         }
     }
 
-    /// Puts a signature over the bare content in the place of the one over the attributes.
+    /// Replaces the signature over the attributes by one over the bare content.
     private static func replacingSignature(
         in message: [UInt8],
         by key: ECPrivateKey
@@ -41,8 +41,8 @@ extension SignedMessage {
             let digest = SHA256.digest(parsed.content.span).bytes
             let starts = stride(from: message.count - parsed.signature.count, through: 0, by: -1)
             for start in starts where message[start...].starts(with: parsed.signature) {
-                // DER writes a signature in 70 to 72 bytes. Each second one has the same number as
-                // the one that it replaces, so that no length around it changes.
+                // DER writes a signature in 70 to 72 bytes. Every second one has the length of the
+                // replaced one, so no length around it changes.
                 for _ in 0..<1_000 {
                     let signature = key.signature(overDigest: digest.span)
                     guard signature.count == parsed.signature.count else { continue }
@@ -63,7 +63,8 @@ extension SignedMessage {
         _ others: [X509Certificate],
         _ attributeFlag: Int32
     ) -> [UInt8] {
-        // CMS_STREAM leaves the content out until it is written, in chunks of indefinite length.
+        // With CMS_STREAM, the content is left out until it is written, in chunks of indefinite
+        // length.
         let signer = OpenSSLX509(signer)
         let others = others.map(OpenSSLX509.init)
         let flags = UInt32(CMS_BINARY | attributeFlag | CMS_NOSMIMECAP | CMS_STREAM)

@@ -34,12 +34,12 @@ package struct JSONPointer: Hashable, Sendable {
         self.tokens = tokens
     }
 
-    /// The pointer as ``init(_:)`` reads it.
+    /// The pointer in the form that ``init(_:)`` reads.
     package var text: String {
         tokens.map { "/" + $0.replacing("~", with: "~0").replacing("/", with: "~1") }.joined()
     }
 
-    /// The bytes of the string at this place; `nil` when the text is no JSON, the place does not
+    /// The bytes of the string at this place; `nil` when the text is no JSON, or the place does not
     /// exist, is no string, or is ambiguous.
     package func string(in text: Span<UInt8>) -> [UInt8]? {
         var reader = JSONReader()

@@ -1,4 +1,4 @@
-/// A cursor over a JSON text. Each call reads one thing and moves the cursor past it.
+/// A cursor over a JSON text. Each call reads one item and moves the cursor past it.
 ///
 /// The caller asks for what comes next, so an object is read like this:
 ///
@@ -13,8 +13,8 @@ package struct JSONReader: Sendable {
 
     /// A value that holds no other one.
     package enum Scalar: Hashable, Sendable {
-        /// The bytes of the string in UTF-8, escapes resolved. Bytes that are no escapes are passed
-        /// on as they are, so they may not be valid UTF-8.
+        /// The bytes of the string in UTF-8, with escapes resolved. Other bytes are passed on as
+        /// they are, so they may not be valid UTF-8.
         case string([UInt8])
         case number(Int64)
         case boolean(Bool)
@@ -96,7 +96,7 @@ package struct JSONReader: Sendable {
         }
     }
 
-    /// Passes over a value of any kind that stands in `depth` objects and arrays.
+    /// Skips a value of any kind that is inside `depth` objects and arrays.
     package mutating func skipValue(_ text: Span<UInt8>, depth: Int) throws(JSONError) {
         guard depth < Self.depthMax else {
             throw error("the text is nested deeper than \(Self.depthMax)")
@@ -120,7 +120,7 @@ package struct JSONReader: Sendable {
         try skipNumber(text)
         let isNegative = text[start] == UInt8(ascii: "-")
         let digits = (isNegative ? start + 1 : start)..<index
-        // "-0" is a number too, but not a whole one: other readers keep its sign.
+        // "-0" is a number, but not a whole one, since other readers keep its sign.
         let isNegativeZero = isNegative && text[digits.lowerBound] == UInt8(ascii: "0")
         var value: Int64 = 0
         for place in digits {
@@ -214,7 +214,7 @@ package struct JSONReader: Sendable {
     }
 
     /// The character of `\uXXXX`, or of two of them that are a surrogate pair (RFC 8259 §7), and
-    /// how long what was read is.
+    /// the number of bytes that were read.
     private func scalar(_ text: Span<UInt8>, at place: Int) -> (Unicode.Scalar, Int)? {
         guard let high = code(text, at: place) else { return nil }
         guard (0xD800..<0xDC00).contains(high) else { return Unicode.Scalar(high).map { ($0, 6) } }
@@ -224,7 +224,7 @@ package struct JSONReader: Sendable {
         return Unicode.Scalar(0x10000 + (high - 0xD800) << 10 + (low - 0xDC00)).map { ($0, 12) }
     }
 
-    /// The four digits of a `\uXXXX` that stands here.
+    /// The four digits of a `\uXXXX` at this place.
     private func code(_ text: Span<UInt8>, at place: Int) -> UInt32? {
         guard place + 6 <= text.count, text[place] == UInt8(ascii: "\\"),
             text[place + 1] == UInt8(ascii: "u")
@@ -252,13 +252,13 @@ package struct JSONReader: Sendable {
         }
     }
 
-    /// Steps over the byte, and over white space before it, if it comes next.
+    /// Skips the byte, and white space before it, if it comes next.
     private mutating func takes(_ byte: Unicode.Scalar, _ text: Span<UInt8>) -> Bool {
         skipSpace(text)
         return takesNow(byte, text)
     }
 
-    /// Steps over the byte if it stands right here.
+    /// Skips the byte if it is right here.
     private mutating func takesNow(_ byte: Unicode.Scalar, _ text: Span<UInt8>) -> Bool {
         guard index < text.count, text[index] == UInt8(ascii: byte) else { return false }
         index += 1

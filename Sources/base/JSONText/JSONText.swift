@@ -2,7 +2,7 @@
 // one writer of the gateway and its tools.
 //
 // Reading is strict and total: a text that RFC 8259 does not allow is an error with a column, never
-// a trap. Strangers send what is read here, so no number can overflow and nesting has a limit.
+// a trap. The texts come from strangers, so no number can overflow and nesting has a limit.
 //
 // - `JSONReader` is the cursor below everything that reads.
 // - `JSONDocument` reads the few members of a small object that a caller names.

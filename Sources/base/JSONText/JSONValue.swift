@@ -1,4 +1,4 @@
-/// A JSON text to be written (RFC 8259), with the members of objects in the order given.
+/// A JSON text to be written (RFC 8259). Members of objects keep their order.
 package indirect enum JSONValue: Hashable, Sendable {
     case null
     case bool(Bool)
@@ -29,7 +29,7 @@ package indirect enum JSONValue: Hashable, Sendable {
     /// The text on one line.
     package var line: String { written(.spaced) }
 
-    /// The text on lines of their own for each member and element.
+    /// The text with a line for each member and element.
     package var pretty: String { written(.indented) }
 
     private func written(_ layout: JSONWriter.Layout) -> String {
@@ -41,8 +41,8 @@ package indirect enum JSONValue: Hashable, Sendable {
 
 /// A small JSON object of strings and whole numbers, read strictly.
 ///
-/// Members that were not asked for are passed over. A member that was asked for and occurs twice
-/// makes the document malformed: two readers could take different ones.
+/// Members that the caller did not ask for are skipped. If a member that it asked for occurs twice,
+/// the document is malformed: two readers could take different ones.
 package struct JSONDocument: Sendable {
     private var strings: [String: String] = [:]
     private var integers: [String: Int] = [:]
@@ -51,8 +51,8 @@ package struct JSONDocument: Sendable {
     /// §6).
     private static let integers = 0...999_999_999_999_999
 
-    /// Reads an object; `nil` when the text is no JSON object (RFC 8259), or a member that is asked
-    /// for is neither a string nor a whole number, or occurs twice.
+    /// Reads an object; `nil` when the text is no JSON object (RFC 8259), or when a member that the
+    /// caller asks for is neither a string nor a whole number, or occurs twice.
     package init?(_ text: Span<UInt8>, members: Set<String>) {
         do throws(JSONError) {
             try read(text, members)
@@ -88,17 +88,14 @@ package struct JSONDocument: Sendable {
         try reader.end(text)
     }
 
-    /// Whether the member is there.
     package func has(_ name: String) -> Bool { strings[name] != nil || integers[name] != nil }
 
-    /// The member, when it is a string.
     package func string(_ name: String) -> String? { strings[name] }
 
-    /// The member, when it is a whole number.
     package func integer(_ name: String) -> Int? { integers[name] }
 }
 
-/// Why a text is no JSON, or not the JSON that was asked for.
+/// Why a text is no JSON, or not the JSON that the caller asked for.
 package struct JSONError: Error, Hashable, Sendable {
     /// The byte of the text where reading stopped, counted from 1.
     package let column: Int

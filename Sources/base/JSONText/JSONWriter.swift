@@ -1,24 +1,24 @@
 /// Writes JSON texts (RFC 8259), piece by piece, into memory.
 ///
-/// A member is written by its name and its value; the writer puts the commas. Whether the pieces
-/// make an object is the caller's affair: members belong into ``object(_:_:)``, elements into
+/// The caller gives the name and value of a member, and the writer adds the commas. The caller
+/// makes sure that the pieces form an object: members belong into ``object(_:_:)``, elements into
 /// ``array(_:_:)``.
 package struct JSONWriter: Sendable {
     /// Where white space goes.
     package enum Layout: Hashable, Sendable {
         /// Nowhere: for programs.
         case compact
-        /// Behind commas and colons, on one line.
+        /// After commas and colons, on one line.
         case spaced
         /// Each member and element on a line of its own, for people.
         case indented
     }
 
-    /// What is written so far.
+    /// The text so far.
     package private(set) var bytes: [UInt8] = []
     private let layout: Layout
     private var depth = 0
-    /// Nothing was written yet at this depth.
+    /// This depth has no member or element yet.
     private var isFirst = true
 
     package init(_ layout: Layout = .compact) { self.layout = layout }
@@ -39,7 +39,7 @@ package struct JSONWriter: Sendable {
         endObject()
     }
 
-    /// An array, likewise.
+    /// An array: the whole text, an element, or a member when it has a name.
     package mutating func array(_ name: String? = nil, _ fill: (inout JSONWriter) -> Void) {
         begin(name)
         open("[")
@@ -65,8 +65,8 @@ package struct JSONWriter: Sendable {
         append(value ? "true" : "false")
     }
 
-    /// A number; JSON has none for infinity and for what is no number, so they are null (RFC 8259
-    /// §6).
+    /// A number. JSON has no infinity and no value for what is no number, so they become null (RFC
+    /// 8259 §6).
     package mutating func member(_ name: String, _ value: Double) {
         begin(name)
         write(value)
@@ -105,9 +105,9 @@ package struct JSONWriter: Sendable {
 
     // MARK: Lines
 
-    /// Begins the next member, whose name needs no escapes. Its value is written by the next call.
+    /// Begins the next member, whose name needs no escapes. The next call writes its value.
     ///
-    /// For the access log: no name is searched for what to escape.
+    /// The access log uses it, since it does not search the name for characters to escape.
     package mutating func name(_ name: StaticString) {
         begin(nil)
         bytes.append(UInt8(ascii: "\""))
@@ -119,22 +119,22 @@ package struct JSONWriter: Sendable {
     /// The value of the member that ``name(_:)`` began: a text.
     package mutating func value(_ text: String) { bytes.appendJSONString(text) }
 
-    /// Likewise bytes of a stranger, see `appendJSONString(latin1:)`.
+    /// The value of that member: bytes of a stranger, see `appendJSONString(latin1:)`.
     package mutating func value(latin1 text: Span<UInt8>) { bytes.appendJSONString(latin1: text) }
 
-    /// Likewise a number.
+    /// The value of that member: a number.
     package mutating func value(_ number: Int64) { append(String(number)) }
 
-    /// Likewise a truth value.
+    /// The value of that member: a truth value.
     package mutating func value(_ isTrue: Bool) { append(isTrue ? "true" : "false") }
 
     /// Ends a text with a line feed, so that another one can follow.
     package mutating func endLine() { bytes.append(UInt8(ascii: "\n")) }
 
-    /// Forgets what was written after this number of bytes.
+    /// Removes all bytes after this number of bytes.
     package mutating func truncate(to count: Int) { bytes.removeLast(bytes.count - count) }
 
-    /// Hands over what was written, and starts over.
+    /// Returns the text and starts over.
     package mutating func take() -> [UInt8] {
         defer { bytes = [] }
         return bytes
@@ -202,9 +202,9 @@ package struct JSONWriter: Sendable {
 extension Array<UInt8> {
     /// Appends a text as a JSON string, between quotation marks.
     ///
-    /// RFC 8259 §7 asks for escapes of quotation mark, reverse solidus and control characters. Also
-    /// escaped is what a terminal could take for a command or for another direction of writing:
-    /// strangers make the texts, and people read them.
+    /// RFC 8259 §7 asks for escapes of quotation mark, reverse solidus and control characters.
+    /// Escaped too are characters that a terminal could take for a command or for another direction
+    /// of writing: strangers make the texts, and people read them.
     package mutating func appendJSONString(_ text: String) {
         var text = text
         append(UInt8(ascii: "\""))

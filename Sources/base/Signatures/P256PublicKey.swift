@@ -65,8 +65,8 @@ public struct P256PublicKey: Hashable, Sendable {
         }
     }
 
-    /// The key as swift-crypto has it; `nil` for coordinates outside the field and for a point off
-    /// the curve. The cofactor is one, so that every other point is a public key.
+    /// The key as a type of swift-crypto; `nil` for coordinates outside the field and for a point
+    /// off the curve. The cofactor is one, so every other point is a public key.
     private var cryptoKey: Crypto.P256.Signing.PublicKey? {
         withX963 { try? Crypto.P256.Signing.PublicKey(x963Representation: $0) }
     }
@@ -91,7 +91,7 @@ extension P256PublicKey {
     }
 
     private func isValid(pair: UnsafeRawBufferPointer, _ digest: SHA256Digest) -> Bool {
-        // A point that is not on the curve can't be in a PublicKey; were it in one, it would verify
+        // A PublicKey can't hold a point that is not on the curve. If it did, it would verify
         // nothing.
         let pair = try? Crypto.P256.Signing.ECDSASignature(rawRepresentation: pair)
         guard let key = cryptoKey, let pair else { return false }
@@ -104,7 +104,7 @@ extension P256PublicKey {
     }
 }
 
-/// Where the two numbers of a DER ECDSA signature lie.
+/// The places of the two numbers in a DER ECDSA signature.
 ///
 ///     SEQUENCE (0x30) length { INTEGER (0x02) length r, INTEGER (0x02) length s }
 ///

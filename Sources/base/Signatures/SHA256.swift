@@ -47,7 +47,7 @@ public enum SHA256 {
         digest.withSpan { SHA256.digest($0) }
     }
 
-    /// A digest in the making: bytes in any number of pieces.
+    /// A digest of bytes that come in any number of pieces.
     public struct Stream: Sendable {
         #if Gateway && os(Linux)
             private var context = SHA256_CTX()
@@ -55,7 +55,7 @@ public enum SHA256 {
             private var hash = Crypto.SHA256()
         #endif
 
-        /// A stream that has seen nothing.
+        /// A stream without bytes so far.
         public init() {
             #if Gateway && os(Linux)
                 SHA256_Init(&context)
@@ -88,16 +88,16 @@ public enum SHA256 {
             #endif
         }
 
-        /// The digest of all bytes; the last word of a stream.
+        /// The digest of all bytes; ends the stream.
         public consuming func finish() -> SHA256Digest {
             digest()
         }
     }
 }
 
-/// Thirty-two bytes that came out of SHA-256, held inline.
+/// Thirty-two bytes of SHA-256 output, held inline.
 ///
-/// Equality is that of values and takes no care of time; to compare a secret, see
+/// Equality compares values in a time that may depend on them. To compare a secret, see
 /// ``isEqual(constantTime:)``.
 public struct SHA256Digest: Hashable, Sendable {
     private let block: Block32
@@ -145,16 +145,16 @@ public struct SHA256Digest: Hashable, Sendable {
         withUnsafeBytes { Array($0) }
     }
 
-    /// The first eight bytes, big-endian.
+    /// The first eight bytes as a big-endian number.
     package var firstWord: UInt64 { block.word0 }
 
-    /// Whether these are the same bytes, decided in a time that depends on their number only.
+    /// Whether the bytes are equal, decided in a time that depends on their number only.
     public func isEqual(constantTime bytes: Span<UInt8>) -> Bool {
         guard let other = SHA256Digest(bytes) else { return false }
         return isEqual(constantTime: other)
     }
 
-    /// Whether it is the same digest, decided in a time that does not depend on where they differ.
+    /// Whether the digests are equal, decided in a time that does not depend on where they differ.
     public func isEqual(constantTime other: SHA256Digest) -> Bool {
         (block.word0 ^ other.block.word0) | (block.word1 ^ other.block.word1)
             | (block.word2 ^ other.block.word2) | (block.word3 ^ other.block.word3) == 0
@@ -180,7 +180,7 @@ struct Block32: Hashable, Sendable {
         word3 = word(24)
     }
 
-    /// The bytes in their order, when they are looked at in memory.
+    /// The bytes in their order in memory.
     var bytes: (UInt64, UInt64, UInt64, UInt64) {
         (word0.bigEndian, word1.bigEndian, word2.bigEndian, word3.bigEndian)
     }

@@ -1,20 +1,21 @@
 internal import StrictDER
 
-// What is checked without a secret: SHA-256, ECDSA on P-256, X.509 paths and CMS messages.
+// Checks without a secret: SHA-256, ECDSA on P-256, X.509 paths and CMS messages.
 //
-// AppAttest needs no more than this, so this is all that a server on any system links. Assertions
-// are verified by swift-crypto everywhere, which is BoringSSL on Linux and CryptoKit on Apple's
-// systems. Two things are done in two ways, behind `CertificateReading` and `MessageReading`: the
-// gateway has OpenSSL for certificates and messages, and for SHA-256; every other build has
-// swift-crypto for what is cryptography and `StrictDER` for what is not. The trait `Gateway` of the
-// package decides. Tests on Linux hold both to the same verdicts.
+// AppAttest needs no more than this, so a server on any system links only this. swift-crypto
+// verifies assertions everywhere; it is BoringSSL on Linux and CryptoKit on Apple's systems. Two
+// tasks have two implementations each, by the protocols `CertificateReading` and `MessageReading`.
+// The gateway uses OpenSSL for certificates and messages, and for SHA-256. Every other build uses
+// swift-crypto for cryptography and `StrictDER` for the rest. The package's trait `Gateway`
+// decides. Tests on Linux hold both to the same verdicts.
 //
 // Nothing here reads a clock or trusts the system's certificate store: time and anchors are
 // parameters. Apple's systems of 2022 run it: `InlineArray` and `Array.span`, which they have since
 // 26, are not used (TidyTests).
 //
-// Why assertions are swift-crypto's: it is the one thing done for every request. Measured (release
-// build, one core, µs of CPU; parse a key of 65 bytes, read a DER signature, verify):
+// swift-crypto verifies assertions because it is the faster one, and the gateway verifies an
+// assertion for each request. Measured (release build, one core, µs of CPU; parse a key of 65
+// bytes, read a DER signature, verify):
 //
 //     OpenSSL 3.0    EVP_PKEY_fromdata + EVP_PKEY_verify         104
 //                    EC_KEY_oct2key + ECDSA_do_verify            77.7

@@ -1,9 +1,9 @@
-/// A CMS SignedData (RFC 5652) with the content inside it, read and not judged.
+/// A CMS SignedData (RFC 5652) with its content, read and not judged.
 ///
 /// BER is read as well as DER: Apple's receipts have indefinite lengths and their content in
 /// constructed OCTET STRINGs of 1000 bytes.
 public struct SignedMessage: Sendable {
-    /// Why a message is not good.
+    /// Why a message is refused.
     public struct Failure: Error, Sendable, Equatable {
         /// What is wrong, for code.
         @nonexhaustive
@@ -37,7 +37,8 @@ public struct SignedMessage: Sendable {
     public let certificates: [X509Certificate]
     /// The signature of the only signer, DER.
     public let signature: [UInt8]
-    /// Which of the certificates the signer names; `nil` when it is not there.
+    /// The certificate that the signer's entry names; `nil` when the message has no such
+    /// certificate.
     public let signer: X509Certificate?
     /// Whether the algorithms are ECDSA with SHA-256.
     private let isECDSAWithSHA256: Bool
@@ -60,7 +61,7 @@ public struct SignedMessage: Sendable {
         isECDSAWithSHA256 = parts.isECDSAWithSHA256
     }
 
-    /// Checks that the signature is the signer's, over the content itself, and says who that is.
+    /// Checks that the signature is the signer's, over the content itself, and returns the signer.
     ///
     /// RFC 5652 §5.4 hashes the signed attributes where there are any. Apple does not: receipts of
     /// August to October 2020 carry signed attributes and yet are signed over the bare content
@@ -82,10 +83,10 @@ public struct SignedMessage: Sendable {
     }
 }
 
-/// What reads a CMS SignedData: OpenSSL in the gateway, and `PlainMessage` where OpenSSL is not.
+/// Reads a CMS SignedData: OpenSSL in the gateway, `PlainMessage` elsewhere.
 protocol MessageReading {
-    /// What is in one message with nothing after it; `nil` when it is none of one signer with
-    /// content and certificates, or beyond a limit.
+    /// The parts of one message with nothing after it. `nil` when it is not one of a single signer
+    /// with content and certificates, or exceeds a limit.
     static func parts(ber bytes: Span<UInt8>) -> SignedMessage.Parts?
 }
 

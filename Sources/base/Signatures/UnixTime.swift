@@ -4,7 +4,7 @@ internal import ByteCoding
 public struct UnixTime: Hashable, Comparable, Sendable {
     /// Whole seconds since the epoch; negative before it.
     public let seconds: Int64
-    /// What is beyond the whole second: 0…999,999,999.
+    /// The part beyond the whole second: 0…999,999,999.
     public let nanoseconds: UInt32
 
     /// The moment `seconds` after the epoch, and `nanoseconds` more. A second or more of

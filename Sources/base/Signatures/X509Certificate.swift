@@ -1,7 +1,7 @@
 internal import ByteCoding
 
-/// What a certificate is asked. OpenSSL reads certificates in the gateway, and `PlainCertificate`
-/// where OpenSSL is not.
+/// The answers that a certificate gives. OpenSSL reads certificates in the gateway,
+/// `PlainCertificate` elsewhere.
 protocol CertificateReading: Sendable {
     /// Reads one certificate in DER with nothing after it; `nil` when it is none.
     init?(der: Span<UInt8>)
@@ -29,16 +29,16 @@ protocol CertificateReading: Sendable {
 
 /// Where a certificate of a path was found.
 enum CertificatePlace: Hashable {
-    /// It is the certificate whose path it is.
+    /// It is the certificate at the beginning of the path.
     case leaf
-    /// The one of this index among the intermediates.
+    /// It is the intermediate with this index.
     case intermediate(Int)
-    /// The one of this index among the anchors.
+    /// It is the anchor with this index.
     case anchor(Int)
 }
 
-/// An X.509 certificate (RFC 5280), read and not judged: a path has to be built before anything in
-/// it is believed.
+/// An X.509 certificate (RFC 5280), read and not judged: only a path to an anchor makes its
+/// contents credible.
 public final class X509Certificate: Sendable {
     #if Gateway && os(Linux)
         typealias Reading = OpenSSLCertificate
@@ -81,7 +81,7 @@ public final class X509Certificate: Sendable {
         try self.init(der: Array(der))
     }
 
-    /// SHA-256 of the DER: how authorities publish what to pin.
+    /// SHA-256 of the DER, in which form authorities publish certificates for pinning.
     package var fingerprint: SHA256Digest {
         SHA256.digest(of: der)
     }
@@ -108,7 +108,7 @@ public final class X509Certificate: Sendable {
 }
 
 extension X509Certificate {
-    /// The most certificates that are looked at while a path is built.
+    /// The most certificates that are examined while a path is built.
     package static let pathCandidatesMax = 16
 
     /// The path from this certificate to one of the anchors, all of it valid at `time`: this
@@ -165,7 +165,7 @@ extension X509Certificate {
     private static let pemBegin = "-----BEGIN CERTIFICATE-----"
     private static let pemEnd = "-----END CERTIFICATE-----"
 
-    /// The certificates of a PEM text (RFC 7468), in order; what else is in it is skipped. Throws
+    /// The certificates of a PEM text (RFC 7468), in order; other text in it is skipped. Throws
     /// `.malformed` when there is none, or more than ``pathCandidatesMax``, or one that cannot be
     /// read.
     public static func certificates(pem: String) throws(X509CertificateError) -> [X509Certificate] {
@@ -235,7 +235,7 @@ extension X509Certificate: Codable {
     }
 }
 
-/// Why a certificate, or a path of certificates, is not good.
+/// Why a certificate, or a path of certificates, is refused.
 public struct X509CertificateError: Error, Sendable, Equatable {
     /// What is wrong, for code.
     @nonexhaustive

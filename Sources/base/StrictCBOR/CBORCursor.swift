@@ -1,8 +1,8 @@
 /// Walks CBOR items front to back without copying.
 ///
-/// The cursor holds an offset and a budget; the bytes are given with each call and have to be the
-/// same ones. Each method reads one item, or the head of one, and throws when it is of another type
-/// or malformed; after a throw the cursor is of no more use.
+/// The cursor holds an offset and a budget. The bytes are given with each call and must be the
+/// same. Each method reads one item, or the head of one, and throws when it has another type or is
+/// malformed. After a throw the cursor is useless.
 public struct CBORCursor: Sendable {
     /// The major types (RFC 8949 §3.1).
     enum Major: UInt8 {
@@ -24,10 +24,10 @@ public struct CBORCursor: Sendable {
         self.budget = budget
     }
 
-    /// Whether nothing is left.
+    /// Whether no byte is left.
     public var isAtEnd: Bool { offset == end }
 
-    /// Refuses what is left. Throws `.trailingBytes`.
+    /// Refuses bytes that are left. Throws `.trailingBytes`.
     public func finish() throws(CBORError) {
         guard isAtEnd else { throw CBORError(.trailingBytes, at: offset) }
     }
@@ -50,15 +50,15 @@ public struct CBORCursor: Sendable {
         return range
     }
 
-    /// Reads the head of an array: how many items follow. The items are read by the caller, who
-    /// also counts its depth.
+    /// Reads the head of an array and returns the number of its items. The caller reads the items
+    /// and counts its depth.
     public mutating func array(in bytes: Span<UInt8>) throws(CBORError) -> Int {
         let start = offset
         return try count(argument(of: .array, in: bytes), itemsEach: 1, at: start)
     }
 
-    /// Reads the head of a map: how many pairs of key and value follow. That no key is there twice
-    /// is the caller's to check, who knows the keys.
+    /// Reads the head of a map and returns the number of its pairs. The caller checks that no key
+    /// occurs twice, since it knows the keys.
     public mutating func map(in bytes: Span<UInt8>) throws(CBORError) -> Int {
         let start = offset
         return try count(argument(of: .map, in: bytes), itemsEach: 2, at: start)
@@ -116,8 +116,8 @@ public struct CBORCursor: Sendable {
         return range
     }
 
-    /// A count of items that can still follow: each takes a byte at least, so that a head that
-    /// claims more is refused before anything is reserved for it.
+    /// A number of items that can still follow. Each takes a byte at least, so a head that claims
+    /// more is refused before memory is reserved for it.
     func count(_ argument: UInt64, itemsEach: Int, at start: Int) throws(CBORError) -> Int {
         guard let count = Int(exactly: argument), count <= (end - offset) / itemsEach else {
             throw CBORError(.truncated, at: end)
@@ -137,7 +137,7 @@ public struct CBORCursor: Sendable {
         guard isText else { throw CBORError(.notUTF8, at: start) }
     }
 
-    /// `UTF8Span` says the same, but is only on Apple's systems since 26.
+    /// `UTF8Span` does this check too, but Apple's systems have it since 26 only.
     private static func isUTF8(_ bytes: UnsafeBufferPointer<UInt8>) -> Bool {
         if bytes.allSatisfy({ $0 < 0x80 }) { return true }
         var parser = Unicode.UTF8.ForwardParser()

@@ -1,4 +1,4 @@
-/// One CBOR item with all that is in it.
+/// One CBOR item with all its contents.
 public indirect enum CBORValue: Hashable, Sendable {
     /// 0…2⁶⁴ − 1.
     case unsigned(UInt64)
@@ -14,7 +14,7 @@ public indirect enum CBORValue: Hashable, Sendable {
     case tagged(UInt64, CBORValue)
     /// A simple value: 20 false, 21 true, 22 null, 23 undefined, and those without a meaning.
     case simple(UInt8)
-    /// A floating-point number as it was written: 2, 4 or 8 bytes wide.
+    /// A floating-point number in its encoded form: 2, 4 or 8 bytes wide.
     case float(bits: UInt64, width: Int)
 
     /// A key and its value.
@@ -61,8 +61,8 @@ public indirect enum CBORValue: Hashable, Sendable {
 
     // MARK: Decoding
 
-    /// Reads the item under the cursor. With `keeping` false it is checked and thrown away: the
-    /// content of strings is then not copied.
+    /// Reads the item under the cursor. If `keeping` is false, it checks the item and drops it, and
+    /// copies no string.
     init(
         reading cursor: inout CBORCursor,
         in bytes: Span<UInt8>,
@@ -121,9 +121,9 @@ public indirect enum CBORValue: Hashable, Sendable {
         _ keeping: Bool
     ) throws(CBORError) -> [Pair] {
         var pairs: [Pair] = []
-        // With shortest heads and no indefinite lengths, the same key has the same bytes:
-        // comparing those is comparing keys (but for the order inside a key that is a map, which is
-        // then another key). The budget bounds the square.
+        // With shortest heads and no indefinite lengths, equal keys have equal bytes, so the bytes
+        // are compared. Only a key that is a map can have another order inside, and then counts as
+        // another key. The budget bounds the square.
         var keys: [Range<Int>] = []
         for _ in 0..<count {
             let start = cursor.offset

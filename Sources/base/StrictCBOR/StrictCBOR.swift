@@ -1,15 +1,14 @@
-// CBOR (RFC 8949), the strict part of it that App Attest objects are written in.
+// CBOR (RFC 8949): the strict part of it that App Attest objects use.
 //
 // Read: definite lengths only; arguments in their shortest form (§4.2.1); no map with a key twice
 // (§5.6); text that is UTF-8 (§3.1); one item and nothing after it. Depth, number of items and
-// number of bytes are a `CBORBudget`, which is consumed. What breaks a rule is a `CBORError` with
+// number of bytes have a `CBORBudget`, which decoding uses up. A broken rule is a `CBORError` with
 // the offset, never a trap. The order of map keys is not checked: Apple does not sort them.
 //
 // Two ways to read: `CBORValue(decoding:budget:)` makes a tree; `CBORCursor` walks the bytes
 // without copying, for the assertion that comes with each request.
 
-/// How much one decoding may take. It is consumed by it, so that a small object cannot claim much
-/// work.
+/// The limits of one decoding. The decoding uses them up, so a small object cannot claim much work.
 public struct CBORBudget: Sendable {
     /// The most bytes of the whole object.
     public let bytesMax: Int
@@ -40,7 +39,7 @@ public struct CBORBudget: Sendable {
     }
 }
 
-/// Why bytes are not the CBOR that is read here, and where.
+/// Why bytes are not CBOR of this kind, and where.
 public struct CBORError: Error, Hashable, Sendable {
     /// Which rule was broken.
     @nonexhaustive

@@ -1,8 +1,8 @@
 /// Walks the elements of one DER content, front to back (X.690 §8.1 and §10.1: definite, minimal
 /// lengths).
 ///
-/// The cursor holds offsets only; the bytes are given with each call, so that nothing is copied. A
-/// constructed element is entered with a cursor of its own over the element's content.
+/// The cursor holds offsets only. The bytes are given with each call, so nothing is copied. The
+/// caller enters a constructed element with a new cursor over the element's content.
 package struct DERCursor {
     /// The tag and the content of one element.
     package struct Element {
@@ -22,7 +22,7 @@ package struct DERCursor {
     /// Whether no element is left.
     package var isAtEnd: Bool { offset == end }
 
-    /// Reads the next element, whatever it is.
+    /// Reads the next element, of any kind.
     package mutating func next(in bytes: Span<UInt8>) throws(DERError) -> Element {
         let start = offset
         guard end <= bytes.count else { throw DERError(.truncated, at: start) }
@@ -34,7 +34,7 @@ package struct DERCursor {
         return Element(tag: tag, content: content)
     }
 
-    /// Reads the next element, which has to have this tag; its content.
+    /// Reads the next element, which must have this tag, and returns its content.
     package mutating func next(
         _ tag: DERTag,
         in bytes: Span<UInt8>

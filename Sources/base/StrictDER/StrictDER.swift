@@ -1,11 +1,11 @@
-// DER (X.690), the part of it that certificate extensions, receipts and test certificates use.
+// DER (X.690): the part of it that certificate extensions, receipts and test certificates use.
 //
-// Read: definite, minimal lengths; tags of at most three digits. What breaks a rule is a `DERError`
-// with the offset, never a trap. `DERCursor` walks the bytes without copying, `DEREncoder` writes.
-// What OpenSSL reads by itself (certificates, keys, CMS messages) is in Cryptography. This target
-// imports nothing, so that the app's half of the package can write a test certificate without it.
+// Read: definite, minimal lengths; tags of at most three digits. A broken rule is a `DERError` with
+// the offset, never a trap. `DERCursor` walks the bytes without copying, `DEREncoder` writes.
+// OpenSSL reads certificates, keys and CMS messages in Cryptography. This target imports nothing,
+// so the app's half of the package can write a test certificate without it.
 
-/// Where DER stopped being DER.
+/// Where and why bytes are not DER.
 package struct DERError: Error, Equatable {
     /// What was wrong.
     package enum Reason: String, Sendable {
@@ -24,7 +24,7 @@ package struct DERError: Error, Equatable {
 }
 
 extension Span<UInt8> {
-    /// The bytes of a range as an array of their own.
+    /// A copy of the bytes of a range.
     package func copy(_ range: Range<Int>) -> [UInt8] {
         var copy: [UInt8] = []
         copy.reserveCapacity(range.count)

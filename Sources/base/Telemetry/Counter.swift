@@ -1,4 +1,4 @@
-/// Something that is counted on the event loops. The raw value is its place in a tally.
+/// A count of the event loops. The raw value is its place in a tally.
 package enum Counter: Int, CaseIterable, Sendable {
     case connectionsAccepted
     case connectionsClosed
@@ -190,7 +190,7 @@ package enum Counter: Int, CaseIterable, Sendable {
     }
 }
 
-/// A distribution that is kept on the event loops. The raw value is its place in a tally.
+/// A distribution of the event loops. The raw value is its place in a tally.
 package enum Distribution: Int, CaseIterable, Sendable {
     case verification
     case commitWait
@@ -230,7 +230,8 @@ package enum Distribution: Int, CaseIterable, Sendable {
         }
     }
 
-    /// What one unit of the kept numbers is in the metric: durations are kept in nanoseconds.
+    /// The value of one unit of the kept numbers in the metric's unit: durations are kept in
+    /// nanoseconds.
     package var unit: Double {
         switch self {
         case .verification, .commitWait, .deviceCheck, .originQueue, .firstByte, .request,

@@ -30,7 +30,7 @@ package struct Exposition {
         var family = Self.fullName(name)
         switch format {
         case .prometheus: break
-        // There the family of a counter is named without its suffix.
+        // In OpenMetrics the family of a counter has no suffix.
         case .openMetrics where type == "counter" && name.hasSuffix("_total"):
             family.removeLast("_total".count)
         case .openMetrics: break

@@ -6,8 +6,8 @@ package struct Histogram: Equatable, Sendable {
     package static let bucketCount = 96
     /// The buckets whose bounds a page shows: each power of two between 1 and 2^36.
     package static let shownBuckets = Array(stride(from: 1, to: 74, by: 2))
-    /// The same where there are many histograms: each second power of two from 2^17, which is
-    /// 131 µs.
+    /// The shown buckets where there are many histograms: each second power of two from 2^17, which
+    /// is 131 µs.
     package static let coarseBuckets = Array(stride(from: 33, to: 74, by: 4))
 
     package private(set) var buckets = [UInt64](repeating: 0, count: bucketCount)
@@ -28,7 +28,7 @@ package struct Histogram: Equatable, Sendable {
         sum &+= other.sum
     }
 
-    /// The bucket that holds a value: by its highest bit and the one below.
+    /// The bucket of a value: by its highest bit and the next lower one.
     static func bucket(of value: UInt64) -> Int {
         guard value > 1 else { return 0 }
         let high = 63 - value.leadingZeroBitCount
@@ -44,7 +44,7 @@ package struct Histogram: Equatable, Sendable {
         return (1 << high) + (bucket % 2 == 0 ? width : 2 * width) - 1
     }
 
-    /// How many values do not exceed each bound that a page shows.
+    /// For each bound that a page shows, the number of values up to it.
     package var cumulative: [(bound: UInt64, count: UInt64)] {
         var seen: UInt64 = 0
         var next = 0
@@ -57,7 +57,7 @@ package struct Histogram: Equatable, Sendable {
         }
     }
 
-    /// A value that at least this share of what was added does not exceed; 0 when empty.
+    /// A bound that at least this share of the values does not exceed; 0 when empty.
     package func quantile(_ share: Double) -> UInt64 {
         let rank = UInt64((Double(count) * min(max(share, 0), 1)).rounded(.up))
         var seen: UInt64 = 0
@@ -69,10 +69,9 @@ package struct Histogram: Equatable, Sendable {
     }
 }
 
-/// One value of a histogram, with the name of the request that brought it (OpenMetrics 1.0,
-/// "Exemplars").
+/// One value of a histogram, with the name of its request (OpenMetrics 1.0, "Exemplars").
 package struct Exemplar: Sendable {
-    /// What the name is. The raw value is the label.
+    /// The kind of the name. The raw value is the label.
     package enum Label: String, Sendable {
         case requestID = "request_id"
         case traceID = "trace_id"
@@ -101,7 +100,7 @@ package struct Exemplar: Sendable {
         self.at = at
     }
 
-    /// What follows a bucket's sample.
+    /// The text after a bucket's sample.
     func text(unit: Double) -> String {
         let name = String(decoding: (0..<count).map { self.name[$0] }, as: UTF8.self)
         return " # {\(label.rawValue)=\"\(name)\"} \(Double(value) * unit) \(Double(at) / 1000)"
@@ -124,7 +123,7 @@ package struct ExemplarSet: Sendable {
         }
     }
 
-    /// Of the bucket at a place among those that are shown; the last is `+Inf`.
+    /// The exemplar of the bucket at this place among the shown ones; the last is `+Inf`.
     subscript(_ place: Int) -> Exemplar? { last[place] }
 
     private static func place(_ value: UInt64) -> Int {

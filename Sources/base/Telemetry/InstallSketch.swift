@@ -1,4 +1,4 @@
-/// About how many different installs were added, in a fixed number of bytes.
+/// An estimate of the number of different installs that were added, in a fixed number of bytes.
 ///
 /// HyperLogLog (Flajolet, Fusy, Gandouet, Meunier: "the analysis of a near-optimal cardinality
 /// estimation algorithm", 2007), with linear counting below 2.5 times the registers. With m
@@ -12,8 +12,7 @@
 package struct InstallSketch: Equatable, Sendable {
     package static let bitsRange = 7...14
 
-    /// With a longer run of zeros than this, a register says no more. It keeps the estimate below
-    /// 2^54.
+    /// A register does not count a longer run of zeros than this. It keeps the estimate below 2^54.
     private static let rankMax: UInt8 = 40
 
     private let bits: UInt8

@@ -1,7 +1,8 @@
-/// Everything one event loop has counted. A plain value: event loops own one each, readers merge
+/// The counts of one event loop. It is a plain value: each event loop owns one, and readers merge
 /// copies.
 package struct Tally: Sendable {
-    /// How many slots a rule has for its verdicts; the owner of the refusal table says.
+    /// The number of slots that a rule has for its verdicts; the owner of the refusal table sets
+    /// it.
     package let verdictSlots: Int
     private var counters = [UInt64](repeating: 0, count: Counter.allCases.count)
     private var distributions = [Histogram](
@@ -13,7 +14,7 @@ package struct Tally: Sendable {
     private var cutShort: [UInt64]
     private var statuses = [UInt64](repeating: 0, count: 600)
     private var rules: RuleTally
-    /// Of the time of requests.
+    /// The exemplars of the requests' times.
     package private(set) var requestExemplars = ExemplarSet()
 
     /// - Parameters:
@@ -37,16 +38,16 @@ package struct Tally: Sendable {
         if let rule { rules.add(rule: rule, status: status, nanoseconds: exemplar.value) }
     }
 
-    /// Counts how long the origin of a rule took for the first byte of its response.
+    /// Counts the time of an origin of a rule until the first byte of its response.
     package mutating func addFirstByte(rule: Int, nanoseconds: UInt64) {
         add(.firstByte, nanoseconds: nanoseconds)
         rules.add(rule: rule, firstByteNanoseconds: nanoseconds)
     }
 
-    /// How long the origin of a rule took for the first bytes of its responses.
+    /// The times until the first bytes of a rule's origins.
     package func firstBytes(rule: Int) -> Histogram { rules.firstBytes(of: rule) }
 
-    /// How long the requests of a rule took.
+    /// The times of the requests of a rule.
     package func requestTimes(rule: Int) -> Histogram { rules.times(of: rule) }
 
     /// Responses to requests of a rule whose status begins with a digit, 1 to 5.
@@ -66,22 +67,22 @@ package struct Tally: Sendable {
         distributions[distribution.rawValue].add(UInt64(clamping: size))
     }
 
-    /// Counts a verdict. A rule or slot that does not exist is not counted: after a reload, or for
-    /// a rule that is in no rule set.
+    /// Counts a verdict. A rule or slot that does not exist is not counted: one from before a
+    /// reload, or one that is in no rule set.
     package mutating func addVerdict(rule: Int, slot: Int) {
         guard let index = Self.place(rule, slot, of: verdictSlots, in: verdicts) else { return }
         verdicts[index] &+= 1
     }
 
-    /// Counts a request whose origin was given the head and not all of the content. `isPassed` says
-    /// whose head said `pass` to the origin.
+    /// Counts a request whose origin got the head and not all of the content. `isPassed` tells
+    /// whether that head said `pass` to the origin.
     package mutating func addCutShort(rule: Int, isPassed: Bool) {
         guard let index = Self.place(rule, isPassed ? 0 : 1, of: 2, in: cutShort) else { return }
         cutShort[index] &+= 1
     }
 
-    /// Where a rule's column is in a table with this number of columns for each rule; `nil` for
-    /// none. The number of a rule may be any number, so it is compared before it is multiplied.
+    /// The place of a rule's column in a table with this number of columns for each rule; `nil` for
+    /// none. A rule's number may be any number, so it is compared before it is multiplied.
     private static func place(_ rule: Int, _ column: Int, of columns: Int, in table: [UInt64])
         -> Int?
     {
@@ -99,8 +100,8 @@ package struct Tally: Sendable {
 
     /// Takes over the rules of a new rule set.
     ///
-    /// - Parameter places: for each new rule its number before; `nil` for a rule that was not
-    ///   there, whose counts begin at zero.
+    /// - Parameter places: for each new rule its old number; `nil` for a new rule, whose counts
+    ///   begin at zero.
     package mutating func renumber(_ places: [Int?]) {
         var moved: [UInt64] = []
         moved.reserveCapacity(places.count * verdictSlots)
@@ -153,7 +154,7 @@ package struct Tally: Sendable {
     }
 }
 
-/// What is counted of the requests of each rule, besides verdicts.
+/// The counts of each rule's requests, besides verdicts.
 struct RuleTally: Sendable {
     /// The first digits of statuses, 1 to 5.
     static let classes = 5
@@ -168,8 +169,8 @@ struct RuleTally: Sendable {
         statuses = Array(repeating: 0, count: ruleCount * Self.classes)
     }
 
-    /// Counts a request. A rule that does not exist is not counted; nor is the status of a request
-    /// that was not answered.
+    /// Counts a request. A rule that does not exist is not counted. The status of an unanswered
+    /// request is not counted either.
     mutating func add(rule: Int, status: Int, nanoseconds: UInt64) {
         guard times.indices.contains(rule) else { return }
         times[rule].add(nanoseconds)
@@ -177,7 +178,7 @@ struct RuleTally: Sendable {
         statuses[rule * Self.classes + status / 100 - 1] &+= 1
     }
 
-    /// Counts how long an origin took for the first byte of its response.
+    /// Counts the time of an origin until the first byte of its response.
     mutating func add(rule: Int, firstByteNanoseconds nanoseconds: UInt64) {
         guard firstBytes.indices.contains(rule) else { return }
         firstBytes[rule].add(nanoseconds)

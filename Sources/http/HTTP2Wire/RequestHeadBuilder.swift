@@ -176,7 +176,7 @@ package struct RequestHeadBuilder {
         guard isConnect || protocolName.isEmpty else { return note(.fieldNameSyntax) }
         asksTunnel = isConnect && Self.equal(protocolName, "websocket")
         if isConnect, !asksTunnel {
-            // Its name has it refused, whatever its target.
+            // A CONNECT without WebSocket is refused by its method, whatever its target.
             path = [UInt8(ascii: "/")]
         } else {
             // Another scheme could have a path that is an absolute-form target here.

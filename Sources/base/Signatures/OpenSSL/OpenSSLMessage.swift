@@ -7,7 +7,8 @@
             defer { ERR_clear_error() }
             let message = bytes.withUnsafeBufferPointer { buffer -> OpaquePointer? in
                 var next = buffer.baseAddress
-                // d2i reads at most `count` bytes from `next` and moves it behind what it read.
+                // d2i reads at most `count` bytes from `next`, and moves it after the bytes that it
+                // read.
                 guard let message = d2i_CMS_ContentInfo(nil, &next, buffer.count) else {
                     return nil
                 }

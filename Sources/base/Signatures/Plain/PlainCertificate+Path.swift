@@ -91,7 +91,7 @@ extension PlainCertificate {
         return nil
     }
 
-    /// Whether a certificate is the issuer by all that this one says of its issuer.
+    /// Whether a certificate is the issuer by all that this certificate names of its issuer.
     private func isIssued(by issuer: PlainCertificate) throws(X509CertificateError) -> Bool {
         guard self.issuer == issuer.subject else { return false }
         let (named, own) = (try authority, try issuer.ownIdentifier)
@@ -102,7 +102,7 @@ extension PlainCertificate {
     }
 }
 
-// What extensions say of a certificate's place in a path.
+// What the extensions say about a certificate's place in a path.
 extension PlainCertificate {
     private static let subjectKeyIdentifier = OID("2.5.29.14").content
     private static let keyUsage = OID("2.5.29.15").content
@@ -110,7 +110,7 @@ extension PlainCertificate {
     private static let nameConstraints = OID("2.5.29.30").content
     private static let authorityKeyIdentifier = OID("2.5.29.35").content
 
-    /// What a certificate may be used for.
+    /// The allowed uses of a certificate.
     private struct Use {
         var isAuthority = false
         var pathLength: Int?
@@ -118,9 +118,9 @@ extension PlainCertificate {
         var maySignCertificates = true
     }
 
-    /// The use that the extensions allow. Throws `.untrusted` for a critical one that is not known,
-    /// for a known one that is there twice or can't be read, and for limits of names, which are not
-    /// judged here.
+    /// The uses that the extensions allow. Throws `.untrusted` for a critical extension that is
+    /// unknown, for a known one that occurs twice or can't be read, and for limits of names, which
+    /// this code does not judge.
     private var use: Use {
         get throws(X509CertificateError) {
             for entry in extensions where entry.isCritical {
@@ -186,7 +186,7 @@ extension PlainCertificate {
         }
     }
 
-    /// What a certificate says of its issuer beside the name.
+    /// What a certificate says about its issuer besides the name.
     private struct Authority {
         var key: [UInt8]?
         var issuer: [UInt8]?

@@ -19,7 +19,7 @@ package struct PlainCertificate: CertificateReading {
         package let value: [UInt8]
     }
 
-    /// A key of an issuer. Others sign nothing that is accepted.
+    /// A key of an issuer. Signatures by other keys are not accepted.
     enum Key {
         case p256(Crypto.P256.Signing.PublicKey)
         case p384(Crypto.P384.Signing.PublicKey)
@@ -102,7 +102,7 @@ package struct PlainCertificate: CertificateReading {
                 text =
                     tag == .utf8String
                     ? String(decoding: characters, as: UTF8.self)
-                    // The other strings of names are of ASCII, or of Latin-1 as it was done.
+                    // The other strings of names are ASCII, or Latin-1 as old certificates have it.
                     : String(String.UnicodeScalarView(characters.map { Unicode.Scalar($0) }))
             }
             return text
@@ -115,7 +115,7 @@ package struct PlainCertificate: CertificateReading {
         key.map { $0.isValid(signature, for: HashedMessage(digest: digest)) }
     }
 
-    /// The subject's key; `nil` when it is none on P-256 or P-384.
+    /// The subject's key; `nil` when it is not on P-256 or P-384.
     var key: Key? {
         switch subjectKey.algorithm {
         case Self.p256Algorithm:
@@ -139,8 +139,8 @@ package struct PlainCertificate: CertificateReading {
         identifiers.flatMap { DEREncoder.element(.objectIdentifier, OID($0).content) }
     }
 
-    /// Whether an issuer's key made this certificate's signature. RFC 5280 §4.1.1.2: the algorithm
-    /// outside is the one that is signed.
+    /// Whether an issuer's key made this certificate's signature. RFC 5280 §4.1.1.2: the outer
+    /// algorithm equals the signed one.
     func isSigned(by issuer: Key) -> Bool {
         guard algorithms.inner == algorithms.outer else { return false }
         switch algorithms.inner {

@@ -1,6 +1,6 @@
 internal import StrictDER
 
-/// A CMS SignedData as it is read where OpenSSL is not.
+/// A CMS SignedData as code without OpenSSL reads it.
 ///
 ///     SEQUENCE { signedData, [0] SEQUENCE {
 ///         INTEGER version, SET digestAlgorithms, SEQUENCE { data, [0] OCTET STRING content },
@@ -50,12 +50,12 @@ enum PlainMessage: MessageReading {
         var signers = DERCursor(try signers(&body, in: der))
         try body.finish()
         var signer = DERCursor(try signers.next(.sequence, in: der))
-        // A second signer would be one whose signature is not verified.
+        // The signature of a second signer would not be verified.
         try signers.finish()
         return try parts(signer: &signer, in: der, content: content, certificates: certificates)
     }
 
-    /// The set of signers, after the certificates and what may stand between the two.
+    /// The set of signers, after the certificates and what may come between the two.
     private static func signers(
         _ cursor: inout DERCursor,
         in der: Span<UInt8>
@@ -68,7 +68,7 @@ enum PlainMessage: MessageReading {
         return element.content
     }
 
-    /// `[0] IMPLICIT SET OF` certificates in DER; other forms than X.509 are skipped. `nil` when
+    /// `[0] IMPLICIT SET OF` certificates in DER. Forms other than X.509 are skipped. `nil` when
     /// there is none, or more than the limit.
     private static func certificates(
         _ cursor: inout DERCursor,
@@ -150,16 +150,17 @@ enum PlainMessage: MessageReading {
     }
 }
 
-/// BER (X.690 §8), read to be written again as DER has it: lengths that are definite and minimal,
-/// and each OCTET STRING in one piece.
+/// Reads BER (X.690 §8) and writes it again as DER: lengths are definite and minimal, and each
+/// OCTET STRING is in one piece.
 ///
-/// Receipts are in BER. What is in DER already, such as a certificate in a receipt, stays the same.
+/// Receipts are in BER. Parts that are in DER already, such as a receipt's certificate, stay as
+/// they are.
 enum BER {
     /// The deepest nesting that is read. Receipts have eleven levels.
     static let depthMax = 24
 
-    /// The same value with definite lengths. Throws where the bytes are not one element, or use
-    /// what no receipt has: tags above 30, or constructed strings of other kinds.
+    /// The value with definite lengths. Throws where the bytes are not one element, or have a form
+    /// that no receipt has: tags above 30, or constructed strings of other kinds.
     static func definite(_ bytes: Span<UInt8>) throws(DERError) -> [UInt8] {
         var offset = 0
         let element = try element(in: bytes, at: &offset, end: bytes.count, depth: 0)
@@ -182,7 +183,7 @@ enum BER {
             offset += count
             return DEREncoder.element(tag, content)
         }
-        // A constructed OCTET STRING becomes the bytes of its pieces, which are such strings.
+        // A constructed OCTET STRING becomes the bytes of its pieces, which are OCTET STRINGs too.
         let isString = tag == DERTag(bits: 0x20, number: DERTag.octetString.number)
         var content: [UInt8] = []
         let limit = count.map { offset + $0 } ?? end
