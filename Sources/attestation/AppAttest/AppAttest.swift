@@ -1,5 +1,5 @@
-// Verifies what Apple's App Attest service and its devices make: attestations, assertions and
-// receipts. How to use it, with an example of the whole conversation, is in AppAttest.docc.
+// Verifies the objects of Apple's App Attest service and its devices: attestations, assertions and
+// receipts. AppAttest.docc shows how to use it, with an example of the whole conversation.
 //
 // Each object is read into an `Unverified…` value, whose `verified(…)` runs Apple's steps in
 // Apple's order. It gives a `Verified…` value, which nothing else can make, or throws the refusal

@@ -2,7 +2,7 @@ internal import Signatures
 internal import StrictCBOR
 internal import StrictDER
 
-/// The authenticator data of an attestation: 164 fixed bytes and what may follow.
+/// The authenticator data of an attestation: 164 fixed bytes and an optional part.
 ///
 ///          0      37   head
 ///         37      16   AAGUID
@@ -84,8 +84,8 @@ struct AuthenticatorHead {
     }
 }
 
-/// What iOS and macOS 27 and later sign into authenticator data: one CBOR map after the fixed part,
-/// with text keys.
+/// The part that iOS and macOS 27 and later add to the signed authenticator data: one CBOR map
+/// after the fixed part, with text keys.
 ///
 ///     apple_validation_category_01   byte string, seen as 4 bytes little-endian
 ///     apple_bundle_version_01        text, CFBundleVersion
@@ -105,10 +105,10 @@ public struct AuthenticatorExtensions: Hashable, Sendable {
     public private(set) var bundleVersion: String?
     /// The hash of the code directory.
     public private(set) var codeDirectoryHash: [UInt8]?
-    /// Which hash that is, as Apple writes it.
+    /// The kind of that hash, as Apple writes it.
     public private(set) var codeDirectoryHashType: [UInt8]?
 
-    /// No extensions: what systems before 27 send.
+    /// No extensions, as systems before 27 have none.
     static let none = AuthenticatorExtensions()
 
     package init(
@@ -195,7 +195,7 @@ extension AuthenticatorExtensions: Codable {
         )
     }
 
-    /// Writes an object of what the device sent: the category as a number, hashes in base64.
+    /// Writes an object of the device's statements: the category as a number, hashes in base64.
     public func encode(to encoder: any Encoder) throws {
         var container = encoder.container(keyedBy: Key.self)
         try container.encodeIfPresent(validationCategory, forKey: .validationCategory)

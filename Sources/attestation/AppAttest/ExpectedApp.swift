@@ -1,7 +1,7 @@
 internal import ByteCoding
 package import Signatures
 
-/// An app whose keys are accepted, and under which conditions.
+/// An app whose keys are accepted, and the conditions for it.
 public struct ExpectedApp: Hashable, Sendable {
     /// The App ID: prefix, full stop, bundle identifier (macOS: signing identifier).
     public let id: String
@@ -9,10 +9,10 @@ public struct ExpectedApp: Hashable, Sendable {
     public let hash: AppIDHash
     /// The environments in which its keys may have been attested.
     public let environments: Set<AttestationEnvironment>
-    /// Whether the app runs on macOS, alone or beside other systems, so that a leaf certificate
+    /// Whether the app runs on macOS, alone or besides other systems. If so, a leaf certificate
     /// needs Apple's access control list even if it does not tell a Mac from other devices.
     public let isMacOS: Bool
-    /// Which builds are accepted.
+    /// The accepted builds.
     public let builds: BuildPolicy
 
     /// An app from its parts.
@@ -50,7 +50,7 @@ public struct AppIDHash: Hashable, Sendable {
         self.digest = digest
     }
 
-    /// The hash that is this digest.
+    /// The hash with this digest.
     package init(_ digest: SHA256Digest) {
         self.digest = digest
     }
@@ -80,7 +80,7 @@ extension AppIDHash: Codable {
     }
 }
 
-/// Which of Apple's two services attested a key (the AAGUID of an attestation).
+/// Apple's two services, one of which attested a key (the AAGUID of an attestation).
 public enum AttestationEnvironment: String, Hashable, Codable, Sendable, CaseIterable {
     /// App Store, TestFlight and enterprise builds, and Xcode builds whose entitlement says so.
     case production
@@ -163,17 +163,17 @@ public struct ValidationCategory: RawRepresentable, Hashable, Codable, Sendable 
     }
 }
 
-/// Which builds of an app are accepted. Devices with iOS or macOS 27 and later sign their build's
+/// The accepted builds of an app. Devices with iOS or macOS 27 and later sign their build's
 /// category and version into every object.
 ///
 /// Older systems sign neither. A client can't remove them, because they are signed. So a policy
 /// says separately what a value means and what its absence means.
 public struct BuildPolicy: Hashable, Codable, Sendable {
-    /// The categories that are accepted; `nil` accepts every one.
+    /// The accepted categories; `nil` accepts every category.
     public let categories: Set<ValidationCategory>?
     /// Whether an object without a category is accepted.
     public let acceptsAbsentCategory: Bool
-    /// The values of CFBundleVersion that are accepted; `nil` accepts every one.
+    /// The accepted values of CFBundleVersion; `nil` accepts every value.
     public let bundleVersions: Set<String>?
     /// Whether an object without a bundle version is accepted.
     public let acceptsAbsentBundleVersion: Bool
@@ -199,7 +199,7 @@ public struct BuildPolicy: Hashable, Codable, Sendable {
         acceptsAbsentBundleVersion: true
     )
 
-    /// What is wrong with a build, the category before the version.
+    /// The fault of a build; the category is judged before the version.
     enum Finding {
         case none
         case category(String)

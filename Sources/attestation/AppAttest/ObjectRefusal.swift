@@ -3,7 +3,7 @@
 /// One type with three kinds of reasons: ``AttestationRefusal``, ``AssertionRefusal`` and
 /// ``ReceiptRefusal``. Two refusals are equal when their reasons are.
 public struct ObjectRefusal<Check: RefusalReason>: Error, Hashable, Sendable {
-    /// The reasons that this kind of object is refused for.
+    /// The reasons for which this kind of object is refused.
     public typealias Reason = Check
 
     /// The check that failed, for code.
@@ -24,14 +24,14 @@ public struct ObjectRefusal<Check: RefusalReason>: Error, Hashable, Sendable {
 }
 
 extension ObjectRefusal: CustomStringConvertible {
-    /// The reason as logs call it, and what was found.
+    /// The reason's name in logs, and what was found.
     public var description: String { "\(reason.rawValue): \(detail)" }
 }
 
-/// The reasons that one kind of object is refused for. The raw value is what logs, metrics and
-/// answers call the reason, in kebab-case; it does not change.
+/// The reasons for which one kind of object is refused. The raw value is the reason's name in logs,
+/// metrics and answers, in kebab-case. It does not change.
 public protocol RefusalReason: RawRepresentable<String>, CaseIterable, Hashable, Sendable {
-    /// What the operator of a server reads about the reason.
+    /// The operator's text about the reason.
     var advice: RefusalAdvice { get }
 }
 
@@ -42,7 +42,7 @@ extension RefusalReason {
     public var nextStep: String { advice.nextStep }
 }
 
-/// What the operator of a server reads about a reason of refusal, in English.
+/// The text about a reason of refusal for the operator of a server, in English.
 public struct RefusalAdvice: Hashable, Sendable {
     /// What is wrong, in one sentence.
     public let summary: String
@@ -54,7 +54,7 @@ public struct RefusalAdvice: Hashable, Sendable {
         self.nextStep = nextStep
     }
 
-    // Attestations and assertions are held to the same build policy.
+    // Attestations and assertions have the same build policy.
 
     static let categoryRefused = RefusalAdvice(
         "The build has a validation category that is not accepted.",

@@ -1,15 +1,16 @@
-// A key that a device keeps and that signs an app's requests: what is the same on every platform.
+// The parts that all platforms share of a key that a device keeps and that signs an app's requests.
 //
 // - `KeyID` names the key everywhere: on the wire, in the store, in logs.
-// - `SignCounter` counts what the key has signed, where the platform counts.
-// - `DevicePlatform` says whose attestation vouches for the key.
-// - `AttestedKey` is what the verified attestation of any platform tells a store.
+// - `SignCounter` counts the key's signatures, where the platform counts.
+// - `DevicePlatform` names the platform whose attestation vouches for the key.
+// - `AttestedKey` is the part of any platform's verified attestation that a store needs.
 //
 // The formats themselves are modules of their own: `AppAttest` verifies Apple's, `KeyAttestation`
 // Android's. A format that counts nothing gives no counter. Then the challenge alone makes a
 // signature good once, so a store refuses a use that has neither.
 
-/// Whose attestation vouches for a key. The raw value is the word in exports: add, never rename.
+/// The platform whose attestation vouches for a key. The raw value is the word in exports: add,
+/// never rename.
 public enum DevicePlatform: String, CaseIterable, Codable, Hashable, Sendable {
     /// Apple's App Attest.
     case apple
@@ -17,14 +18,14 @@ public enum DevicePlatform: String, CaseIterable, Codable, Hashable, Sendable {
     case android
 }
 
-/// What a verified attestation of any platform says of the key that it is about.
+/// The part that all platforms' verified attestations share.
 public protocol AttestedKey: Sendable {
-    /// Whose attestation it is.
+    /// The platform of the attestation.
     static var platform: DevicePlatform { get }
 
     var keyID: KeyID { get }
 
-    /// The counter to store: the next one has to be greater. `nil` when the platform's keys count
+    /// The counter to store: the next one must be greater. `nil` when the platform's keys count
     /// nothing.
     var initialCounter: SignCounter? { get }
 }
@@ -32,7 +33,7 @@ public protocol AttestedKey: Sendable {
 /// The number of signatures that a key has made for its app; each carries the next one. An
 /// attestation carries 0.
 public struct SignCounter: Comparable, Hashable, Sendable {
-    /// The number, as the four bytes of authenticator data say it.
+    /// The number in the four bytes of authenticator data.
     public let rawValue: UInt32
 
     /// A counter of this value.

@@ -8,7 +8,7 @@ public struct KeyID: Hashable, Sendable {
     /// The 32 bytes.
     package let digest: SHA256Digest
 
-    /// The key id that is this digest.
+    /// The key id with this digest.
     package init(_ digest: SHA256Digest) {
         self.digest = digest
     }
@@ -46,7 +46,7 @@ public struct KeyID: Hashable, Sendable {
     /// Padded base64, 44 characters.
     public var base64: String { Base64.text(digest.array) }
 
-    /// What logs may show of a key id: the first 12 hexadecimal digits of SHA-256 of its bytes.
+    /// The form of a key id for logs: the first 12 hexadecimal digits of SHA-256 of its bytes.
     public var logName: String {
         Hex.text(SHA256.digest(of: bytes).array.prefix(6))
     }

@@ -16,13 +16,13 @@ public struct UnverifiedAssertion: Sendable {
 
     /// The object.
     public let bytes: [UInt8]
-    /// Which app the object claims to come from.
+    /// The app from which the object claims to come.
     public let appIDHash: AppIDHash
-    /// The flags byte, for people to look at. It decides nothing.
+    /// The flags byte, for people to read. It decides nothing.
     public let flags: UInt8
-    /// The counter the object claims.
+    /// The counter that the object claims.
     public let counter: SignCounter
-    /// What 27 and later say about the build.
+    /// The statements of systems 27 and later about the build.
     public let extensions: AuthenticatorExtensions
 
     let signature: Range<Int>
@@ -133,8 +133,8 @@ extension UnverifiedAssertion {
         )
     }
 
-    /// The same for the client data itself, which is hashed here with SHA-256: `Data` or any other
-    /// bytes.
+    /// Checks the same for the client data itself, which this method hashes with SHA-256: `Data` or
+    /// any other bytes.
     public func verified(
         clientData: some Sequence<UInt8>,
         key: P256PublicKey,
@@ -143,7 +143,7 @@ extension UnverifiedAssertion {
         try verified(clientDataHash: SHA256.digest(of: Array(clientData)), key: key, app: app)
     }
 
-    /// The same for a hash in `Data`, an array or a digest of swift-crypto.
+    /// Checks the same for a hash in `Data`, an array or a digest of swift-crypto.
     public func verified(
         clientDataHash: some Sequence<UInt8>,
         key: P256PublicKey,
@@ -153,7 +153,7 @@ extension UnverifiedAssertion {
         return try verified(clientDataHash: hash.span, key: key, app: app)
     }
 
-    /// The same where the hash is a digest that was computed here.
+    /// Checks the same for a hash that is a digest of this package.
     package func verified(
         clientDataHash: SHA256Digest,
         key: P256PublicKey,
@@ -168,16 +168,17 @@ extension UnverifiedAssertion {
 /// The proof that a key made an assertion over the client data. Only
 /// `UnverifiedAssertion.verified(…)` makes one.
 public struct VerifiedAssertion: Sendable {
-    /// The app it was made in.
+    /// The app in which the assertion was made.
     public let app: AppIDHash
-    /// Its counter, still to be compared with the stored one and then stored, in one atomic step.
+    /// Its counter. The caller compares it with the stored one and then stores it, in one atomic
+    /// step.
     public let counter: SignCounter
-    /// What 27 and later say about the build.
+    /// The statements of systems 27 and later about the build.
     public let extensions: AuthenticatorExtensions
     /// The flags byte, for logs.
     public let flags: UInt8
 
-    /// One that was verified before, here or in the process before.
+    /// An assertion that was verified before, by this process or its predecessor.
     package init(
         app: AppIDHash,
         counter: SignCounter,
@@ -190,8 +191,8 @@ public struct VerifiedAssertion: Sendable {
         self.flags = flags
     }
 
-    /// Step 5: strictly greater than the counter of the last accepted assertion, which is 0 after
-    /// the attestation. An equal counter is a replay. Throws `.counterReplayed`.
+    /// Step 5: the counter must be greater than that of the last accepted assertion, which is 0
+    /// after the attestation. An equal counter is a replay. Throws `.counterReplayed`.
     public func checkCounter(after stored: SignCounter) throws(AssertionRefusal) {
         guard counter > stored else {
             throw AssertionRefusal(
@@ -201,7 +202,7 @@ public struct VerifiedAssertion: Sendable {
         }
     }
 
-    /// Steps 7 and 8: the build is one that is accepted. Throws `.categoryRefused`, then
+    /// Steps 7 and 8: the policy must accept the build. Throws `.categoryRefused`, then
     /// `.versionRefused`.
     public func checkBuild(_ policy: BuildPolicy) throws(AssertionRefusal) {
         switch policy.judge(extensions) {
@@ -212,8 +213,8 @@ public struct VerifiedAssertion: Sendable {
     }
 }
 
-/// A proof can be written and not read: decoded bytes would prove nothing. What a server stores of
-/// an assertion is its counter.
+/// A proof can be written and not read: decoded bytes would prove nothing. A server stores only the
+/// counter of an assertion.
 extension VerifiedAssertion: Encodable {
     private enum Key: String, CodingKey {
         case app = "app_id_hash"
@@ -221,7 +222,7 @@ extension VerifiedAssertion: Encodable {
         case extensions
     }
 
-    /// Writes the app, the counter and what the device says about the build.
+    /// Writes the app, the counter and the device's statements about the build.
     public func encode(to encoder: any Encoder) throws {
         var container = encoder.container(keyedBy: Key.self)
         try container.encode(app, forKey: .app)
@@ -249,7 +250,7 @@ public enum AssertionRefusalReason: String, RefusalReason {
     /// Step 8: a bundle version that is not accepted, or none.
     case versionRefused = "version-refused"
 
-    /// What operators read about the reason.
+    /// The operator's text about the reason.
     public var advice: RefusalAdvice {
         switch self {
         case .malformed:

@@ -8,11 +8,11 @@ public enum AttestationRefusalReason: String, RefusalReason {
     case malformed = "attestation-malformed"
     /// Step 1: the certificates do not lead to a given root.
     case certificateUntrusted = "certificate-untrusted"
-    /// Step 1: a certificate is not valid at the given time: no longer, or not yet.
+    /// Step 1: at the given time a certificate is no longer valid, or not yet.
     case certificateExpired = "certificate-expired"
     /// Step 4: the leaf certificate was made for another challenge or other authenticator data.
     case nonceMismatch = "nonce-mismatch"
-    /// Step 4: on macOS, the key is not protected as Apple says it must be.
+    /// Step 4: on macOS, the key does not have the protection that Apple requires.
     case accessControlMismatch = "access-control-mismatch"
     /// Step 5, 9: the key id is not that of the attested key.
     case keyIDMismatch = "key-id-mismatch"
@@ -27,7 +27,7 @@ public enum AttestationRefusalReason: String, RefusalReason {
     /// Step 11: a bundle version that is not accepted, or none.
     case versionRefused = "version-refused"
 
-    /// What operators read about the reason.
+    /// The operator's text about the reason.
     public var advice: RefusalAdvice {
         switch self {
         case .malformed:

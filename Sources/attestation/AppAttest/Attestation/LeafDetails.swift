@@ -1,7 +1,7 @@
 public import Signatures
 internal import StrictDER
 
-/// What Apple writes about a device and an app into the certificate of a key.
+/// Apple's statements about a device and an app in the certificate of a key.
 ///
 /// For logs. Only ``platform`` and ``osVersion`` have a consequence: they decide whether the access
 /// control list is compared. The extensions are undocumented, and certificates of old systems have
@@ -21,18 +21,18 @@ public struct LeafDetails: Hashable, Sendable {
     public let platform: String?
     /// "Internal" or "Beta", on some.
     public let track: String?
-    /// The App ID as the certificate has it.
+    /// The App ID in the certificate.
     public let appID: String?
     /// The access control list of the key, undecoded, from iOS and macOS 26 on.
     public let accessControl: [UInt8]?
 
-    /// Which kind of device the certificate shows.
+    /// The kind of device that the certificate shows.
     enum Device { case mac, other, unsaid }
 
     /// The first version of macOS whose devices attest keys.
     private static let macOSMin = 27
 
-    /// What the certificate says of the device. Certificates of systems before iOS 18 name no
+    /// The certificate's statement about the device. Certificates of systems before iOS 18 name no
     /// platform; no Mac of that time has attested a key.
     var device: Device {
         if let platform { return platform == "macosx" ? .mac : .other }
@@ -65,8 +65,8 @@ public struct LeafDetails: Hashable, Sendable {
             .flatMap { Self.soleBytes($0, tag: 3) }
     }
 
-    /// The content of `SEQUENCE { [tag] EXPLICIT OCTET STRING }` with nothing beside; `nil` for any
-    /// other form.
+    /// The content of `SEQUENCE { [tag] EXPLICIT OCTET STRING }` with no other element; `nil` for
+    /// any other form.
     static func soleBytes(_ der: [UInt8], tag: UInt32) -> [UInt8]? {
         let whole = ContiguousArray(der)
         let bytes = whole.span
@@ -84,9 +84,9 @@ public struct LeafDetails: Hashable, Sendable {
         }
     }
 
-    /// The texts of `SEQUENCE { [n] EXPLICIT OCTET STRING, … }` by tag. Other elements
-    /// are skipped, and bytes that are no such sequence give nothing: undocumented contents are not
-    /// a reason to refuse.
+    /// The texts of `SEQUENCE { [n] EXPLICIT OCTET STRING, … }` by tag. Other elements are skipped.
+    /// Bytes that are no such sequence give no texts: undocumented contents are no reason to
+    /// refuse.
     private static func texts(_ der: [UInt8]?) -> [UInt32: String] {
         guard let der else { return [:] }
         let whole = ContiguousArray(der)
@@ -126,7 +126,7 @@ extension LeafDetails: Codable {
         case accessControl = "access_control"
     }
 
-    /// Reads an object; a missing member is one that the certificate did not have.
+    /// Reads an object; a missing member is one that the certificate lacked.
     public init(from decoder: any Decoder) throws {
         let container = try decoder.container(keyedBy: Key.self)
         func text(_ key: Key) throws -> String? {
@@ -143,7 +143,7 @@ extension LeafDetails: Codable {
         accessControl = try container.decodeBase64IfPresent(forKey: .accessControl)
     }
 
-    /// Writes an object of what the certificate has: times in ISO 8601, bytes in base64.
+    /// Writes an object of the certificate's statements: times in ISO 8601, bytes in base64.
     public func encode(to encoder: any Encoder) throws {
         var container = encoder.container(keyedBy: Key.self)
         try container.encodeIfPresent(commonName, forKey: .commonName)

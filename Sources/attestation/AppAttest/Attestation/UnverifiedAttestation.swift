@@ -56,27 +56,27 @@ public struct UnverifiedAttestation: Sendable {
         try self.init(bytes: Array(bytes))
     }
 
-    /// Which app the object claims to come from, to look up what is expected of the app.
+    /// The app from which the object claims to come; it tells which app to expect.
     public var appIDHash: AppIDHash { authenticatorData.head.appIDHash }
 
-    /// Which key the object claims to attest.
+    /// The key that the object claims to attest.
     public var credentialID: KeyID { authenticatorData.credentialID }
 
-    /// Which environment the object claims to come from; `nil` when it is neither.
+    /// The environment from which the object claims to come; `nil` when it is neither.
     public var environment: AttestationEnvironment? {
         AttestationEnvironment(aaguid: authenticatorData.aaguid)
     }
 
-    /// The flags byte, for people to look at. It decides nothing.
+    /// The flags byte, for people to read. It decides nothing.
     public var flags: UInt8 { authenticatorData.head.flags }
 
-    /// The counter the object claims.
+    /// The counter that the object claims.
     public var counter: SignCounter { authenticatorData.head.counter }
 
-    /// What 27 and later say about the build.
+    /// The statements of systems 27 and later about the build.
     public var extensions: AuthenticatorExtensions { authenticatorData.extensions }
 
-    /// What the certificate says about the device.
+    /// The certificate's statements about the device.
     public var details: LeafDetails { LeafDetails(leaf) }
 }
 
@@ -169,7 +169,7 @@ extension UnverifiedAttestation {
         )
     }
 
-    /// The same for a client data hash in `Data`, an array or a digest of swift-crypto.
+    /// Checks the same for a client data hash in `Data`, an array or a digest of swift-crypto.
     public func verified(
         clientDataHash: some Sequence<UInt8>,
         keyID: KeyID,
@@ -187,8 +187,8 @@ extension UnverifiedAttestation {
         )
     }
 
-    /// The same for an app that hands over SHA-256 of the challenge, as Apple's text says. The
-    /// challenge, `Data` or any other bytes, is hashed here.
+    /// Checks the same for an app that hands over SHA-256 of the challenge, as Apple's text says.
+    /// This method hashes the challenge, which is `Data` or any other bytes.
     public func verified(
         challenge: some Sequence<UInt8>,
         keyID: KeyID,
@@ -261,29 +261,29 @@ extension UnverifiedAttestation {
 /// The proof that an attestation passed every step. Only `UnverifiedAttestation.verified(…)` makes
 /// one.
 ///
-/// Store its ``record``. The object itself is not needed any more: its certificates expire within
+/// Store its ``record``. The object itself is no longer needed: its certificates expire within
 /// days.
 public struct VerifiedAttestation: Sendable {
     /// The key that signs assertions.
     public let publicKey: P256PublicKey
     /// Its key id.
     public let keyID: KeyID
-    /// Which of the accepted apps it belongs to.
+    /// The accepted app to which it belongs.
     public let app: ExpectedApp
-    /// In which environment it was attested.
+    /// The environment in which it was attested.
     public let environment: AttestationEnvironment
-    /// The receipt, which is to be verified on its own.
+    /// The receipt, which is verified separately.
     public let receipt: [UInt8]
-    /// What 27 and later say about the build.
+    /// The statements of systems 27 and later about the build.
     public let extensions: AuthenticatorExtensions
-    /// What the certificate says about the device.
+    /// The certificate's statements about the device.
     public let details: LeafDetails
-    /// Which of the given roots vouches for it.
+    /// The given root that vouches for it.
     public let root: X509Certificate
     /// The flags byte, for logs.
     public let flags: UInt8
 
-    /// The counter to store: the next one has to be greater.
+    /// The counter to store: the next one must be greater.
     public var counter: SignCounter { .zero }
 
     init(
@@ -326,7 +326,8 @@ extension VerifiedAttestation: Encodable {
         case root
     }
 
-    /// Writes the members of ``AttestationRecord`` and what the device and its certificate say.
+    /// Writes the members of ``AttestationRecord`` and the statements of the device and its
+    /// certificate.
     public func encode(to encoder: any Encoder) throws {
         try record.encode(to: encoder)
         var container = encoder.container(keyedBy: Key.self)

@@ -1,11 +1,11 @@
 public import Signatures
 
-/// Says which known mistake would have made an assertion verify. For people with a client that is
-/// refused; the verdict on a request never comes from here.
+/// Names the known mistake with which an assertion would verify. It is for people with a client
+/// that is refused. The verdict on a request never comes from here.
 public enum AssertionDiagnosis {
     /// The first mistake, in the order of ``ClientMistake``, with which the signature verifies over
-    /// this client data; `.none` when it verifies without one, `nil` when it verifies with none of
-    /// them.
+    /// this client data. `.none` when it verifies without a mistake, `nil` when it verifies with
+    /// none of them.
     public static func mistake(
         in assertion: UnverifiedAssertion,
         clientData: some Sequence<UInt8>,
@@ -14,7 +14,7 @@ public enum AssertionDiagnosis {
         mistake(in: assertion, ClientDataVariants(of: Array(clientData)), key)
     }
 
-    /// The same where only SHA-256 of the client data is known.
+    /// The first mistake where only SHA-256 of the client data is known.
     public static func mistake(
         in assertion: UnverifiedAssertion,
         clientDataHash: some Sequence<UInt8>,
@@ -39,7 +39,7 @@ public enum AssertionDiagnosis {
             if key.isValidSignature(signature, digest: SHA256.digest(of: nonce)) {
                 return variant.mistake
             }
-            // Only with the right client data hash, which is the first variant.
+            // Only for the right client data hash, which is the first variant.
             if variant.mistake == .none,
                 key.isValidSignature(signature, digest: nonce)
             {
@@ -50,13 +50,12 @@ public enum AssertionDiagnosis {
     }
 }
 
-/// Says which known mistake would have made an attestation's nonce match. For people with a client
-/// that is refused.
+/// Names the known mistake with which an attestation's nonce would match. It is for people with a
+/// client that is refused.
 public enum AttestationDiagnosis {
     /// The first mistake, in the order of ``ClientMistake``, with which the nonce of the leaf
-    /// certificate matches this challenge; `.none` when the app handed over SHA-256 of it,
-    /// `.notHashed` when it handed over the challenge itself, `nil` when nothing that is tried
-    /// matches.
+    /// certificate matches this challenge. `.none` when the app handed over SHA-256 of it,
+    /// `.notHashed` when it handed over the challenge itself, `nil` when no variant matches.
     public static func mistake(
         in attestation: UnverifiedAttestation,
         challenge: some Sequence<UInt8>
@@ -71,25 +70,24 @@ public enum AttestationDiagnosis {
     }
 }
 
-/// Something that clients and servers are known to do to client data before, or after, it is
-/// hashed.
+/// A known mistake of clients and servers with client data, before or after hashing.
 ///
-/// Found by trying: a mistake is named when the object verifies with it made. Nothing accepts an
-/// object for that.
+/// The diagnosis tries each mistake, and names the one with which the object verifies. Such an
+/// object is still refused.
 public enum ClientMistake: String, Hashable, Sendable, CaseIterable {
     /// None: the hash is SHA-256 of the client data.
     case none
-    /// The bytes themselves were handed over, not hashed.
+    /// The app handed over the bytes themselves, not their hash.
     case notHashed = "not-hashed"
-    /// SHA-256 of the SHA-256 was handed over.
+    /// The app handed over SHA-256 of the SHA-256.
     case hashedTwice = "hashed-twice"
-    /// The hash was handed over as hexadecimal text.
+    /// The app handed over the hash as hexadecimal text.
     case hashAsHex = "hash-as-hex-text"
-    /// The hash was handed over as base64 text.
+    /// The app handed over the hash as base64 text.
     case hashAsBase64 = "hash-as-base64-text"
-    /// SHA-256 of the hash's hexadecimal text was handed over.
+    /// The app handed over SHA-256 of the hash's hexadecimal text.
     case hashOfHexHash = "hash-of-hex-hash"
-    /// SHA-256 of the hash's base64 text was handed over.
+    /// The app handed over SHA-256 of the hash's base64 text.
     case hashOfBase64Hash = "hash-of-base64-hash"
     /// Hashed as base64 text.
     case dataAsBase64 = "data-as-base64-text"
@@ -97,9 +95,9 @@ public enum ClientMistake: String, Hashable, Sendable, CaseIterable {
     case dataAsBase64URL = "data-as-base64url-text"
     /// Hashed as hexadecimal text.
     case dataAsHex = "data-as-hex-text"
-    /// Hashed after base64 was taken off.
+    /// Hashed after base64 was decoded.
     case dataDecodedFromBase64 = "data-decoded-from-base64"
-    /// Hashed after hexadecimal was taken off.
+    /// Hashed after hexadecimal was decoded.
     case dataDecodedFromHex = "data-decoded-from-hex"
     /// Hashed with a line feed at the end.
     case lineFeedAdded = "line-feed-added"
@@ -115,8 +113,8 @@ public enum ClientMistake: String, Hashable, Sendable, CaseIterable {
     case jsonSlashesPlain = "json-slashes-plain"
     /// JSON hashed as text inside quotation marks: encoded twice.
     case quoted = "quoted"
-    /// Nothing was hashed.
+    /// Hashed without any data.
     case empty = "empty-client-data"
-    /// The nonce was taken as the digest, and not hashed once more, when the signature was made.
+    /// The signer took the nonce as the digest and did not hash it once more.
     case nonceAsDigest = "nonce-as-digest"
 }

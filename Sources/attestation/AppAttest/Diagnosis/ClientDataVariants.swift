@@ -1,13 +1,13 @@
 internal import ByteCoding
 internal import Signatures
 
-/// What a client may have handed to `attestKey` or `generateAssertion` in place of SHA-256 of the
-/// client data.
+/// The values that a client may have handed to `attestKey` or `generateAssertion` in place of
+/// SHA-256 of the client data.
 struct ClientDataVariants {
     /// Each mistake with the client data hash it makes, the right one first.
     let hashes: [(mistake: ClientMistake, hash: [UInt8])]
 
-    /// The variants of client data that is at hand.
+    /// The variants of known client data.
     init(of data: [UInt8]) {
         let hash = SHA256.digest(of: data).array
         var hashes: [(ClientMistake, [UInt8])] = [(.none, hash), (.notHashed, data)]
@@ -31,7 +31,7 @@ struct ClientDataVariants {
         self.hashes = hashes
     }
 
-    /// The variants of a client data hash when the data itself is not at hand.
+    /// The variants of a client data hash, where the data itself is unknown.
     init(ofHash hash: [UInt8]) {
         hashes = [(.none, hash)] + Self.variants(ofHash: hash)
     }
@@ -48,7 +48,7 @@ struct ClientDataVariants {
         ]
     }
 
-    /// Takes white space out between tokens of JSON, leaving strings as they are.
+    /// Removes white space between tokens of JSON and leaves strings as they are.
     private static func withoutWhiteSpace(_ data: [UInt8]) -> [UInt8] {
         var result: [UInt8] = []
         var isInString = false

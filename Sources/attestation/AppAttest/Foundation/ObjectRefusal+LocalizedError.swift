@@ -4,7 +4,7 @@
     public import Foundation
 #endif
 
-/// What `localizedDescription` says. The texts are English; `reason` is there for others.
+/// The texts of `localizedDescription`. They are English; for other languages use `reason`.
 extension ObjectRefusal: LocalizedError {
     /// What is wrong.
     public var errorDescription: String? { reason.summary }

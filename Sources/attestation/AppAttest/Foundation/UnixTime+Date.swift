@@ -7,8 +7,8 @@ public import Signatures
 #endif
 
 extension UnixTime {
-    /// The moment of a `Date`, to the nanosecond below it. Moments that 64 bits of seconds can't
-    /// hold become the nearest that they can.
+    /// The moment of a `Date`, rounded down to a nanosecond. A moment that 64 bits of seconds can't
+    /// hold becomes the nearest one that they can.
     public init(_ date: Date) {
         let whole = date.timeIntervalSince1970.rounded(.down)
         guard let seconds = Int64(exactly: whole) else {
@@ -19,7 +19,7 @@ extension UnixTime {
         self.init(seconds: seconds, nanoseconds: UInt32(min(rest, 999_999_999)))
     }
 
-    /// The moment as a `Date`, which keeps about a microsecond of it.
+    /// The moment as a `Date`, which is exact to about a microsecond.
     public var date: Date {
         Date(timeIntervalSince1970: Double(seconds) + Double(nanoseconds) / 1_000_000_000)
     }

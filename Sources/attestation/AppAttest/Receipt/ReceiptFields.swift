@@ -2,7 +2,7 @@ internal import ByteCoding
 public import Signatures
 internal import StrictDER
 
-/// What is in a receipt.
+/// The contents of a receipt.
 ///
 ///     SET OF SEQUENCE { INTEGER type, INTEGER version, OCTET STRING value }      unordered
 ///
@@ -20,7 +20,7 @@ internal import StrictDER
 /// Fields 2, 3, 6 and 12 are required, because the checks need them. No field may occur
 /// twice. Other fields are skipped.
 public struct ReceiptFields: Sendable {
-    /// How a receipt came about.
+    /// The origin of a receipt.
     public enum Kind: String, Codable, Sendable, CaseIterable {
         case attest = "ATTEST"
         /// From Apple's server, in exchange for an older one, with a risk metric.
@@ -34,11 +34,11 @@ public struct ReceiptFields: Sendable {
     public let appID: String
     /// 3: the certificate of the attested key.
     public let certificate: X509Certificate
-    /// 4: what was handed to `attestKey`.
+    /// 4: the value that the app handed to `attestKey`.
     public let clientHash: [UInt8]?
     /// 5: a token for Apple.
     public let token: [UInt8]?
-    /// 6: how the receipt came about.
+    /// 6: the origin of the receipt.
     public let kind: Kind
     /// 7: "sandbox" or "production".
     public let environment: String?
@@ -47,9 +47,9 @@ public struct ReceiptFields: Sendable {
     /// 17: about how many keys of the app the device has had attested within 30 days; `nil` where
     /// the field is missing or is no number.
     public let riskMetric: UInt32?
-    /// 19: before this, Apple gives no newer receipt.
+    /// 19: before this time, Apple gives no newer receipt.
     public let notBefore: UnixTime?
-    /// 21: after this, Apple takes the receipt no more.
+    /// 21: after this time, Apple no longer accepts the receipt.
     public let expirationTime: UnixTime?
 
     init(_ payload: [UInt8]) throws(ReceiptRefusal) {
@@ -89,8 +89,8 @@ public struct ReceiptFields: Sendable {
             while !set.isAtEnd {
                 var field = DERCursor(try set.next(.sequence, in: bytes))
                 let type = try field.smallInteger(in: bytes)
-                // The version has always been 1. What another would mean is unknown, so it is not
-                // compared.
+                // The version has always been 1. The meaning of another one is unknown, so it is
+                // not compared.
                 _ = try field.smallInteger(in: bytes)
                 let value = try field.next(.octetString, in: bytes)
                 try field.finish()
@@ -131,8 +131,8 @@ public struct ReceiptFields: Sendable {
         return try required(UnixTime(iso8601: ContiguousArray(bytes).span), "\(name) is no time")
     }
 
-    /// What is no number says nothing about the device. It does not make the receipt worthless,
-    /// which is needed to ask for the next one.
+    /// Text that is no number says nothing about the device. The receipt stays useful, since the
+    /// next one is requested with it.
     private static func metric(_ bytes: [UInt8]) -> UInt32? {
         let isDecimal = bytes.allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
         return isDecimal ? UInt32(String(decoding: bytes, as: UTF8.self)) : nil
@@ -153,7 +153,7 @@ extension ReceiptFields: Codable {
         case expirationTime = "expiration_time"
     }
 
-    /// Reads an object; a missing member is a field that the receipt did not have.
+    /// Reads an object; a missing member is a field that the receipt lacked.
     public init(from decoder: any Decoder) throws {
         let container = try decoder.container(keyedBy: Key.self)
         appID = try container.decode(String.self, forKey: .appID)
@@ -168,7 +168,7 @@ extension ReceiptFields: Codable {
         expirationTime = try container.decodeIfPresent(UnixTime.self, forKey: .expirationTime)
     }
 
-    /// Writes an object of the fields there are: times in ISO 8601, bytes in base64.
+    /// Writes an object of the receipt's fields: times in ISO 8601, bytes in base64.
     public func encode(to encoder: any Encoder) throws {
         var container = encoder.container(keyedBy: Key.self)
         try container.encode(appID, forKey: .appID)

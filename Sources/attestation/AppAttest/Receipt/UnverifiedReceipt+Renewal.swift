@@ -1,13 +1,13 @@
 public import Signatures
 
 extension UnverifiedReceipt {
-    /// What is asked of a receipt that Apple's server has given in exchange for an older one,
-    /// beside what is asked of every receipt.
+    /// The conditions for a receipt that Apple's server gave in exchange for an older one, besides
+    /// those for every receipt.
     public struct Exchange: Sendable {
-        /// The environment of the key, which field 7 has to name; `nil` for a key of a test
+        /// The environment of the key, which field 7 must name; `nil` for a key of a test
         /// authority, whose receipts may name either.
         public let environment: AttestationEnvironment?
-        /// When the receipt was made that was sent; `nil` when that is not known.
+        /// When the older receipt was made; `nil` when that is unknown.
         public let previousCreation: UnixTime?
         /// Check 5, or `nil` where the receipt is not new: one that was stored, or a sample.
         public let freshness: Freshness?
@@ -30,16 +30,17 @@ extension UnverifiedReceipt {
     public static let lifetimeSecondsMin: Int64 = 86_400
     /// The most seconds from creation to field 21. Apple's receipts have 90 days.
     public static let lifetimeSecondsMax: Int64 = 400 * 86_400
-    /// The highest risk metric that is taken for one: more than twenty keys a minute for 30 days,
-    /// which Apple's limits keep a device from by far. 1…15 have been seen.
+    /// The highest accepted risk metric: more than twenty keys a minute for 30 days. Apple's limits
+    /// keep a device far below it. 1…15 have been seen.
     public static let riskMetricMax: UInt32 = 1_000_000
 
-    /// Checks a receipt that came in exchange for an older one: Apple's six checks, and then, in
-    /// this order, that it is of type RECEIPT; that it is of the key's environment; that it is
-    /// newer than the one that was sent; that fields 19 and 21 are there and plausible.
+    /// Checks a receipt that came in exchange for an older one. It runs Apple's six checks first.
+    /// Then the receipt must be, in this order, of type RECEIPT, of the key's environment, and
+    /// newer than the older one, and fields 19 and 21 must be present and plausible.
     ///
-    /// Apple's list stops at the six. Without the others, an attestation's receipt, which has no
-    /// metric, or a receipt with a lower metric from before could be put in the place of a new one.
+    /// Apple's list has only the six. Without the others, a client could put another receipt in the
+    /// place of a new one: an attestation's receipt, which has no metric, or an earlier one with a
+    /// lower metric.
     ///
     /// - Parameters:
     ///   - appIDs: the App IDs that are accepted.
@@ -77,7 +78,7 @@ extension UnverifiedReceipt {
         )
     }
 
-    /// Field 7. Apple does not document it; every receipt that has been seen has it.
+    /// Field 7. Apple does not document it, but every receipt that has been seen has it.
     private func check(_ environment: AttestationEnvironment) throws(ReceiptRefusal) {
         let expected =
             switch environment {
@@ -122,12 +123,12 @@ extension UnverifiedReceipt {
 public struct RenewedReceipt: Sendable {
     /// The receipt, to be kept in the place of the older one.
     public let receipt: VerifiedReceipt
-    /// Field 19: before this, Apple gives no newer receipt.
+    /// Field 19: before this time, Apple gives no newer receipt.
     public let notBefore: UnixTime
-    /// Field 21: after this, Apple takes the receipt no more.
+    /// Field 21: after this time, Apple no longer accepts the receipt.
     public let expirationTime: UnixTime
     /// Field 17: about how many keys of the app the device has had attested within 30 days. `nil`
-    /// when it is not known: the field is missing, no number, or absurd.
+    /// when it is unknown: the field is missing, no number, or absurd.
     public let riskMetric: UInt32?
 
     init(

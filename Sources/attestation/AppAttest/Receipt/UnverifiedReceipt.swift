@@ -1,16 +1,16 @@
 public import Signatures
 
-/// A receipt of Apple's fraud assessment as it came, read and not judged: a CMS message in BER.
+/// A receipt of Apple's fraud assessment, read and not judged: a CMS message in BER.
 ///
-/// One is inside each attestation, which does not cover it; refreshed ones come from Apple's
-/// server.
+/// Each attestation has one inside, which its signature does not cover. Newer ones come from
+/// Apple's server.
 public struct UnverifiedReceipt: Sendable {
     /// The longest receipt that is read. 3…4 KiB have been seen.
     public static let bytesMax = 32 * 1024
 
-    /// The receipt, to be kept and sent back to Apple as it is.
+    /// The receipt, to be kept and sent back to Apple unchanged.
     public let bytes: [UInt8]
-    /// What it says.
+    /// The fields of the receipt.
     public let fields: ReceiptFields
     let message: SignedMessage
 
@@ -39,7 +39,7 @@ extension UnverifiedReceipt {
     /// Signing".
     package static let signerOID = OID("1.2.840.113635.100.12.15")
 
-    /// How old a receipt may be, for one that was just obtained.
+    /// The greatest age of a receipt that was just obtained.
     public struct Freshness: Sendable {
         /// The moment to compare with.
         public let now: UnixTime
@@ -47,7 +47,7 @@ extension UnverifiedReceipt {
         /// Apple says five minutes; the other direction allows for clocks that differ.
         public let secondsMax: Int64
 
-        /// A receipt of the last seconds, this many.
+        /// Allows a receipt of the last `secondsMax` seconds.
         public init(now: UnixTime, secondsMax: Int64) {
             self.now = now
             self.secondsMax = secondsMax
@@ -95,9 +95,9 @@ extension UnverifiedReceipt {
                 error.detail
             )
         }
-        // Not among Apple's checks: the certificate is one for signing receipts. The same root
-        // vouches for keys of other parties, such as Apple Pay merchants, which could sign
-        // anything. The certificate of every receipt's signer has this extension.
+        // Not among Apple's checks: the certificate must be one for signing receipts. The same root
+        // vouches for keys of other parties, such as Apple Pay merchants, which could sign any
+        // text. The certificate of every receipt's signer has this extension.
         guard signer.extensionBytes(Self.signerOID) != nil else {
             throw ReceiptRefusal(.certificateUntrusted, "the signer is none for receipts")
         }
@@ -127,9 +127,9 @@ extension UnverifiedReceipt {
 
 /// The proof that a receipt passed every check. Only `UnverifiedReceipt.verified(…)` makes one.
 public struct VerifiedReceipt: Sendable {
-    /// The receipt, to be kept and sent back to Apple as it is.
+    /// The receipt, to be kept and sent back to Apple unchanged.
     public let bytes: [UInt8]
-    /// What it says.
+    /// The fields of the receipt.
     public let fields: ReceiptFields
 
     init(bytes: [UInt8], fields: ReceiptFields) {
@@ -139,7 +139,7 @@ public struct VerifiedReceipt: Sendable {
 }
 
 /// A proof can be written and not read: decoded bytes would prove nothing. A server stores the
-/// bytes of a receipt, and verifies them again; ``ReceiptFields`` can be read back.
+/// bytes of a receipt and verifies them again. ``ReceiptFields`` can be read back.
 extension VerifiedReceipt: Encodable {
     private enum Key: String, CodingKey {
         case bytes = "receipt"
@@ -160,7 +160,7 @@ public typealias ReceiptRefusal = ObjectRefusal<ReceiptRefusalReason>
 /// The check of a receipt that failed.
 @nonexhaustive
 public enum ReceiptRefusalReason: String, RefusalReason {
-    /// Not a receipt: the message, or what is in it (check 3).
+    /// Not a receipt: the message or its contents are malformed (check 3).
     case malformed = "receipt-malformed"
     /// Check 1: not signed by the certificate it names.
     case signatureMismatch = "receipt-signature-mismatch"
@@ -174,16 +174,16 @@ public enum ReceiptRefusalReason: String, RefusalReason {
     case tooOld = "receipt-too-old"
     /// Check 6: for another key.
     case keyMismatch = "receipt-key-mismatch"
-    /// Renewed: of type ATTEST, where RECEIPT is expected.
+    /// Renewed: of type ATTEST instead of RECEIPT.
     case kindMismatch = "receipt-kind-mismatch"
     /// Renewed: of the other environment, or of none.
     case environmentMismatch = "receipt-environment-mismatch"
-    /// Renewed: not made after the receipt that was sent.
+    /// Renewed: not newer than the receipt that was sent.
     case notNewer = "receipt-not-newer"
-    /// Renewed: field 19 or 21 is missing or can't be right.
+    /// Renewed: field 19 or 21 is missing or implausible.
     case periodImplausible = "receipt-period-implausible"
 
-    /// What operators read about the reason.
+    /// The operator's text about the reason.
     public var advice: RefusalAdvice {
         switch self {
         case .malformed:

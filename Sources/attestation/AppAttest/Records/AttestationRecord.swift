@@ -1,7 +1,7 @@
 internal import ByteCoding
 public import Signatures
 
-/// What a server stores about a key once its attestation is verified.
+/// A server's record of a key whose attestation is verified.
 ///
 /// A plain value: unlike ``VerifiedAttestation`` it proves nothing. It can be decoded from a store,
 /// and is as trustworthy as the store. The counter is 0 at first; a server that keeps counters in
@@ -13,14 +13,14 @@ public struct AttestationRecord: Hashable, Sendable {
     public var publicKey: P256PublicKey
     /// The App ID of the app in which the key was attested.
     public var appID: String
-    /// In which environment the key was attested.
+    /// The environment in which the key was attested.
     public var environment: AttestationEnvironment
     /// The counter of the last accepted assertion.
     public var counter: SignCounter
-    /// The receipt, to be verified on its own and sent to Apple for a newer one.
+    /// The receipt, which is verified separately and sent to Apple for a newer one.
     public var receipt: [UInt8]
 
-    /// A record from its parts, as they are read from a store of your own.
+    /// A record from its parts, for servers with a store of their own.
     public init(
         keyID: KeyID,
         publicKey: P256PublicKey,
@@ -39,7 +39,7 @@ public struct AttestationRecord: Hashable, Sendable {
 }
 
 extension VerifiedAttestation {
-    /// What is to be stored.
+    /// The record to store.
     public var record: AttestationRecord {
         AttestationRecord(
             keyID: keyID,
@@ -93,7 +93,7 @@ extension KeyedEncodingContainer {
 }
 
 extension KeyedDecodingContainer {
-    /// Reads bytes that have to be there.
+    /// Reads bytes that must be present.
     func decodeBase64(forKey key: Key) throws -> [UInt8] {
         guard let bytes = Base64.decode(try decode(String.self, forKey: key)) else {
             throw DecodingError.dataCorruptedError(
