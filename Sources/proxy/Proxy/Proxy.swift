@@ -1,6 +1,6 @@
 // Requests on their way through an event loop.
 //
-//   ProxyLoop           state of the proxy on one event loop: pools, judge, counters, scratch memory
+//   ProxyLoop           the proxy on one event loop: pools, judge, counters, scratch memory
 //   Exchange            one request: performs what its machine, Flow, says
 //   OriginSide          its connection to a server, and OriginHead what the server gets first
 //   ServiceCall         what it asks of a service of the gateway's own

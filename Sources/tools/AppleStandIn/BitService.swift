@@ -7,7 +7,7 @@ package import KeyStore
 /// The two bits of devices, for one team.
 struct BitService {
     private var bits: [String: (bit0: Bool, bit1: Bool, month: String)] = [:]
-    /// Transactions that were named so far, and how many were named again.
+    /// Transactions that calls have named, and how many of them were named again.
     private var transactions: Set<String> = []
     private(set) var repeatedTransactions = 0
 
@@ -22,8 +22,8 @@ struct BitService {
         bits[device] = (bit0, bit1, String(now.iso8601.prefix(7)))
     }
 
-    /// What Apple answers (Apple, "Accessing and modifying per-device data"; the texts are those
-    /// that were seen).
+    /// Apple's answer (Apple, "Accessing and modifying per-device data"; the texts are those that
+    /// were seen).
     mutating func answer(
         _ service: AppleService,
         _ body: [UInt8],
@@ -38,7 +38,7 @@ struct BitService {
             return StandInAnswer(400, "Missing or incorrectly formatted transaction id")
         }
         if !transactions.insert(transaction).inserted { repeatedTransactions += 1 }
-        // Milliseconds: a time in seconds is decades off.
+        // The time is in milliseconds: one in seconds is decades off.
         guard let time = asked.numbers["timestamp"],
             time / 1_000 >= now.seconds - Self.skewMax, time / 1_000 <= now.seconds + Self.skewMax
         else { return StandInAnswer(400, "Missing or incorrectly formatted time stamp") }

@@ -5,7 +5,7 @@ import Cryptography
 import KeyStore
 import SoftwareAuthenticator
 
-/// Receipts exchanged for newer ones.
+/// Exchanges receipts for newer ones.
 struct ReceiptService {
     private var keys: [P256PublicKey: (key: SoftwareKey, riskMetric: UInt32)] = [:]
 
@@ -15,7 +15,7 @@ struct ReceiptService {
 
     mutating func forget(_ key: SoftwareKey) { keys[key.publicKey] = nil }
 
-    /// What Apple answers (Apple, "Assessing fraud risk").
+    /// Apple's answer (Apple, "Assessing fraud risk").
     ///
     /// - play: a receipt that is wrong, or `.proper`.
     func answer(
@@ -27,7 +27,7 @@ struct ReceiptService {
         guard let bytes = Base64.decode(body.span),
             let receipt = try? UnverifiedReceipt(bytes: bytes)
         else { return StandInAnswer(400, "Bad payload") }
-        // The field says "sandbox" where everything else says development.
+        // The field has "sandbox" for development.
         let isProduction = receipt.fields.environment == "production"
         guard host.environment == .test || (host.environment == .production) == isProduction else {
             return StandInAnswer(400, "Wrong environment")

@@ -1,4 +1,4 @@
-/// What is answered.
+/// An answer of the stand-in.
 struct StandInAnswer {
     var status: Int
     var retryAfter: Int?
@@ -24,7 +24,7 @@ struct StandInAnswer {
     }
 }
 
-/// A request, as far as it is looked at.
+/// The parts of a request that the stand-in reads.
 struct StandInRequest {
     let method: String
     let path: String
@@ -37,11 +37,12 @@ struct StandInRequest {
         fields.first { $0.name.lowercased() == name.lowercased() }?.value
     }
 
-    /// Reads a head without its blank line; `nil` when it is none of a request with a length.
+    /// Reads a head without its blank line; `nil` when it is not a request's head with a length.
     ///
-    /// Good enough for a client that we know. What a proxy has to beware of is in HTTPWire.
+    /// This is good enough for a client that we know. HTTPWire handles all that a proxy must guard
+    /// against.
     init?(head: [UInt8]) {
-        // By bytes: a carriage return and a line feed are one Character.
+        // Works on bytes: a carriage return and a line feed are one Character.
         let lines = head.split(separator: UInt8(ascii: "\n")).map { line in
             String(decoding: line.filter { $0 != UInt8(ascii: "\r") }, as: UTF8.self)
         }

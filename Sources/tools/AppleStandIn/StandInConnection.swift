@@ -2,15 +2,15 @@ import AppleServices
 import EventLoops
 import TLSSession
 
-/// A connection to the stand-in: one request after the other.
+/// A connection to the stand-in, with one request after another.
 final class StandInConnection: Connection {
     private unowned let standIn: StandInServer
     private let host: AppleHost
     private var inbox: [UInt8] = []
     private var request: StandInRequest?
-    /// What is sent when the deadline has passed.
+    /// The bytes that are sent when the deadline has passed.
     private var delayed: [UInt8]?
-    /// Called once it is closed.
+    /// Called when the connection is closed.
     var ended: (() -> Void)?
 
     init(
@@ -44,7 +44,7 @@ final class StandInConnection: Connection {
             switch read() {
             case .bytes(let bytes):
                 inbox.append(contentsOf: bytes)
-                // A client that we know sends no more than this.
+                // A client that we know sends at most this number of bytes.
                 guard inbox.count <= 2 << 20 else { return reset() }
                 serve()
             case .wouldBlock: return

@@ -3,7 +3,7 @@ import Cryptography
 import EventLoops
 
 extension StandInServer {
-    /// Decides about a request, and notes it.
+    /// Decides about a request, and records it.
     func answer(
         _ request: StandInRequest,
         at host: AppleHost,
@@ -80,7 +80,7 @@ extension StandInServer {
 }
 
 extension StandInPlay {
-    /// Whether no answer in HTTP is sent.
+    /// Whether the client gets no HTTP answer.
     fileprivate var isSilent: Bool {
         switch self {
         case .hang, .garbage, .cut: true

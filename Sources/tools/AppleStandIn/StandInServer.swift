@@ -10,7 +10,7 @@ import TLSSession
 
 /// Apple's services on this machine.
 package final class StandInServer: Sendable {
-    /// Why there is none.
+    /// Why the server could not start.
     package struct Failure: Error, CustomStringConvertible {
         package let description: String
     }
@@ -24,9 +24,9 @@ package final class StandInServer: Sendable {
         var calls = StandInCalls()
     }
 
-    /// The authority of the certificates, in PEM: what `apple.roots` names.
+    /// The authority of the certificates, in PEM; `apple.roots` names this file.
     package let rootFile: String
-    /// Where each host listens.
+    /// The port of each host.
     package let ports: [AppleHost: UInt16]
     let now: @Sendable () -> UnixTime
     private let state = Mutex(State())
@@ -42,7 +42,7 @@ package final class StandInServer: Sendable {
     /// Begins to serve on ports that the system chooses.
     ///
     /// - folder: where the certificates are written; it exists.
-    /// - now: its clock. Receipts are dated by it, and tokens judged.
+    /// - now: its clock, which dates receipts and judges tokens.
     package init(
         folder: String,
         now: @escaping @Sendable () -> UnixTime = {
@@ -92,7 +92,7 @@ package final class StandInServer: Sendable {
         listeners.all.append(listener)
     }
 
-    /// Ends it: connections are cut, and no more are taken.
+    /// Stops the server: it cuts its connections and takes no more.
     package func stop() {
         loop.perform { [self] in
             let listeners = bound.value
@@ -104,31 +104,31 @@ package final class StandInServer: Sendable {
         }
     }
 
-    // MARK: What it knows
+    // MARK: Teams, keys and devices
 
-    /// The section `apple.hosts` of a configuration that calls it.
+    /// The section `apple.hosts` of a configuration that uses this server.
     package var hostSettings: String {
         AppleHost.all.map { "\($0.key): \"https://localhost:\(ports[$0] ?? 0)\"" }
             .joined(separator: ", ")
     }
 
-    /// Knows a team: its tokens are good.
+    /// Adds a team, whose tokens are accepted from now on.
     package func add(_ team: StandInTeam) { change { $0.tokens.add(team) } }
 
     /// Refuses every token that it has seen so far, as Apple does after an hour.
     package func refuseTokensSoFar() { change { $0.tokens.refuseAllSeen() } }
 
-    /// How tokens of calls about receipts have to stand. Default: alone.
+    /// Sets how `Authorization` holds the tokens of calls about receipts. Default: the token alone.
     package func wantBearerOfReceipts(_ isWanted: Bool) {
         change { $0.tokens.receiptsHaveBearer = isWanted }
     }
 
-    /// Knows a key: its receipts are exchanged for newer ones with this metric.
+    /// Adds a key, whose receipts are exchanged for newer ones with this metric.
     package func add(_ key: SoftwareKey, riskMetric: UInt32) {
         change { $0.receipts.add(key, riskMetric) }
     }
 
-    /// Has nothing any more for a key: 404.
+    /// Removes a key: calls about it are answered 404.
     package func forget(_ key: SoftwareKey) { change { $0.receipts.forget(key) } }
 
     /// The bits of a device; `nil` when they were never set.
@@ -142,22 +142,22 @@ package final class StandInServer: Sendable {
 
     // MARK: The script
 
-    /// What is done with the next calls of a service; after them, as ``always(_:_:)`` says.
+    /// Sets the plays for the next calls of a service; later calls get that of ``always(_:_:)``.
     package func next(_ service: AppleService, _ plays: StandInPlay...) {
         change { $0.next[service, default: []] += plays }
     }
 
-    /// What is done with all calls of a service that no script is for.
+    /// Sets the play for all calls of a service that have no script.
     package func always(_ service: AppleService, _ play: StandInPlay) {
         change { $0.always[service] = play }
     }
 
-    // MARK: What was seen
+    // MARK: Calls so far
 
-    /// What was called so far.
+    /// The calls so far.
     package var calls: StandInCalls { state.withLock { $0.calls } }
 
-    /// Waits until this holds of what was called; whether it did within ten seconds.
+    /// Waits until this holds of the calls so far; `false` when it does not within ten seconds.
     package func wait(until isTrue: (StandInCalls) -> Bool) -> Bool {
         let deadline = Date(timeIntervalSinceNow: 10)
         return changed.withLock {
@@ -175,7 +175,7 @@ package final class StandInServer: Sendable {
     }
 }
 
-/// What was called.
+/// The calls to the stand-in.
 package struct StandInCalls: Sendable {
     package struct Sighting: Sendable {
         package let host: AppleHost
@@ -189,7 +189,7 @@ package struct StandInCalls: Sendable {
         package let time: UnixTime
         /// Monotonic milliseconds.
         package let tick: UInt64
-        /// What was answered; `nil` for no HTTP.
+        /// The status of the answer; `nil` for no HTTP.
         package var status: Int?
     }
 
@@ -202,7 +202,7 @@ package struct StandInCalls: Sendable {
     /// The calls of a service.
     package func of(_ service: AppleService) -> [Sighting] { all.filter { $0.service == service } }
 
-    /// The statuses that were answered.
+    /// The statuses of the answers.
     package var statuses: [Int?] { all.map(\.status) }
 
     mutating func add(_ sighting: Sighting, token: String?) {
@@ -211,27 +211,27 @@ package struct StandInCalls: Sendable {
     }
 }
 
-/// What is done with a call.
+/// How a call is answered.
 package enum StandInPlay: Hashable, Sendable {
-    /// What Apple does.
+    /// As Apple answers.
     case proper
-    /// What Apple does, after this number of milliseconds.
+    /// As Apple answers, after this number of milliseconds.
     case slow(milliseconds: UInt64)
-    /// An answer with this status, whatever was asked.
+    /// An answer with this status, whatever the call.
     case status(Int, retryAfter: Int? = nil, body: String = "")
     /// No answer; the connection stays open.
     case hang
-    /// Bytes that are no HTTP.
+    /// Bytes that are not HTTP.
     case garbage
     /// The connection ends in the middle of the answer.
     case cut
     /// An answer of this number of bytes.
     case long(bytes: Int)
-    /// A receipt that is wrong, or this number of seconds old.
+    /// A wrong receipt, or one that is this number of seconds old.
     case receipt(ReceiptDamage? = nil, age: Int64 = 0)
-    /// The attestation's kind of receipt, where a refreshed one is due.
+    /// The attestation's kind of receipt in place of a refreshed one.
     case receiptOfAttestation
-    /// The very receipt that was sent.
+    /// The receipt of the call itself.
     case receiptAsSent
 }
 

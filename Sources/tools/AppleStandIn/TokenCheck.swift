@@ -3,15 +3,15 @@ import ByteCoding
 import Cryptography
 import JSONText
 
-/// Tokens, looked at as Apple does.
+/// Checks tokens as Apple does.
 struct TokenCheck {
     private var teams: [String: StandInTeam] = [:]
     private var seen: Set<String> = []
     private var refused: Set<String> = []
     var receiptsHaveBearer = false
 
-    /// The oldest that a token may be, and how far its time may be ahead, in seconds. The hour is
-    /// Apple's; how wrong a clock may be is not known.
+    /// The greatest age of a token, and how far its time may be ahead, in seconds. The hour is
+    /// Apple's. Apple's bound for wrong clocks is unknown.
     private static let ageMax: Int64 = 3_600
     private static let leadMax: Int64 = 60
 
@@ -19,7 +19,7 @@ struct TokenCheck {
 
     mutating func refuseAllSeen() { refused.formUnion(seen) }
 
-    /// The token of a field's value, where it stands as it should.
+    /// The token in a field's value, if it has the right form there.
     func token(_ value: String?, _ family: AppleService.Family) -> String? {
         guard let value else { return nil }
         let wantsBearer = family == .deviceCheck || receiptsHaveBearer

@@ -1,14 +1,14 @@
 import ByteCoding
 import HTTPWire
 
-/// What came back for a request; its memory is used again.
+/// The answer to a request; its memory is used again.
 struct Answer {
     var status = 0
     /// The value of App-Attest-Challenge; empty for none.
     var challenge: [UInt8] = []
     /// Seconds of Retry-After; 0 for none.
     var retryAfter = 0
-    /// The content of a refusal or of a call to an endpoint, as far as it is kept.
+    /// The content of a refusal or of a call to an endpoint, up to the bound below.
     var content: [UInt8] = []
 
     /// The most bytes that are kept.
@@ -26,8 +26,8 @@ struct Answer {
 
     private static let reasonStart = Array("\"reason\":\"".utf8)
 
-    /// Where the value of `reason` is in a problem document, as the gateway writes it: looked for,
-    /// not parsed, since it is done for each refusal.
+    /// Where the value of `reason` is in a problem document of the gateway. It is searched, not
+    /// parsed, since each refusal needs it.
     var reason: Range<Int>? {
         let start = Self.reasonStart
         guard content.count > start.count else { return nil }
@@ -51,7 +51,7 @@ extension Answer {
     private static let challengeName = Array("app-attest-challenge".utf8)
     private static let retryName = Array("retry-after".utf8)
 
-    /// Takes what the head has.
+    /// Reads the fields of the head.
     mutating func read(_ section: borrowing FieldSection, _ bytes: Span<UInt8>) {
         for index in section.fields.indices {
             let field = section.fields[index]
@@ -76,11 +76,11 @@ extension Answer {
     }
 }
 
-/// What all connections of an event loop read heads into.
+/// Memory into which all connections of an event loop read heads.
 final class ResponseScratch {
     var head = ResponseHead()
     let limits = HeadLimits()
-    /// Of the requests: an answer to HEAD has no content.
+    /// The method of the request: an answer to HEAD has no content.
     let method: HTTPWire.Method
 
     init(method: String) { self.method = method == "HEAD" ? .head : .other }

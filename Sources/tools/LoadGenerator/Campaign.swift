@@ -18,7 +18,7 @@ package struct Campaign {
     private var events: AsyncStream<Event>.Iterator
     private let stream: AsyncStream<Event>.Continuation
 
-    /// Starts the event loops; nothing is sent yet.
+    /// Starts the event loops; sends nothing yet.
     private init(_ plan: LoadPlan, _ progress: Progress) throws(LoadError) {
         self.plan = plan
         self.progress = progress
@@ -34,9 +34,10 @@ package struct Campaign {
         self.units = units
     }
 
-    /// Connects, signs what is to be signed beforehand, sends, and waits for the answers.
+    /// Connects, makes the signatures that are due before the start, sends, and waits for the
+    /// answers.
     ///
-    /// SIGINT ends the run early, with the summary of what was done; a second one at once.
+    /// SIGINT ends the run early, with the summary so far; a second one ends it at once.
     ///
     /// - Throws: before anything is sent: that the gateway can't be reached, or that memory or the
     ///   challenges' lifetime does not suffice.
@@ -90,7 +91,7 @@ package struct Campaign {
         )
     }
 
-    /// Nanoseconds in which all event loops hear of the start.
+    /// Nanoseconds in which all event loops learn the time of the start.
     private static let lead: UInt64 = 50_000_000
 
     private mutating func allReady() async throws(LoadError) {
@@ -104,7 +105,7 @@ package struct Campaign {
         }
     }
 
-    /// Beats and news until all event loops have finished.
+    /// Reports beats and news until all event loops have finished.
     private mutating func follow(
         since moment: UInt64
     ) async -> (seconds: [Summary.Second], wasInterrupted: Bool) {
@@ -147,14 +148,15 @@ package struct Campaign {
 extension Campaign {
     private typealias Stock = (signed: PreSigned, until: UInt64)
 
-    /// More are made than the plan counts on: a busy device is passed over, another goes twice.
+    /// The run makes more signatures than the plan counts on, since a busy device is skipped and
+    /// another one goes twice.
     private static let spare = 1.02
 
     private static let tooLate = LoadError(
         "the challenges would expire before they are sent; do without --sign-before"
     )
 
-    /// Signs for all event loops, one after the other, each on all cores.
+    /// Signs for all event loops, one after another, each on all cores.
     private mutating func signBeforehand() async throws(LoadError) -> ([Stock], Summary.Preparation)
     {
         var preparation = Summary.Preparation()
@@ -164,7 +166,7 @@ extension Campaign {
         guard let count = plan.options.pacing.expectedCount else {
             throw LoadError("--sign-before needs --count, or --rate and --duration")
         }
-        // Without a duration what is late is signed again, on the way.
+        // Without a duration, late requests are signed again during the run.
         let time = plan.options.pacing.duration == nil ? 0 : plan.options.pacing.end
         guard plan.demand.challenge == nil || time < plan.challengeLifetime else {
             throw Self.tooLate
@@ -230,23 +232,23 @@ extension Campaign {
     }
 }
 
-/// What an event loop has in the end.
+/// The results of an event loop at the end.
 struct LoopResults: Sendable {
     let measurements: Measurements
     let endCounter: UInt32
 }
 
-/// What an event loop tells the campaign.
+/// The news of an event loop for the campaign.
 enum LoopNews: Sendable {
-    /// Connections and challenges are there.
+    /// Connections and challenges are ready.
     case ready
-    /// Everything was sent and answered.
+    /// All requests were sent and answered.
     case finished
     /// It can't begin, for this reason.
     case failed(String)
 }
 
-/// An event loop with what runs on it, for those on other queues.
+/// An event loop with its part of the run, for code on other queues.
 final class LoopUnit: Sendable {
     private let loop: EventLoop
     private let carried: LoopBound<LoadLoop>
@@ -270,12 +272,12 @@ final class LoopUnit: Sendable {
 
     deinit { loop.stop() }
 
-    /// Has something done on the event loop.
+    /// Has a closure run on the event loop.
     func tell(_ body: @escaping @Sendable (LoadLoop) -> Void) {
         loop.perform { [carried] in body(carried.value) }
     }
 
-    /// Asks for something that is known on the event loop.
+    /// Returns a value that a closure computes on the event loop.
     func ask<Value: Sendable>(_ body: @escaping @Sendable (LoadLoop) -> Value) async -> Value {
         await withCheckedContinuation { continuation in
             tell { continuation.resume(returning: body($0)) }

@@ -7,7 +7,7 @@ struct ChallengePool {
 
     /// The most that are kept; older ones are dropped.
     private static let countMax = 1 << 22
-    /// A challenge is not used in the last part of its lifetime: it has to arrive as well.
+    /// A challenge is not used in the last part of its lifetime, since it must still arrive.
     private static let margin: UInt64 = 2_000_000_000
 
     /// - `lifetime`: nanoseconds.
@@ -25,7 +25,7 @@ struct ChallengePool {
         waiting.append((text, goodUntil(from: now)))
     }
 
-    /// The newest; when that is too old, all are.
+    /// The newest challenge. If it is too old, all are.
     mutating func take(now: UInt64) -> [UInt8]? {
         guard let newest = waiting.popLast() else { return nil }
         guard newest.goodUntil > now else {
@@ -35,15 +35,15 @@ struct ChallengePool {
         return newest.text
     }
 
-    /// The oldest, and until when the first of them may be sent.
+    /// The oldest challenges, and until when the first of them may be sent.
     mutating func takeOldest(_ count: Int) -> (texts: [[UInt8]], goodUntil: UInt64) {
         let taken = waiting.prefix(count)
         waiting.removeFirst(taken.count)
         return (taken.map(\.text), taken.first?.goodUntil ?? .max)
     }
 
-    /// The same challenge as another start of the gateway would have issued it: the eight bytes of
-    /// the epoch, behind version and purpose, differ.
+    /// The challenge in the form that another start of the gateway would have given it: the eight
+    /// bytes of the epoch, after version and purpose, differ.
     static func ofAnotherStart(_ text: [UInt8]) -> [UInt8]? {
         guard var bytes = Base64.decode(text.span), bytes.count > 10 else { return nil }
         for place in 2..<10 { bytes[place] ^= 0xFF }

@@ -6,9 +6,9 @@ import EventLoops
 import Rules
 import SoftwareAuthenticator
 
-/// Brings devices into a gateway through its endpoints, each as an honest app does it: it asks for
-/// a challenge and names its key, waits as long as the gateway asks, has its key attested once, and
-/// sends the attestation until it is taken.
+/// Enrols devices in a gateway through its endpoints, as an honest app does. Each device asks for a
+/// challenge and names its key, waits as long as the gateway asks, has its key attested once, and
+/// sends the attestation until the gateway takes it.
 final class EnrolmentLoop: ConnectionOwner {
     let scratch = ResponseScratch(method: "POST")
     private let plan: EnrolmentRun
@@ -16,7 +16,7 @@ final class EnrolmentLoop: ConnectionOwner {
     private let tell: @Sendable (EnrolmentNews) -> Void
     private var next = 0
     private var waiting = WaitingDevices()
-    /// What devices have to send whose keys are attested and not enrolled.
+    /// The documents of devices whose keys are attested and not enrolled.
     private var documents: [Int: String] = [:]
     private var idle: Deque<LoadConnection> = []
     private var open = 0
@@ -64,7 +64,7 @@ final class EnrolmentLoop: ConnectionOwner {
         tell(.finished(fault))
     }
 
-    /// Gives every idle connection something to do.
+    /// Gives every idle connection some work.
     private func work() {
         guard !isOver else { return }
         let now = MonotonicClock.nanoseconds
@@ -74,7 +74,7 @@ final class EnrolmentLoop: ConnectionOwner {
                 if let time = waiting.nextAt {
                     alarm?.set(nanoseconds: time)
                 } else if idle.count == open {
-                    // All others idle too: everything was answered.
+                    // All other connections are idle too, so all requests are answered.
                     finish(nil)
                 }
                 return
@@ -150,7 +150,7 @@ final class EnrolmentLoop: ConnectionOwner {
             counts.known += 1
             documents[device] = nil
         case (429, _), (503, _):
-            // The gateway says when; its rate is not to be fought.
+            // The gateway sets the time, since it limits the rate.
             counts.throttled += 1
             waiting.add(device, at: MonotonicClock.nanoseconds + Self.wait(answer.retryAfter))
         default: finish(answer.text)
@@ -158,7 +158,7 @@ final class EnrolmentLoop: ConnectionOwner {
     }
 
     /// Retry-After in nanoseconds, with up to a second and a tenth more: the field has whole
-    /// seconds, and all who were told the same would come at once.
+    /// seconds, and all clients with one value would come at once.
     private static func wait(_ retryAfter: Int) -> UInt64 {
         let seconds = UInt64(min(max(retryAfter, 1), 86_400))
         let told = seconds * 1_000_000_000

@@ -9,7 +9,8 @@ import Rules
 package import Signatures
 import SoftwareAuthenticator
 
-/// The enrolment of a fleet through a gateway's endpoints, as fast as the gateway lets it.
+/// The enrolment of a fleet through a gateway's endpoints, at the highest rate that the gateway
+/// allows.
 package struct EnrolmentRun: Sendable {
     let server: ServerPlace
     let host: String
@@ -26,7 +27,7 @@ package struct EnrolmentRun: Sendable {
     /// Milliseconds for a connection and for an answer.
     static let timeout: UInt64 = 10_000
 
-    /// - Throws: that the configuration has no such app for software devices.
+    /// - Throws: when the configuration has no such app for software devices.
     package init(
         _ fleet: Fleet,
         _ configuration: GatewayConfiguration,
@@ -115,19 +116,19 @@ package struct EnrolmentRun: Sendable {
     }
 }
 
-/// How far an enrolment is.
+/// The progress of an enrolment.
 package struct EnrolmentCounts: Sendable {
     /// Devices answered 201, and 200.
     package var enrolled = 0
     package var known = 0
     /// Answers that say "later".
     package var throttled = 0
-    /// How often the stand-in for Apple was asked to attest a key.
+    /// How often the stand-in for Apple attested a key.
     package var attested = 0
 }
 
-/// What the event loop tells.
+/// The news of the event loop.
 enum EnrolmentNews: Sendable {
-    /// All are in, or a fault ended it.
+    /// All devices are enrolled, or a fault ended the enrolment.
     case finished(String?)
 }

@@ -50,7 +50,7 @@ enum Figures {
         return "\(sign)\(scaled / scale).\(zeros)\(rest)"
     }
 
-    /// Three digits, as many decimals as are left.
+    /// Three digits, with as many decimals as they leave.
     static func significant(_ value: Double) -> String {
         fixed(value, value < 9.995 ? 2 : value < 99.95 ? 1 : 0)
     }

@@ -7,13 +7,13 @@ package import Rules
 package import Signatures
 package import SoftwareAuthenticator
 
-/// Devices out of one seed.
+/// Devices that come from one seed.
 ///
-/// Any process that knows the seed knows all keys, so a million of them need no file. What has to
-/// be kept is a counter: a gateway remembers the highest of each key, so the next run begins above
-/// all counters of this one.
+/// Any process that knows the seed knows all keys, so a million of them need no file. Only a
+/// counter must be kept: a gateway remembers the highest one of each key, so the next run begins
+/// above all counters of this one.
 package struct Fleet: Sendable {
-    /// Anybody who knows it can sign for all devices.
+    /// A secret: a program that knows it can sign for all devices.
     package let seed: String
     package let appID: String
     package let count: Int
@@ -22,7 +22,7 @@ package struct Fleet: Sendable {
 
     /// The most devices.
     package static let countMax = 100_000_000
-    /// A run may use this number of counters; a run that breaks off has them reserved.
+    /// A run may use this number of counters. If it breaks off, they stay reserved.
     package static let counterReserve: UInt32 = 1 << 24
 
     package init(seed: String, appID: String, count: Int, nextCounter: UInt32 = 1) {
@@ -56,7 +56,7 @@ package struct Fleet: Sendable {
         return json.text
     }
 
-    /// Whether the texts can stand in JSON as they are.
+    /// Whether the texts need no escapes in JSON.
     package static func isPlain(_ text: String) -> Bool {
         !text.isEmpty && text.utf8.count <= 256
             && text.utf8.allSatisfy { (0x21...0x7E).contains($0) && $0 != 0x22 && $0 != 0x5C }
@@ -65,12 +65,12 @@ package struct Fleet: Sendable {
     /// A seed that can't be guessed.
     package static func randomSeed() -> String { Hex.text(RandomBytes.make(count: 16)) }
 
-    /// The authority whose root a `test_root` file has.
+    /// The authority whose root is in a `test_root` file.
     package func authority(at now: UnixTime) -> SoftwareAuthority {
         SoftwareAuthority(seed: Array("load authority \(seed)".utf8), madeAt: now)
     }
 
-    /// What makes the keys, with objects as iOS before 27 makes them.
+    /// The device that makes the keys, with objects as iOS before 27 makes them.
     package func device(at now: UnixTime) -> SoftwareDevice {
         SoftwareDevice(
             authority: authority(at: now),
@@ -80,9 +80,9 @@ package struct Fleet: Sendable {
         )
     }
 
-    /// What the key of a device is made from.
+    /// The seed for the key of a device.
     func keySeed(_ index: Int) -> [UInt8] { Array("load device \(seed) \(index)".utf8) }
-    /// What the key of a stranger is made from, which no gateway knows.
+    /// The seed for the key of a stranger, which no gateway knows.
     func strangerSeed(_ index: Int) -> [UInt8] { Array("load stranger \(seed) \(index)".utf8) }
 
     /// The lines of `portcullis keys import` for some of the devices, each with its line feed.
@@ -94,8 +94,8 @@ package struct Fleet: Sendable {
 extension GatewayConfiguration {
     /// The rule that verifies a request with a key of this app.
     ///
-    /// - Throws: that no rule judges the request, that nothing is verified, that the rule does not
-    ///   admit the app's keys.
+    /// - Throws: when no rule judges the request, when the rule verifies nothing, or when it does
+    ///   not admit the app's keys.
     package func judgingRule(
         for sketch: RequestSketch,
         keysOf appID: String
@@ -116,11 +116,11 @@ extension GatewayConfiguration {
     }
 }
 
-/// The devices of an event loop: whose turn it is, and which counter comes next.
+/// The devices of an event loop: the next one, and its next counter.
 struct DeviceSet {
     let count: Int
-    /// The first of these numbers never signs a fresh request, so that it is below all of them, and
-    /// beyond any window, once one was admitted.
+    /// The first of these numbers never signs a fresh request. So once a fresh one was admitted, it
+    /// is below all of them and beyond any window.
     let reservedCounter: UInt32
     private let underWayMax: UInt8
     private var next: [UInt32]
@@ -128,7 +128,7 @@ struct DeviceSet {
     private var admitted: [Bool]
     private var turn = 0
 
-    /// The widest window of a rule, and one.
+    /// One more than the widest window of a rule.
     static let counterGap: UInt32 = 65
 
     init(count: Int, firstCounter: UInt32, underWayMax: Int) {
@@ -140,9 +140,10 @@ struct DeviceSet {
         admitted = [Bool](repeating: false, count: count)
     }
 
-    /// The next device that may send; `nil` when those that are looked at are all busy.
+    /// The next device that may send; `nil` when all devices that are tried are busy.
     ///
-    /// - `attempts`: the most that are looked at: no more are busy than connections there are.
+    /// - `attempts`: the most devices that are tried: at most as many are busy as there are
+    ///   connections.
     mutating func take(attempts: Int) -> Int? {
         for _ in 0..<min(attempts, count) {
             let device = turn
@@ -164,21 +165,21 @@ struct DeviceSet {
         return counter
     }
 
-    /// Begins a request that takes no counter.
+    /// Begins a request that uses no counter.
     mutating func beginUncounted(_ device: Int) { underWay[device] += 1 }
 
-    /// A request of it was answered, or never will be.
+    /// Ends a request of the device, which was answered or never will be.
     mutating func end(_ device: Int, isAdmitted: Bool) {
         underWay[device] -= 1
         if isAdmitted { admitted[device] = true }
     }
 
-    /// Whether the reserved counter of a device is overtaken.
+    /// Whether the gateway has admitted a counter above the reserved one of a device.
     func isReservedOvertaken(_ device: Int) -> Bool { admitted[device] }
 
-    /// The counter that a device begins with.
+    /// The first counter of each device.
     var firstCounter: UInt32 { reservedCounter + Self.counterGap }
 
-    /// One above all counters that were used.
+    /// One more than the highest used counter.
     var endCounter: UInt32 { next.max() ?? firstCounter }
 }

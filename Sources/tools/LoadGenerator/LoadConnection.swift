@@ -15,14 +15,14 @@ final class LoadConnection: Connection {
         case closed
     }
 
-    /// Kept as long as the connection is open: a late event finds it.
+    /// Kept while the connection is open: a late event finds it.
     private let owner: any ConnectionOwner
     private(set) var state: State
-    /// What is under way, and what it is.
+    /// The current request.
     var message = Message()
     var request = LoadRequest()
     private(set) var answer = Answer()
-    /// The content of every answer is kept, not of refusals alone.
+    /// Keeps the content of every answer, not only of refusals.
     var keepsContent = false
 
     private var inbox: [UInt8] = []
@@ -82,7 +82,7 @@ final class LoadConnection: Connection {
         hasHead = false
         answer.clear()
         setDeadline(milliseconds: milliseconds)
-        // A server that answers early stops reading; what it said is still to be read.
+        // A server that answers early stops reading; its answer is still to be read.
         if case .failed = write(message.head.span, body.span) { expectAnswerOfBroken() }
     }
 
@@ -122,8 +122,8 @@ final class LoadConnection: Connection {
         switch state {
         case .connecting: take()
         case .idle:
-            // RFC 9112 §9.2: data without a request is no response; an end is an end. Under TLS
-            // there may be tickets, which bring no bytes.
+            // RFC 9112 §9.2: data without a request is no response. An end is an end. TLS may bring
+            // tickets, which have no bytes.
             if case .wouldBlock = read() { return }
             state = .closed
             close()
@@ -158,7 +158,7 @@ final class LoadConnection: Connection {
         finish(isReusable: false)
     }
 
-    /// Interim responses are passed over.
+    /// Skips interim responses.
     private func takeHead(_ bytes: Span<UInt8>) {
         let scratch = owner.scratch
         var start = 0
@@ -221,7 +221,7 @@ final class LoadConnection: Connection {
         }
     }
 
-    /// A request that was not sent to its end leaves the connection useless.
+    /// A request that was not sent to its end makes the connection useless.
     private func finish(isReusable: Bool) {
         setDeadline(milliseconds: nil)
         if isReusable, unsentBytes == 0 {
@@ -237,13 +237,13 @@ final class LoadConnection: Connection {
 /// The user of a connection: gets its events.
 protocol ConnectionOwner: AnyObject {
     var scratch: ResponseScratch { get }
-    /// It may be used from now on.
+    /// The connection may be used from now on.
     func connected(_ connection: LoadConnection)
     /// The answer is complete; the connection is idle again, or closed.
     func answered(_ connection: LoadConnection)
-    /// It is closed; what it carried or was being made for has failed.
+    /// The connection is closed. Its request, or the attempt to connect, has failed.
     func failed(_ connection: LoadConnection, _ failure: ExchangeFailure)
-    /// It was idle, and the server has closed it.
+    /// The connection was idle, and the server has closed it.
     func retired(_ connection: LoadConnection)
 }
 
@@ -263,14 +263,14 @@ extension ExchangeFailure: Comparable {
     package static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
 }
 
-/// What a connection's request is, so that its answer can be judged.
+/// The facts about a connection's request by which its answer is judged.
 struct LoadRequest {
     var sending = Sending.good
     /// The number of the request on its event loop.
     var number: UInt64 = 0
     /// The device that is busy with it.
     var device: Int?
-    /// When it was due, and when it was sent: nanoseconds of the monotonic clock.
+    /// When the request was due, and when it was sent: nanoseconds of the monotonic clock.
     var due: UInt64 = 0
     var sentAt: UInt64 = 0
 }

@@ -1,31 +1,30 @@
-// Requests at a constant rate, from devices made of software, each with a verdict that is expected
-// of it.
+// Sends requests at a constant rate, from devices made of software, and expects a verdict for each.
 //
-//   Fleet              devices out of one seed, and the counter at which the next run begins
-//   RequestDemand      what the gateway's own configuration asks of the request that is sent
-//   RequestTemplate    the bytes of a request but for its proof, and what is hashed
-//   Mix, Sending       which kind the n-th request is, what it is made of, what has to come of it
-//   SessionStock       the sessions of an event loop's devices, and what is signed with them
+//   Fleet              devices that come from one seed, and the first counter of the next run
+//   RequestDemand      the demands of the gateway's own configuration on the request
+//   RequestTemplate    the bytes of a request without its proof, and the hashed part of them
+//   Mix, Sending       the kind of the n-th request, its parts, and its expected answer
+//   SessionStock       the sessions of an event loop's devices, which sign requests
 //   Pacing             when the n-th request is due
-//   LoadLoop           one event loop: connections, devices, challenges; sends and judges the answers
+//   LoadLoop           one event loop: connections, devices, challenges; sends, and judges answers
 //   LoadConnection     a client's connection: one request at a time
 //   Measurements       counts and histograms of an event loop, added up at the end
 //   Campaign           prepares, starts the event loops, reports progress, ends
 //   Summary            the result as text, as JSON, and as a percentile distribution
 //   EnrolmentRun       brings the devices into a gateway through its endpoints
 //
-// What is sent can't disagree with the gateway: the rule is read from the gateway's configuration,
-// what is signed is written by `RequestBinding`, reasons are `Verification`'s.
+// The requests can't disagree with the gateway: the rule comes from the gateway's configuration,
+// `RequestBinding` writes the signed lines, and the reasons are those of `Verification`.
 //
-// Open loop: the n-th request is due at n / rate, whatever became of the others. When no
-// connection, device or challenge is free it waits, and its latency counts from the moment at which
-// it was due, so that a stall shows in the latency of all requests that it held up, not of one.
-// Closed loop: each connection sends when it was answered; a stall then hides the requests that
-// would have come meanwhile, which is why it measures capacity and not latency.
+// Open loop: the n-th request is due at n / rate, whatever happened to the others. When no
+// connection, device or challenge is free, it waits. Its latency counts from the moment when it was
+// due, so a stall shows in the latency of all requests that it delayed. Closed loop: each
+// connection sends again after its answer. A stall then hides the requests that would have come
+// meanwhile, so this mode measures capacity and not latency.
 //
-// A key's counter has to grow in the order in which the gateway sees its assertions. Under a strict
-// rule a device has therefore one request under way at most; devices take turns, and busy ones are
-// passed over.
+// A key's counter must grow in the order in which the gateway sees its assertions. So under a
+// strict rule a device has at most one request under way. Devices take turns, and busy ones are
+// skipped.
 //
-// Only what was admitted is replayed: a copy that overtakes its original would be admitted in its
-// place, rightly.
+// Only admitted requests are replayed: the gateway would rightly admit a copy that overtakes its
+// original.

@@ -3,9 +3,9 @@ import Histogram
 import Services
 import Verification
 
-// What connections bring back.
+// Events of the connections.
 extension LoadLoop: ConnectionOwner {
-    /// Begins to open one; `false` when that fails at once.
+    /// Begins to open a connection; `false` when that fails at once.
     @discardableResult
     func openConnection() -> Bool {
         let made = LoadConnection.open(
@@ -18,7 +18,7 @@ extension LoadLoop: ConnectionOwner {
         return made != nil
     }
 
-    /// Opens what is missing, at most once in a while when the gateway refuses.
+    /// Opens missing connections, with a pause in between when the gateway refuses.
     func reopen() {
         guard isReady, isIssuing, MonotonicClock.nanoseconds >= reopenAt else { return }
         let missing = connectionCount - openCount
@@ -26,7 +26,7 @@ extension LoadLoop: ConnectionOwner {
     }
 
     /// Replaces connections that the gateway has closed while assertions were signed: it does not
-    /// wait long for a first request. The event loop says `ready` when all are there.
+    /// wait long for a first request. The event loop reports `ready` when all are open.
     func reconnect() {
         isReady = false
         while openCount < connectionCount, openConnection() {}
@@ -84,7 +84,7 @@ extension LoadLoop: ConnectionOwner {
         }
     }
 
-    /// Nanoseconds between attempts at something that the gateway refuses.
+    /// Nanoseconds between attempts that the gateway refuses.
     static let pause: UInt64 = 200_000_000
 
     private func connectFailed(_ failure: ExchangeFailure) {
@@ -100,7 +100,7 @@ extension LoadLoop: ConnectionOwner {
         interval.failures += 1
     }
 
-    /// Compares an answer with what had to come.
+    /// Compares an answer with the expected one.
     private func judge(_ connection: LoadConnection, _ now: UInt64) {
         let request = connection.request
         let expectation = expectations[request.sending.rawValue]

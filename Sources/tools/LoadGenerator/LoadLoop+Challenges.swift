@@ -1,7 +1,7 @@
 import EventLoops
 import JSONText
 
-// Challenges: from the answers, and from the endpoint where those do not suffice.
+// Challenges from the answers, and from the endpoint where those do not suffice.
 extension LoadLoop {
     /// Bytes of a call for eight challenges, the most of one call.
     private func callMessage() -> Message {
@@ -17,11 +17,11 @@ extension LoadLoop {
         return Message(head: Array(head.utf8))
     }
 
-    /// Asks for some, on a connection that does nothing else, one call at a time.
+    /// Asks for some challenges, on a connection that does nothing else, one call at a time.
     func callForChallenges() {
         guard !isCalling, MonotonicClock.nanoseconds >= callAt else { return }
         guard let caller, !caller.isClosed else {
-            // It calls when it is connected.
+            // The call follows when the connection is open.
             self.caller = LoadConnection.open(
                 plan.server,
                 for: self,
@@ -89,7 +89,7 @@ extension LoadLoop {
         tell(.ready)
     }
 
-    /// Gets this number of challenges before the start; the event loop says `ready` when it has
+    /// Gets this number of challenges before the start; the event loop reports `ready` when it has
     /// them.
     func gather(_ count: Int) {
         challengesWanted = count
@@ -103,7 +103,7 @@ extension LoadLoop {
         tell(.ready)
     }
 
-    /// Hands over challenges that were gathered, to be signed before the start.
+    /// Returns gathered challenges, to be signed before the start.
     func takeGathered(_ count: Int) -> (texts: [[UInt8]], goodUntil: UInt64) {
         challenges.takeOldest(count)
     }

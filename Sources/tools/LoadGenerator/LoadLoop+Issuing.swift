@@ -3,9 +3,9 @@ import EventLoops
 import Histogram
 import Verification
 
-// From the moment at which a request is due to its bytes on the wire.
+// From the moment when a request is due to its bytes on the wire.
 extension LoadLoop {
-    /// Sends all that is due, as far as connections, devices and challenges are free.
+    /// Sends all due requests for which connections, devices and challenges are free.
     func pump() {
         guard isIssuing else { return }
         while isIssuing {
@@ -41,7 +41,7 @@ extension LoadLoop {
         measurements.backlogMax = max(measurements.backlogMax, backlog(at: now))
     }
 
-    /// Sends the next request; `false` when something that it needs is not free.
+    /// Sends the next request; `false` when it needs a part that is not free.
     private func issue(on connection: LoadConnection, due: UInt64, _ now: UInt64) -> Bool {
         var request = LoadRequest(number: issued, due: due)
         guard compose(&request, into: &connection.message, now) else { return false }
@@ -60,7 +60,7 @@ extension LoadLoop {
         return true
     }
 
-    /// Writes a request of the kind that is next.
+    /// Writes a request of the next kind.
     private func compose(
         _ request: inout LoadRequest,
         into message: inout Message,
@@ -100,7 +100,7 @@ extension LoadLoop {
         return composeFresh(&request, into: &message, now)
     }
 
-    /// Nothing to replay or to overtake yet: a good request goes in its place.
+    /// Writes a good request instead, since none can be replayed or overtaken yet.
     private func composeInstead(
         _ request: inout LoadRequest,
         _ message: inout Message,
@@ -111,7 +111,7 @@ extension LoadLoop {
         return true
     }
 
-    /// Writes a request with an assertion of its own.
+    /// Writes a request with a new assertion.
     private func composeFresh(
         _ request: inout LoadRequest,
         into message: inout Message,
@@ -179,7 +179,7 @@ extension LoadLoop {
         }
     }
 
-    /// Proofs of the devices set aside over a challenge that is no good, or soon will not be.
+    /// Proofs of the reserved devices over a challenge that is invalid, or soon will be.
     func staleProofs(_ challenge: [UInt8]) -> [ProofTexts] {
         (0..<stale.signerCount).map { index in
             var proof = ProofTexts()

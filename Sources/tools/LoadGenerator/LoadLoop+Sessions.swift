@@ -3,8 +3,8 @@ import Verification
 
 // Requests that are signed with a session, and those that open one.
 extension LoadLoop {
-    /// Writes a request that is signed with the device's session; or one that opens it, in its
-    /// place.
+    /// Writes a request that is signed with the device's session. Without a session, writes one
+    /// that opens it.
     func composeBySession(
         _ request: inout LoadRequest,
         into message: inout Message,
@@ -51,7 +51,7 @@ extension LoadLoop {
         return true
     }
 
-    /// Keeps a session that was opened, and forgets one that the gateway does not know any more.
+    /// Keeps an opened session, and forgets one that the gateway no longer knows.
     func noteSession(of device: Int, _ sending: Sending, _ answer: Answer, _ now: UInt64) {
         guard case .session = plan.options.proof else { return }
         if sending == .opening, answer.status == 201 {
@@ -61,7 +61,8 @@ extension LoadLoop {
         }
     }
 
-    /// Whether the session of the request is over. A request that is replayed may be of such a one.
+    /// Whether the session of the request has ended. A replayed request may belong to such a
+    /// session.
     func saysEnded(_ answer: Answer) -> Bool {
         guard case .session = plan.options.proof, answer.status == 401, let place = answer.reason
         else { return false }

@@ -3,13 +3,13 @@ import EventLoops
 import Services
 import Verification
 
-/// The part of a run that lives on one event loop. Touched on its queue alone.
+/// The part of a run on one event loop. It is used on the loop's queue alone.
 final class LoadLoop {
     let loop: EventLoop
     let number: Int
     let plan: LoadPlan
     let scratch: ResponseScratch
-    /// What is looked at for each request, out of the plan.
+    /// The parts of the plan that each request needs.
     let template: RequestTemplate
     let pacing: Pacing
     let loopCount: Int
@@ -26,7 +26,7 @@ final class LoadLoop {
     /// Signs the requests that open one.
     var openingSigner: Signer
     var preSigned = PreSigned.empty
-    /// Until when what was signed beforehand may be sent.
+    /// Until when the signatures from before the start may be sent.
     var preSignedUntil = UInt64.max
     var challenges: ChallengePool
     var replays = ReplayMemory()
@@ -36,16 +36,16 @@ final class LoadLoop {
     var proof = ProofTexts()
     var sessionTexts = SessionStock.Texts()
 
-    /// Connections that wait for work; the one that waits longest is taken.
+    /// Connections that wait for work; the one that has waited longest is taken.
     var idle: Deque<LoadConnection> = []
     var openCount = 0
-    /// When connections that could not be made are tried again.
+    /// When the loop tries again to open connections.
     var reopenAt: UInt64 = 0
     var caller: LoadConnection?
     var isCalling = false
-    /// No calls are made before this moment.
+    /// The loop makes no calls before this moment.
     var callAt: UInt64 = 0
-    /// The event loop says when it has this number of challenges.
+    /// The event loop reports when it has this number of challenges.
     var challengesWanted = 0
     var isReady = false
 
@@ -53,7 +53,7 @@ final class LoadLoop {
     var startAt: UInt64 = 0
     var isIssuing = false
     var isFinished = false
-    /// Requests that were sent, and those of them that are not answered.
+    /// Requests that were sent, and those of them without an answer.
     var issued: UInt64 = 0
     var underWay = 0
     /// The last attempt found no connection, device or challenge.
@@ -62,10 +62,10 @@ final class LoadLoop {
     var measurements = Measurements()
     var interval = Interval()
     let expectations: [Expectation]
-    /// The ways in which a request can be changed so that it shows.
+    /// The changes to a request that the gateway can detect.
     let tamperings: [Sending]
 
-    /// What an answer is compared with.
+    /// The expected answer.
     struct Expectation {
         let refusal: Refusal?
         let reason: [UInt8]
@@ -115,7 +115,7 @@ final class LoadLoop {
         }
     }
 
-    /// Opens all connections, and gets a stock of challenges where they are needed.
+    /// Opens all connections, and gets a stock of challenges if requests need them.
     func open() {
         do throws(SocketError) {
             let alarm = try Alarm(on: loop)
@@ -142,7 +142,7 @@ final class LoadLoop {
         checkReadiness()
     }
 
-    /// Below this number of challenges more are asked for, as long as connections wait.
+    /// Below this number of challenges the loop asks for more, while connections wait.
     static let challengeStock = 32
 
     /// Begins at a moment of the monotonic clock.
@@ -154,19 +154,19 @@ final class LoadLoop {
         alarm?.set(nanoseconds: moment)
     }
 
-    /// The next request is due, or a call that was put off.
+    /// Called when the next request is due, or a delayed call.
     private func wake() {
         if !isReady || challengesWanted > 0 { callForChallenges() }
         pump()
     }
 
-    /// Sends nothing more; what is under way is waited for.
+    /// Sends no more requests, and waits for the answers.
     func stop() {
         isIssuing = false
         finishIfDone()
     }
 
-    /// What happened since the last call; also mends what is broken.
+    /// The counts since the last call; also reopens connections.
     func takeInterval() -> Interval {
         reopen()
         pump()
@@ -176,7 +176,7 @@ final class LoadLoop {
         return taken
     }
 
-    /// The counts at the end; nothing is sent any more.
+    /// The counts at the end.
     func results() -> LoopResults {
         isIssuing = false
         for connection in idle { connection.close() }

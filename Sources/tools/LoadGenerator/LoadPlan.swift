@@ -6,7 +6,7 @@ import SoftwareAuthenticator
 package import TLSSession
 package import Verification
 
-/// What the event loops get at the start; nothing of it changes in a run.
+/// The plan of a run, which no event loop changes.
 package struct LoadPlan: Sendable {
     let server: ServerPlace
     let host: String
@@ -16,22 +16,22 @@ package struct LoadPlan: Sendable {
     let template: RequestTemplate
     let challengeLifetime: UInt64
     let challengesTarget: String
-    /// The request that opens a session; of use where requests are signed with sessions.
+    /// The request that opens a session, for requests that are signed with sessions.
     let openingTemplate: RequestTemplate
     let fleet: Fleet
     let device: SoftwareDevice
     let options: Options
 
-    /// What the user says.
+    /// The user's choices.
     package struct Options: Sendable {
         package var pacing: Pacing
         package var mix = Mix.allGood
         package var connections = 64
         package var loops = 1
         package var isSignedBefore = false
-        /// By what good requests prove themselves.
+        /// How good requests prove themselves.
         package var proof = ProofKind.assertion
-        /// Requests of one device under way together, under a window.
+        /// The most requests of one device under way together, under a window.
         package var underWayMax: Int?
         package var connectTimeout: UInt64 = 3_000
         package var responseTimeout: UInt64 = 30_000
@@ -39,7 +39,7 @@ package struct LoadPlan: Sendable {
         package init(pacing: Pacing) { self.pacing = pacing }
     }
 
-    /// What is sent.
+    /// The request to send.
     package struct Request: Sendable {
         package var method: String
         package var url: LoadURL
@@ -61,8 +61,8 @@ package struct LoadPlan: Sendable {
 
     /// Finds the rule and makes the template.
     ///
-    /// - Throws: that no rule judges the request, that nothing is verified, that the rule takes no
-    ///   sessions, that the devices are too few.
+    /// - Throws: when no rule judges the request, when nothing is verified, when the rule takes no
+    ///   sessions, or when the devices are too few.
     package init(
         _ request: Request,
         _ configuration: GatewayConfiguration,
@@ -130,20 +130,20 @@ package struct LoadPlan: Sendable {
     }
 
     var demand: RequestDemand { template.demand }
-    /// Whether challenges are spent in the run.
+    /// Whether the run uses up challenges.
     var needsChallenges: Bool { demand.challenge != nil || options.proof == .session }
-    /// Stale challenges are signed by devices that do nothing else, so that their counters stay
-    /// above what was admitted.
+    /// Whether some devices only sign stale challenges, so that their counters stay above the
+    /// admitted ones.
     var needsStaleDevices: Bool {
         demand.challenge != nil && options.mix.share(of: .stale) > 0
     }
 
-    /// How many devices of the fleet an event loop has.
+    /// The number of devices of an event loop.
     func deviceCount(loop: Int) -> Int {
         (fleet.count - loop + options.loops - 1) / options.loops
     }
 
-    /// How many of them, the last ones, sign stale challenges and nothing else.
+    /// How many of them, the last ones, only sign stale challenges.
     func staleDeviceCount(loop: Int) -> Int {
         needsStaleDevices ? min(16, deviceCount(loop: loop) / 2) : 0
     }
@@ -151,12 +151,12 @@ package struct LoadPlan: Sendable {
     /// The number in the fleet of an event loop's device.
     func fleetIndex(_ device: Int, loop: Int) -> Int { device * options.loops + loop }
 
-    /// How many connections an event loop has.
+    /// The number of connections of an event loop.
     func connectionCount(loop: Int) -> Int {
         (options.connections - loop + options.loops - 1) / options.loops
     }
 
-    /// What is to be said before the run, for people.
+    /// Warnings before the run, for people.
     package var warnings: [String] {
         var found: [String] = []
         if rule.mode == .observe {
@@ -199,9 +199,9 @@ package struct Pacing: Equatable, Sendable {
     package let rate: Double?
     /// At most this number of requests over all event loops.
     package let countLimit: UInt64?
-    /// No request is due later, counted from the end of the warm-up; nanoseconds.
+    /// No request is due later than this, counted from the end of the warm-up; nanoseconds.
     package let duration: UInt64?
-    /// Requests that are due before are sent and judged, and their latency is not recorded.
+    /// Requests that are due before this are sent and judged, and their latency is not recorded.
     package let warmUp: UInt64
 
     package init(rate: Double?, countLimit: UInt64?, duration: UInt64?, warmUp: UInt64) {
@@ -214,28 +214,28 @@ package struct Pacing: Equatable, Sendable {
     /// Nanoseconds from the start until an event loop's n-th request is due; `nil` in a closed
     /// loop.
     ///
-    /// The event loops take turns, so that all of them together keep one even beat.
+    /// The event loops take turns, so all of them together keep one even beat.
     package func due(_ number: UInt64, loop: Int, of loops: Int) -> UInt64? {
         guard let rate else { return nil }
         let place = Double(number) * Double(loops) + Double(loop)
         return UInt64(clamping: Int64(place / rate * 1e9))
     }
 
-    /// How many requests an event loop sends at most, by their count.
+    /// The most requests that an event loop sends, by their count.
     package func countLimit(loop: Int, of loops: Int) -> UInt64 {
         guard let countLimit else { return .max }
         let (share, rest) = countLimit.quotientAndRemainder(dividingBy: UInt64(max(loops, 1)))
         return share + (UInt64(loop) < rest ? 1 : 0)
     }
 
-    /// Nanoseconds from the start after which nothing is due.
+    /// Nanoseconds from the start after which no request is due.
     package var end: UInt64 {
         guard let duration else { return .max }
         let (end, overflow) = warmUp.addingReportingOverflow(duration)
         return overflow ? .max : end
     }
 
-    /// How many requests there will be; `nil` when the answers' speed decides.
+    /// The number of requests; `nil` when it depends on the speed of the answers.
     package var expectedCount: UInt64? {
         guard let rate, duration != nil else { return countLimit }
         let byTime = UInt64(clamping: Int64((Double(end) / 1e9 * rate).rounded(.up)))
@@ -243,7 +243,7 @@ package struct Pacing: Equatable, Sendable {
     }
 }
 
-/// A length of time as the command line has it.
+/// A length of time in the form of the command line.
 package struct LoadTime: Equatable, Sendable {
     package let nanoseconds: UInt64
 
@@ -264,15 +264,15 @@ package struct LoadTime: Equatable, Sendable {
     }
 }
 
-/// The URL that requests go to.
+/// The URL of the requests.
 package struct LoadURL: Equatable, Sendable {
     package let isSecure: Bool
     /// Without the brackets of an IPv6 address.
     package let host: String
     package let port: UInt16
-    /// Path and query, as they go into the request line.
+    /// Path and query, in the form of the request line.
     package let target: String
-    /// Host and port, as they go into the Host field.
+    /// Host and port, in the form of the Host field.
     package let authority: String
 
     /// Reads `http://127.0.0.1:8080/v1/orders?dry=1`; `nil` for anything else than http and https
@@ -321,7 +321,7 @@ package struct ServerPlace: Sendable {
         self.host = host
     }
 
-    /// What a new connection needs beside its socket.
+    /// The parts that a new connection needs besides its socket.
     func session() throws(TLSFailure) -> (tls: TLSSession?, isSecure: Bool) {
         guard let tls else { return (nil, false) }
         return (try TLSSession(connecting: tls, to: host), true)
@@ -329,11 +329,11 @@ package struct ServerPlace: Sendable {
 }
 
 extension ServerPlace {
-    /// How long one attempt to connect may take, and the time from its end to the next.
+    /// How long one attempt to connect may take, and the time from its end to the next one.
     private static let attemptMilliseconds: Int32 = 1_000
     private static let pauseMilliseconds: Int32 = 50
 
-    /// Waits until the gateway takes connections: it may be starting just now. Blocks.
+    /// Waits until the gateway takes connections, since it may be starting just now. Blocks.
     ///
     /// - Parameters:
     ///   - time: how long; when it is over, the run itself says that no gateway is there.

@@ -8,7 +8,7 @@ struct Measurements: Sendable {
     struct Row: Sendable {
         var sent: UInt64 = 0
         var asExpected: UInt64 = 0
-        /// From the moment at which it was due, and from the moment at which it was sent.
+        /// From the moment when the request was due, and from the moment when it was sent.
         var fromDue: Latencies?
         var fromSent: Latencies?
     }
@@ -17,11 +17,12 @@ struct Measurements: Sendable {
     var failures: [ExchangeFailure: UInt64] = [:]
     var samples: [Deviation] = []
     var admittedReplays: UInt64 = 0
-    /// How long after the moment at which it was due a request was sent although all that it
-    /// needed was free: what this program itself is late.
+    /// How late a request was sent although all its parts were free: the delay of this program
+    /// itself.
     var lag = Self.latencies()
     var backlogMax: UInt64 = 0
-    /// Requests that were to be replayed or stale before anything was admitted, and went as good.
+    /// Requests that should have been replayed or stale, but went as good ones because none was
+    /// admitted yet.
     var replacedCount: UInt64 = 0
     var signedCount: UInt64 = 0
     var signingNanoseconds: UInt64 = 0
@@ -30,7 +31,7 @@ struct Measurements: Sendable {
     var endedAt: UInt64 = 0
     var measuredCount: UInt64 = 0
 
-    /// Examples of deviations that are kept.
+    /// The number of deviations that are kept as examples.
     static let samplesMax = 10
     /// The longest latency that is distinguished from longer ones.
     private static let latencyMax: UInt64 = 3_600_000_000_000
@@ -48,7 +49,7 @@ struct Measurements: Sendable {
         Self.record(min(fromSent, Self.latencyMax), &rows[sending.rawValue].fromSent)
     }
 
-    /// Not of `self`, which would be copied, and a histogram with it.
+    /// Static, since it would otherwise copy `self` with a histogram.
     private static func record(_ latency: UInt64, _ histogram: inout Latencies?) {
         if histogram == nil { histogram = Self.latencies() }
         histogram?.record(latency)

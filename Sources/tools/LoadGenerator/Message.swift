@@ -1,12 +1,12 @@
 import Rules
 
-/// The bytes of one request: its head, and which content follows it.
+/// The bytes of one request: its head, and the choice of its content.
 struct Message: Sendable {
     /// The head; with content in it when that differs from request to request.
     var head: [UInt8] = []
-    /// Which of the template's contents follows; `nil` when none does.
+    /// The template's content that follows; `nil` without content.
     var content: Int?
-    /// It is the changed copy.
+    /// The content is the changed copy.
     var isContentChanged = false
 }
 
@@ -39,13 +39,13 @@ extension RequestTemplate {
         message.content = nil
     }
 
-    /// Writes the request line, the host and the fields that were asked for.
+    /// Writes the request line, the host and the user's fields.
     func begin(_ sending: Sending, into message: inout Message) {
         message.head.removeAll(keepingCapacity: true)
         message.head += sending == .tamperedTarget ? otherStart : start
     }
 
-    /// Ends the head, and says which content follows it.
+    /// Ends the head, and records the content that follows it.
     func end(_ made: Content, _ content: Int, _ sending: Sending, into message: inout Message) {
         message.head += made.fields
         message.isContentChanged = sending == .tamperedContent
@@ -68,8 +68,8 @@ extension RequestTemplate {
     }
 
     /// An assertion ends in 37 bytes of authenticator data and the name of the member, 19 bytes
-    /// with its head; before them stands the signature, whose last 32 are `s`. So 80 bytes before
-    /// the end is inside `s`, which any change of a whole character changes.
+    /// with its head. Before them is the signature, whose last 32 bytes are `s`. So the byte 80
+    /// before the end is inside `s`, and a change of a whole character changes it.
     private static let charactersBehindChange = 80 * 4 / 3
 
     private static func changeSignature(in head: inout [UInt8]) {

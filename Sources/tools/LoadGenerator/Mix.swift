@@ -1,6 +1,6 @@
 import Rules
 
-/// The shares of the kinds, and which kind the n-th request is.
+/// The shares of the kinds, and the kind of the n-th request.
 package struct Mix: Equatable, Sendable {
     /// Millionths by kind, in the order of `RequestKind.allCases`; they add up to a million.
     package let millionths: [Int]
@@ -10,7 +10,7 @@ package struct Mix: Equatable, Sendable {
     /// Nothing but good requests.
     package static let allGood = Mix(others: [:])
 
-    /// What is left beside the others is good.
+    /// The rest that the others leave is good.
     private init(others: [RequestKind: Int]) {
         let good = 1_000_000 - others.values.reduce(0, +)
         millionths = RequestKind.allCases.map { $0 == .good ? good : others[$0] ?? 0 }
@@ -23,7 +23,8 @@ package struct Mix: Equatable, Sendable {
 
     /// Reads `replayed=3%,tampered=2%,missing=1%`; the rest is good.
     ///
-    /// `nil` for another word, one that stands twice, no percentage, or more than 100 % together.
+    /// `nil` for another word, a repeated word, a value that is no percentage, or more than 100 %
+    /// together.
     package init?(_ text: String) {
         var others: [RequestKind: Int] = [:]
         for part in text.split(separator: ",", omittingEmptySubsequences: false) {
@@ -41,7 +42,7 @@ package struct Mix: Equatable, Sendable {
         RequestKind.allCases.firstIndex(of: kind).map { millionths[$0] } ?? 0
     }
 
-    /// The kind of the n-th request: the same in every run, without a pattern in it.
+    /// The kind of the n-th request. It is equal in every run, and the kinds form no pattern.
     package func kind(at number: UInt64) -> RequestKind {
         let point = Int(Scatter.word(number) % 1_000_000)
         for place in bounds.indices where point < bounds[place] { return Self.kinds[place] }

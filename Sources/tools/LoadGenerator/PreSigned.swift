@@ -4,11 +4,11 @@ import SoftwareAuthenticator
 
 /// Assertions that were made before the clock started.
 ///
-/// Each device of an event loop has the same number of them, for its counters in a row. They are
-/// kept in a few large blocks, each made by one task from the keys of some devices, so that a
+/// Each device of an event loop has an equal number of them, for its counters in a row. They are
+/// kept in a few large blocks. One task makes each block from the keys of some devices, so a
 /// million keys are made once and none is kept.
 struct PreSigned: Sendable {
-    /// What is made.
+    /// The assertions to make.
     struct Order: Sendable {
         let fleet: Fleet
         let device: SoftwareDevice
@@ -17,10 +17,11 @@ struct PreSigned: Sendable {
         let devices: [Int]
         let firstCounter: UInt32
         let perDevice: Int
-        /// A challenge for each, in the order of devices and then counters; empty for none.
+        /// A challenge for each assertion, in the order of devices and then counters; empty for
+        /// none.
         let challenges: [[UInt8]]
 
-        /// Bytes that all of it will take.
+        /// The number of bytes of all assertions.
         var byteCount: Int { devices.count * (keyIDCount + perDevice * slotCount) }
     }
 
@@ -30,14 +31,14 @@ struct PreSigned: Sendable {
     private static let blockDevices = 64
     /// Characters of a key id.
     private static let keyIDCount = 44
-    /// An assertion's text, 192 characters at most, behind its length, and a challenge.
+    /// An assertion's text, 192 characters at most, after its length, and a challenge.
     private static let assertionCount = 192
     private static var slotCount: Int { 1 + assertionCount + RequestTemplate.challengeCount }
 
     let perDevice: Int
     private let blocks: [[UInt8]]
 
-    /// Makes them, on all cores.
+    /// Makes the assertions, on all cores.
     static func make(_ order: Order) async -> PreSigned {
         let starts = stride(from: 0, to: order.devices.count, by: blockDevices)
         let blocks = await withTaskGroup(of: (Int, [UInt8]).self) { group in
@@ -82,7 +83,7 @@ struct PreSigned: Sendable {
         return bytes
     }
 
-    /// Which content a device's n-th assertion covers.
+    /// The content that a device's n-th assertion covers.
     static func contentIndex(_ device: Int, _ number: Int, of count: Int) -> Int {
         (device + number) % count
     }
@@ -103,7 +104,7 @@ struct PreSigned: Sendable {
         return true
     }
 
-    /// Keeps the memory of what it replaces.
+    /// Replaces a text and keeps its memory.
     private static func set(_ text: inout [UInt8], _ bytes: [UInt8], _ range: Range<Int>) {
         text.removeAll(keepingCapacity: true)
         text += bytes[range]

@@ -1,25 +1,25 @@
 import Histogram
 
-/// What is said while a run goes on.
+/// Prints the progress of a run.
 package struct Progress: Sendable {
     private let write: @Sendable (String) -> Void
     private let isTerminal: Bool
 
     /// - Parameters:
-    ///   - isTerminal: each beat replaces the line before; otherwise every fifth is a line.
+    ///   - isTerminal: each beat replaces the previous line; otherwise every fifth beat is a line.
     ///   - write: takes a text with all its control characters, at once.
     package init(isTerminal: Bool, write: @escaping @Sendable (String) -> Void) {
         self.isTerminal = isTerminal
         self.write = write
     }
 
-    /// Beats between two lines where standard error is no terminal.
+    /// The number of beats for each line where standard error is no terminal.
     private static let beatsPerLine = 5
 
-    /// A line of its own.
+    /// Prints a line.
     package func say(_ text: String) { write(text + "\n") }
 
-    /// The moment is over: the last line stays.
+    /// Ends the progress: the last line stays.
     package func end() { if isTerminal { write("\n") } }
 
     /// - `number`: of the beat, from 1.

@@ -6,30 +6,30 @@ import JSONText
 import RequestBinding
 import Rules
 
-/// The bytes of a request but for its proof, and what of them is signed.
+/// The bytes of a request without its proof, and the signed part of them.
 struct RequestTemplate: Sendable {
     /// One size of content.
     struct Content: Sendable {
         /// As framed on the wire; empty for no content.
         var bytes: [UInt8] = []
-        /// The same with one byte changed.
+        /// The bytes with one byte changed.
         var changed: [UInt8] = []
         /// The content itself, inside its framing.
         var plain: Range<Int> = 0..<0
         /// Where the text of a challenge goes.
         var challengePlace: Range<Int>?
-        /// The fields about it, and the blank line.
+        /// The fields about the content, and the blank line.
         var fields: [UInt8] = []
-        /// The lines that are signed, up to and with the digest.
+        /// The signed lines, up to and including the digest.
         var linesBefore: [UInt8] = []
-        /// SHA-256 of the client data where no challenge is in them.
+        /// SHA-256 of the client data, if they hold no challenge.
         var fixedHash: [UInt8]?
     }
 
     let demand: RequestDemand
-    /// Request line, host and the fields that were asked for.
+    /// Request line, host and the user's fields.
     let start: [UInt8]
-    /// The same with another target.
+    /// The start with another target.
     let otherStart: [UInt8]
     private(set) var contents: [Content]
     /// The fields that the rule wants signed, in its order.
@@ -53,7 +53,7 @@ struct RequestTemplate: Sendable {
             return Array("\(method) \(target) HTTP/1.1\r\n\(lines)".utf8)
         }
         start = head(target)
-        // The query takes no part in matching, so that the same rule judges it.
+        // Matching ignores the query, so the rule also judges this target.
         otherStart = head(target + (target.contains("?") ? "&" : "?") + "changed=1")
         if case .lines(_, let names) = demand.signing {
             signedFields = names.map { name in
@@ -123,7 +123,7 @@ struct RequestTemplate: Sendable {
         (0..<count).map { UInt8(ascii: "a") + UInt8($0 % 26) }
     }
 
-    /// The fields about the content, and the lines that don't change from request to request.
+    /// The fields about the content, and the lines that all requests share.
     private static func describe(
         _ made: inout Content,
         _ demand: RequestDemand,
@@ -141,7 +141,7 @@ struct RequestTemplate: Sendable {
                 fields += "Content-Digest: sha-256=:\(Base64.text(digest)):\r\n"
             }
         } else if ["POST", "PUT", "PATCH"].contains(method) {
-            // RFC 9110 §8.6: these say that there is none.
+            // RFC 9110 §8.6: requests with these methods announce that they have no content.
             fields = "Content-Length: 0\r\n"
         }
         made.fields = Array((fields + "\r\n").utf8)
@@ -165,15 +165,15 @@ struct RequestTemplate: Sendable {
     }
 }
 
-/// How large the content of requests is, and how it is framed.
+/// The size and the framing of the requests' content.
 package struct ContentPlan: Equatable, Sendable {
     /// Bytes; 0 for no content.
     package let sizes: [Int]
     package let isChunked: Bool
 
-    /// The most bytes of content: each size is held twice, as it is and changed.
+    /// The most bytes of content: memory holds each size twice, original and changed.
     package static let sizeMax = 64 << 20
-    /// A range is sent as this number of sizes, evenly spread: each has its bytes ready.
+    /// A range is sent as this number of sizes, evenly spread; the bytes of each are made once.
     private static let stepsMax = 16
 
     package static let none = ContentPlan(0...0, isChunked: false)
@@ -196,7 +196,7 @@ package struct ContentPlan: Equatable, Sendable {
     }
 }
 
-/// Makes the hash that a device signs; keeps its scratch memory.
+/// Makes the hash that a device signs, and keeps its scratch memory.
 struct ContentHasher: Sendable {
     private var lines = RequestLines()
     private var content: [UInt8] = []
@@ -231,10 +231,10 @@ struct ContentHasher: Sendable {
     }
 }
 
-/// What a rule asks of the requests that are sent.
+/// The demands of a rule on the requests.
 struct RequestDemand: Sendable {
     let signing: SigningForm
-    /// Where a challenge goes; `nil` when none is sent. An optional one is not sent.
+    /// The place of the challenge; `nil` when none is sent. An optional one is not sent.
     let challenge: ChallengeSource?
     let fields: FieldNames
     /// The head declares the digest of the content.
@@ -242,7 +242,7 @@ struct RequestDemand: Sendable {
     /// Requests of one device that may be under way together.
     let underWayMax: Int
 
-    /// - `underWayMax`: what the user asks for; `nil` for one.
+    /// - `underWayMax`: the user's choice; `nil` for one.
     init(_ rule: Rule, underWayMax: Int? = nil) {
         signing = rule.signing
         challenge = rule.challenge == .required ? rule.challengeSource : nil
@@ -250,7 +250,7 @@ struct RequestDemand: Sendable {
         declaresDigest = if case .lines = rule.signing { rule.signing.coversBody } else { false }
         switch rule.counter {
         case .strict: self.underWayMax = 1
-        // Of n under way the oldest is at most n − 1 below the highest.
+        // The oldest of n requests under way is at most n − 1 below the highest one.
         case .window(let width): self.underWayMax = min(underWayMax ?? 1, width)
         }
     }
@@ -258,7 +258,7 @@ struct RequestDemand: Sendable {
     /// The challenge is a field of the head.
     var sendsChallengeField: Bool { challenge == .field }
 
-    /// What can be changed so that it shows.
+    /// The changes that the gateway can detect.
     func tamperings(hasContent: Bool) -> [Sending] {
         var found: [Sending] = [.tamperedSignature]
         if case .lines(let parts, _) = signing, parts.contains(.target) {
@@ -279,13 +279,13 @@ package enum RequestKind: String, CaseIterable, Sendable {
     case replayed
     /// Signed, then changed: the signature, the target or the content.
     case tampered
-    /// Too old: a challenge of another start or past its time, or a counter that was overtaken.
+    /// Too old: a challenge of another start or past its time, or a counter below an admitted one.
     case stale
     /// Signed by a key that was never enrolled.
     case unknown
 }
 
-/// What goes into a request to prove it, as texts.
+/// The proof of a request, as texts.
 struct ProofTexts: Sendable {
     var keyID: [UInt8] = []
     var assertion: [UInt8] = []

@@ -1,17 +1,17 @@
 import Verification
 
-/// What a request is made of, and so what has to come of it. The rows of the summary.
+/// The parts of a request, and so the expected answer. These are the rows of the summary.
 package enum Sending: Int, CaseIterable, Sendable {
     case good
     case missing
     case replayed
     /// One byte of the signature differs.
     case tamperedSignature
-    /// The target has something in its query that was not signed.
+    /// The target has a part in its query that was not signed.
     case tamperedTarget
     /// One byte of the content differs.
     case tamperedContent
-    /// A counter below one that was admitted; itself it never was.
+    /// A counter that was never admitted, below one that was.
     case staleCounter
     /// A challenge of another start of the gateway.
     case staleEpoch
@@ -68,6 +68,6 @@ package enum Sending: Int, CaseIterable, Sendable {
         }
     }
 
-    /// Whether to admit this would be to admit an assertion twice, or an overtaken one.
+    /// Whether admitting it would admit an assertion twice, or an overtaken one.
     package var isReplay: Bool { self == .replayed || self == .staleCounter }
 }

@@ -11,11 +11,11 @@ struct SessionStock {
         let keyID: [UInt8]
         let secret: HMACSHA256.Key
         var next = SequenceNumber.first
-        /// By the monotonic clock.
+        /// A time of the monotonic clock.
         let goodUntil: UInt64
     }
 
-    /// What a request carries, as texts.
+    /// The texts of a request.
     struct Texts {
         var id: [UInt8] = []
         /// Load balancers use it.
@@ -26,10 +26,10 @@ struct SessionStock {
 
     private let template: RequestTemplate
     private var sessions: [Open?]
-    /// Of those that have asked for a session, as texts.
+    /// The key ids of devices that have asked for a session, as texts.
     private var keyIDs: [[UInt8]]
     private var lines = RequestLines()
-    /// Signatures made, and the nanoseconds that took.
+    /// The number of signatures, and the nanoseconds for all of them.
     private(set) var signedCount: UInt64 = 0
     private(set) var signingNanoseconds: UInt64 = 0
 
@@ -39,13 +39,13 @@ struct SessionStock {
         keyIDs = Array(repeating: [], count: deviceCount)
     }
 
-    /// Counts what a signature took, by the clock of the caller.
+    /// Counts the time of a signature, by the caller's clock.
     mutating func note(nanoseconds spent: UInt64) {
         signedCount += 1
         signingNanoseconds += spent
     }
 
-    /// Signs a content with a device's session; `false` when it has none that is still good.
+    /// Signs a content with a device's session; `false` when the device has no valid session.
     mutating func sign(device: Int, content: Int, now: UInt64, into texts: inout Texts) -> Bool {
         guard case .lines(let parts, _) = template.demand.signing,
             var session = sessions[device], now < session.goodUntil,
@@ -70,14 +70,14 @@ struct SessionStock {
     /// A device asks for a session, with an assertion by this key.
     mutating func ask(_ device: Int, keyID: [UInt8]) { keyIDs[device] = keyID }
 
-    /// Takes what the gateway has answered; nothing where it can't be read.
+    /// Reads the gateway's answer; an unreadable one has no effect.
     mutating func open(_ content: [UInt8], of device: Int, now: UInt64) {
         let members: Set = ["session", "secret", "expires_in"]
         guard let document = JSONDocument(content.span, members: members),
             let id = document.string("session"), let seconds = document.integer("expires_in"),
             let secret = document.string("secret").flatMap({ Base64.decode($0) })
         else { return }
-        // Renewed before it ends: the gateway's clock ticks in seconds.
+        // The session is renewed before it ends, since the gateway's clock ticks in seconds.
         let good = UInt64(clamping: max(seconds - 1, 0)) * 900_000_000
         sessions[device] = Open(
             id: Array(id.utf8),
@@ -100,7 +100,7 @@ extension RequestTemplate {
         into message: inout Message
     ) {
         begin(sending, into: &message)
-        // A rule that names its fields otherwise takes no key id beside a session.
+        // A rule with other field names takes no key id besides a session.
         if demand.fields.keyID == FieldNames.standard.keyID {
             field(demand.fields.keyID, texts.keyID, into: &message.head)
         }
@@ -108,7 +108,7 @@ extension RequestTemplate {
         field(Self.sequenceName, texts.sequence, into: &message.head)
         field(Self.signatureName, texts.signature, into: &message.head)
         if sending == .tamperedSignature {
-            // Any character but the last two: those hold bits that must be zero.
+            // Any character but the last two, which hold bits that must be zero.
             let place = message.head.count - 10
             let isA = message.head[place] == UInt8(ascii: "A")
             message.head[place] = UInt8(ascii: isA ? "B" : "A")

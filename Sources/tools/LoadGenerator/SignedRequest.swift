@@ -5,12 +5,13 @@ import Rules
 package import Signatures
 import SoftwareAuthenticator
 
-/// One request that a device of a fleet has signed, as the gateway's configuration asks for it.
+/// One request that a device of a fleet has signed in the form that the gateway's configuration
+/// asks for.
 package struct SignedRequest: Sendable {
     /// The fields to send with the request, by the names that its rule gives them.
     package let fields: [(name: String, value: String)]
 
-    /// Signs with the fleet's next counter, and moves the fleet on to the one after it.
+    /// Signs with the fleet's next counter, and moves the fleet to the counter after it.
     ///
     /// - Parameters:
     ///   - request: method, URL and the fields that the client sends.

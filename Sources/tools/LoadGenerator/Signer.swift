@@ -2,14 +2,14 @@ import AppAttest
 import ByteCoding
 import SoftwareAuthenticator
 
-/// Signs as it goes, with keys that are made when they are first needed.
+/// Signs during the run, with keys that are made when they are first needed.
 struct Signer {
     private let fleet: Fleet
     private let device: SoftwareDevice
     private let template: RequestTemplate
     private var hasher = ContentHasher()
     private var keys: [Int: SoftwareKey] = [:]
-    /// Assertions made, and the nanoseconds that took.
+    /// The number of assertions, and the nanoseconds for all of them.
     private(set) var count: UInt64 = 0
     private(set) var nanoseconds: UInt64 = 0
 
@@ -19,7 +19,7 @@ struct Signer {
         self.template = template
     }
 
-    /// Counts what a signature took, by the clock of the caller.
+    /// Counts the time of a signature, by the caller's clock.
     mutating func note(nanoseconds spent: UInt64) {
         count += 1
         nanoseconds += spent

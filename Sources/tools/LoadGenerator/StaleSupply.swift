@@ -1,10 +1,11 @@
-/// Proofs that are too old, made once and sent again and again: what is refused uses nothing up.
+/// Proofs that are too old. They are made once and sent again and again, since a refused proof uses
+/// nothing up.
 struct StaleSupply {
-    /// With challenges: the devices set aside, which sign them. Without: devices with a reserved
+    /// With challenges: the reserved devices, which sign them. Without: devices with a reserved
     /// counter.
     private let deviceCount: Int
     private let usesChallenges: Bool
-    /// A challenge that is kept until it has expired, and when that is.
+    /// A challenge that waits until it expires, and when it does.
     private(set) var aging: (text: [UInt8], expired: UInt64)?
     private(set) var ofAnotherStart: [ProofTexts] = []
     private(set) var expired: [ProofTexts] = []
@@ -19,9 +20,9 @@ struct StaleSupply {
         deviceCount = setAside
     }
 
-    /// Whether proofs with a challenge of another start are still to be made.
+    /// Whether proofs with a challenge of another start must still be made.
     var wantsChallenge: Bool { deviceCount > 0 && ofAnotherStart.isEmpty }
-    /// How many devices sign challenges that are no good.
+    /// The number of devices that sign invalid challenges.
     var signerCount: Int { deviceCount }
 
     mutating func take(ofAnotherStart proofs: [ProofTexts], aging text: [UInt8], expired: UInt64) {
@@ -67,10 +68,10 @@ struct ReplayMemory {
     private var place = 0
     private var turn: UInt64 = 0
 
-    /// The most that are kept; the oldest goes first.
+    /// The most that are kept; the oldest is dropped first.
     private static let countMax = 4096
 
-    /// Takes over a request that was admitted, and gives other memory back for it.
+    /// Takes the memory of an admitted request, and gives other memory back for it.
     mutating func keep(_ message: inout Message) {
         guard messages.count == Self.countMax else {
             messages.append(message)
@@ -81,7 +82,7 @@ struct ReplayMemory {
         place = (place + 1) % Self.countMax
     }
 
-    /// One of them, older ones and newer ones in turn; `nil` without one.
+    /// One of the requests, older and newer ones in turn; `nil` without one.
     mutating func any() -> Message? {
         guard !messages.isEmpty else { return nil }
         turn += 1
@@ -95,7 +96,7 @@ struct WaitingDevices {
 
     var isEmpty: Bool { waiting.isEmpty }
 
-    /// When the first of them comes, in monotonic nanoseconds; `nil` without any.
+    /// When the first of them is due, in monotonic nanoseconds; `nil` without any.
     var nextAt: UInt64? { waiting.last?.at }
 
     mutating func add(_ device: Int, at time: UInt64) {

@@ -2,13 +2,13 @@ import EventLoops
 import Glibc
 import Histogram
 
-/// What came of a run.
+/// The result of a run.
 package struct Summary: Sendable {
-    /// A second of it.
+    /// One second of the run.
     struct Second: Sendable {
         /// Seconds since the start.
         let at: Double
-        /// How long it was, in seconds.
+        /// Its length in seconds.
         let length: Double
         let interval: Interval
     }
@@ -20,22 +20,22 @@ package struct Summary: Sendable {
     let cost: Cost
     let preSigned: Preparation
     package let wasInterrupted: Bool
-    /// Above all counters that were used.
+    /// A counter above all used ones.
     package let endCounter: UInt32
 
-    /// What was signed before the start.
+    /// The signatures that were made before the start.
     struct Preparation: Sendable {
         var count = 0
         var nanoseconds: UInt64 = 0
         var bytes = 0
     }
 
-    /// Whether every request was answered, and as expected.
+    /// Whether every request got the expected answer.
     package var isAsExpected: Bool {
         measurements.asExpected == measurements.sent && measurements.failureCount == 0
     }
 
-    /// Requests that were answered otherwise.
+    /// Requests that got another answer.
     var deviationCount: UInt64 {
         let judged = measurements.sent - min(unanswered, measurements.sent)
         return judged - min(measurements.asExpected, judged)
@@ -56,14 +56,14 @@ package struct Summary: Sendable {
 
     var isOpenLoop: Bool { plan.options.pacing.rate != nil }
 
-    /// The latencies that count: from the moment at which a request was due, or in a closed loop
-    /// from the moment at which it was sent.
+    /// The latencies that count: from the moment when a request was due, or in a closed loop from
+    /// the moment when it was sent.
     func latencies(_ sending: Sending) -> Measurements.Latencies? {
         let row = measurements.rows[sending.rawValue]
         return isOpenLoop ? row.fromDue : row.fromSent
     }
 
-    /// Those of all rows together.
+    /// The latencies of all rows together.
     var allLatencies: Measurements.Latencies {
         var all = Measurements.latencies()
         for sending in Sending.allCases {
@@ -80,16 +80,16 @@ package struct Summary: Sendable {
         return text
     }
 
-    /// The 99th percentile of what requests were late for no other reason than this program.
+    /// The 99th percentile of the delays that this program itself caused.
     var lag99: UInt64 { measurements.lag.valueAtPercentile(99) }
 
-    /// Later than this and the program says that it was too slow itself.
+    /// Above this delay, the program reports that it was too slow itself.
     private static let lagMax: UInt64 = 2_000_000
-    /// An event loop that is so busy can't keep time.
+    /// An event loop with this load can't keep time.
     private static let busyMax = 0.9
 
-    /// Why the figures may be those of this program and not of the gateway; `nil` when they are
-    /// not.
+    /// Why the figures may be those of this program and not of the gateway; `nil` when they are the
+    /// gateway's.
     var saturation: String? {
         if isOpenLoop, lag99 > Self.lagMax {
             return
@@ -110,7 +110,7 @@ struct Deviation: Sendable {
     let found: String
 }
 
-/// What happened since the last beat.
+/// The counts since the last beat.
 struct Interval: Sendable {
     var latencies = Measurements.latencies()
     var sent: UInt64 = 0
@@ -129,7 +129,7 @@ struct Interval: Sendable {
     }
 }
 
-/// Numbers that look random and are the same in every run (the finalizer of SplitMix64).
+/// Numbers that look random and are equal in every run (the finalizer of SplitMix64).
 enum Scatter {
     static func word(_ number: UInt64) -> UInt64 {
         var word = number &* 0x9E37_79B9_7F4A_7C15 &+ 0x9E37_79B9_7F4A_7C15
@@ -139,7 +139,7 @@ enum Scatter {
     }
 }
 
-/// Why nothing can be sent, in a sentence, with what to do.
+/// Why no request can be sent, in a sentence, with what to do.
 package struct LoadError: Error, Sendable, CustomStringConvertible {
     /// The sentence.
     package let description: String
@@ -147,14 +147,14 @@ package struct LoadError: Error, Sendable, CustomStringConvertible {
     package init(_ description: String) { self.description = description }
 }
 
-/// What this process has used of the machine.
+/// This process's use of the machine.
 package struct Cost: Sendable {
     /// User and system time of all threads, nanoseconds.
     var cpu: UInt64
     /// On the monotonic clock, nanoseconds.
     var elapsed: UInt64
 
-    /// Since the process began; `elapsed` since some moment before.
+    /// The use since the process began; `elapsed` counts from an earlier moment.
     static var now: Cost {
         var usage = rusage()
         let who = __rusage_who_t(RUSAGE_SELF.rawValue)
@@ -178,7 +178,8 @@ package struct Cost: Sendable {
         max(sysconf(Int32(_SC_PHYS_PAGES)), 0) * max(sysconf(Int32(_SC_PAGESIZE)), 0)
     }
 
-    /// Allows as many open files as the system lets this process have: one for each connection.
+    /// Raises the limit of open files to the system's limit for this process: each connection needs
+    /// one.
     package static func raiseFileLimit() {
         var limit = rlimit()
         let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)

@@ -1,6 +1,6 @@
 public import AppAttest
 
-/// One thing wrong, or odd, with an assertion.
+/// One fault, or oddity, of an assertion.
 public enum AssertionDamage: String, Hashable, Sendable, CaseIterable {
     /// A byte after the object.
     case trailingByte = "trailing-byte"
@@ -10,14 +10,13 @@ public enum AssertionDamage: String, Hashable, Sendable, CaseIterable {
     case memberAdded = "member-added"
     /// The authenticator data have 36 bytes.
     case authenticatorDataShort = "authenticator-data-short"
-    /// What follows the 37 bytes is no CBOR map.
+    /// The bytes after the first 37 are no CBOR map.
     case extensionsMalformed = "extensions-malformed"
     /// One bit of the signature differs.
     case signature
     /// The signature is `r ‖ s` in 64 bytes, not DER.
     case signatureRaw = "signature-raw"
-    /// The signature is `(0, 0)`, which some verifiers took for one of everything
-    /// (CVE-2022-21449).
+    /// The signature is `(0, 0)`, which some verifiers accepted for every message (CVE-2022-21449).
     case signatureZero = "signature-zero"
     /// Signed by another key.
     case otherKey = "other-key"
@@ -29,16 +28,16 @@ public enum AssertionDamage: String, Hashable, Sendable, CaseIterable {
     case nonceAsDigest = "nonce-as-digest"
     /// The authenticator data are of another App ID.
     case otherApp = "other-app"
-    /// The counter is that of the assertion before.
+    /// The counter is that of the previous assertion.
     case counterRepeated = "counter-repeated"
-    /// The counter is one less than that of the assertion before, and 0 at least.
+    /// The counter is one less than that of the previous assertion, and 0 at least.
     case counterBehind = "counter-behind"
     /// `s` is above half the order, as it is in every second genuine assertion: nothing is wrong.
     case highS = "high-s"
     /// `s` is below half the order: nothing is wrong.
     case lowS = "low-s"
 
-    /// What a verifier has to say that expects all else; `nil` when it has to accept.
+    /// The answer of a verifier that accepts all other objects; `nil` when it must accept this one.
     public var refusal: AssertionRefusal.Reason? {
         switch self {
         case .trailingByte, .truncated, .memberAdded, .authenticatorDataShort,

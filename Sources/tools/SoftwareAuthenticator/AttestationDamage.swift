@@ -1,6 +1,6 @@
 public import AppAttest
 
-/// One thing wrong with an attestation.
+/// One fault of an attestation.
 public enum AttestationDamage: String, Hashable, Sendable, CaseIterable {
     /// A byte after the object.
     case trailingByte = "trailing-byte"
@@ -12,11 +12,11 @@ public enum AttestationDamage: String, Hashable, Sendable, CaseIterable {
     case rootIncluded = "root-included"
     /// The credential id is not of 32 bytes.
     case credentialLength = "credential-length"
-    /// What follows the fixed part is no CBOR map.
+    /// The bytes after the fixed part are no CBOR map.
     case extensionsMalformed = "extensions-malformed"
     /// A byte after the extension map.
     case extensionsTrailing = "extensions-trailing"
-    /// The certificates stand in the other order.
+    /// The certificates are in the wrong order.
     case swappedCertificates = "swapped-certificates"
     /// Both certificates are of an authority that no gateway trusts.
     case untrustedRoot = "untrusted-root"
@@ -42,14 +42,14 @@ public enum AttestationDamage: String, Hashable, Sendable, CaseIterable {
     case counterNotZero = "counter-not-zero"
     /// The AAGUID is that of the other environment.
     case otherEnvironment = "other-environment"
-    /// The AAGUID is "appattestsandbox", as one of Apple's pages has it and no object.
+    /// The AAGUID is "appattestsandbox", which one of Apple's pages names and no object has.
     case sandboxEnvironment = "sandbox-environment"
     /// The credential id is of another key.
     case otherCredential = "other-credential"
     /// The COSE key is another.
     case otherCOSEKey = "other-cose-key"
 
-    /// What a verifier has to say that expects all else.
+    /// The answer of a verifier that accepts all other objects.
     public var refusal: AttestationRefusal.Reason {
         switch self {
         case .trailingByte, .truncated, .otherFormat, .rootIncluded, .credentialLength,

@@ -1,15 +1,16 @@
 public import AppAttest
 internal import StrictCBOR
 
-/// Which systems' objects a device makes. What differs between them is undocumented for the most
-/// part and taken from genuine objects.
+/// The system whose objects a device makes. The differences are mostly undocumented and come from
+/// genuine objects.
 public enum DeviceShape: Hashable, Sendable {
     /// iOS 14 and 15: no extension map, flags 0x40; the leaf names the system's version, and
     /// neither build nor platform.
     case iOS14
     /// iOS 16 to 18: no extension map, flags 0x40, no access control list in the leaf.
     case beforeTwentySeven
-    /// iOS 26: as before, and the leaf names the platform and has an access control list.
+    /// iOS 26: no extension map, flags 0x40; the leaf names the platform and has an access control
+    /// list.
     case iOS26
     /// iOS 27.0, as in Apple's sample of 2026: an extension map, flags 0x40 all the same.
     case iOS27Preview(category: ValidationCategory, bundleVersion: String)
@@ -33,7 +34,8 @@ public enum DeviceShape: Hashable, Sendable {
         }
     }
 
-    /// What the leaf says about the system. Builds are named since iOS 16, platforms since iOS 18.
+    /// The leaf's statement about the system. Builds are named since iOS 16, platforms since iOS
+    /// 18.
     var system: (version: String, build: String?, platform: String?) {
         switch self {
         case .iOS14: ("14.2", nil, nil)
@@ -45,7 +47,7 @@ public enum DeviceShape: Hashable, Sendable {
         }
     }
 
-    /// Whether the leaf has what Apple writes into it since iOS 26: an extended key usage and an
+    /// Whether the leaf has the parts that Apple adds since iOS 26: an extended key usage and an
     /// access control list.
     var isOf26OrLater: Bool {
         switch self {

@@ -4,7 +4,7 @@ internal import StrictDER
 
 /// The extensions that Apple writes into a key's certificate, byte for byte in the forms seen.
 enum LeafExtensions {
-    /// What marks the signer of receipts.
+    /// The mark of a signer of receipts.
     static let receiptSigner = CertificateBuilder.Extension(
         oid: UnverifiedReceipt.signerOID,
         isCritical: false,

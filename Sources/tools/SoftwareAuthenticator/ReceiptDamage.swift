@@ -1,12 +1,12 @@
 public import AppAttest
 
-/// One thing wrong with a receipt.
+/// One fault of a receipt.
 public enum ReceiptDamage: String, Hashable, Sendable, CaseIterable {
     /// A byte after the message.
     case trailingByte = "trailing-byte"
     /// Field 12, the time of creation, is missing.
     case creationTimeMissing = "creation-time-missing"
-    /// Field 2, the App ID, is there twice.
+    /// Field 2, the App ID, occurs twice.
     case appIDTwice = "app-id-twice"
     /// Field 6 is neither ATTEST nor RECEIPT.
     case otherKind = "other-kind"
@@ -14,18 +14,19 @@ public enum ReceiptDamage: String, Hashable, Sendable, CaseIterable {
     case signature
     /// All certificates are of an authority that no gateway trusts.
     case untrustedRoot = "untrusted-root"
-    /// The signer is certified, and not as one of receipts.
+    /// The signer is certified, but not as a signer of receipts.
     case signerUnmarked = "signer-unmarked"
-    /// The signer was not valid any more when the receipt was made.
+    /// The signer was no longer valid when the receipt was made.
     case signerExpired = "signer-expired"
     /// For another App ID.
     case otherApp = "other-app"
-    /// Made an hour earlier: refused where a receipt has to be new.
+    /// Made an hour earlier: refused where a receipt must be new.
     case old
     /// For another key.
     case otherKey = "other-key"
 
-    /// What a verifier has to say that expects all else, and receipts of the last five minutes.
+    /// The answer of a verifier that accepts all other objects, and receipts of the last five
+    /// minutes.
     public var refusal: ReceiptRefusal.Reason {
         switch self {
         case .trailingByte, .creationTimeMissing, .appIDTwice, .otherKind: .malformed
@@ -39,7 +40,7 @@ public enum ReceiptDamage: String, Hashable, Sendable, CaseIterable {
     }
 }
 
-/// How a receipt comes about.
+/// The origin of a receipt.
 public enum ReceiptKind: Hashable, Sendable {
     /// In an attestation: type ATTEST, without a risk metric.
     case attest

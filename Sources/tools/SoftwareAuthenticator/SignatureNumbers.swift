@@ -32,8 +32,8 @@ struct SignatureNumbers {
     /// SEQUENCE { INTEGER r, INTEGER s }.
     var der: [UInt8] { DEREncoder.sequence([Self.integer(r), Self.integer(s)]) }
 
-    /// The same signature with `s` or with `order − s`, whichever is above half the order, or the
-    /// other. Both are valid.
+    /// The signature with `s` or with `order − s`: the one above half the order, or the other. Both
+    /// are valid.
     func withS(aboveHalf isAbove: Bool) -> SignatureNumbers {
         let other = Self.difference(Self.order, s)
         // s is above half the order when it is greater than order − s.
@@ -44,7 +44,7 @@ struct SignatureNumbers {
         return numbers
     }
 
-    /// `left − right` of 32 bytes each, `right` not being greater.
+    /// `left − right` of 32 bytes each, where `right` is not the greater one.
     private static func difference(_ left: [UInt8], _ right: [UInt8]) -> [UInt8] {
         var result = left
         var borrow = 0

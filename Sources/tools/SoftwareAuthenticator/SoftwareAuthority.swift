@@ -11,7 +11,7 @@ public import Signatures
 /// Apple's receipts end in another root than its attestations; here one root serves for both, so
 /// that a single `test_root` is enough.
 public struct SoftwareAuthority: Sendable {
-    /// The root: what a verifier has to trust.
+    /// The root, which a verifier must trust.
     public let root: X509Certificate
     /// The issuer of the leaves, second in `x5c`.
     public let intermediate: X509Certificate
@@ -103,7 +103,7 @@ public struct SoftwareAuthority: Sendable {
             let scalar = curve == .p256 ? first : first + second.prefix(16)
             if let key = ECPrivateKey(curve, scalar: scalar.span) { return key }
         }
-        // The chance of a second turn is 2⁻³² on P-256; 256 turns are a broken hash.
+        // The chance of a second turn is 2⁻³² on P-256. After 256 turns the hash must be broken.
         preconditionFailure("SoftwareAuthority: no hash is a scalar")
     }
 }
@@ -114,12 +114,12 @@ public struct SoftwareDevice: Sendable {
     public let authority: SoftwareAuthority
     /// The App ID: prefix, full stop, bundle identifier.
     public let appID: String
-    /// What the attestations state in their AAGUID.
+    /// The environment in the AAGUID of the attestations.
     public let environment: AttestationEnvironment
-    /// Which system's objects it makes.
+    /// The system whose objects it makes.
     public let shape: DeviceShape
 
-    /// A device in which everything is said.
+    /// A device from its parts.
     public init(
         authority: SoftwareAuthority,
         appID: String,
@@ -137,8 +137,8 @@ public struct SoftwareDevice: Sendable {
         SoftwareKey(P256PrivateKey(), of: self)
     }
 
-    /// The key of a seed, the same for the same App ID and seed. For load, where two processes have
-    /// to know a million keys without keeping them.
+    /// The key of a seed. It is equal for the same App ID and seed. For load, where two processes
+    /// must know a million keys without storing them.
     public func makeKey(seed: [UInt8]) -> SoftwareKey {
         SoftwareKey(P256PrivateKey(seed: (Array(appID.utf8) + [0] + seed).span), of: self)
     }

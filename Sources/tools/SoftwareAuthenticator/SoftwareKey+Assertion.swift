@@ -27,7 +27,7 @@ extension SoftwareKey {
         return damagedAssertion(clientDataHash, count, damage)
     }
 
-    /// The next assertion over client data, which is hashed here.
+    /// The next assertion over client data, which this method hashes.
     public mutating func assertion(
         clientData: [UInt8],
         damage: AssertionDamage? = nil
@@ -47,7 +47,7 @@ extension SoftwareKey {
         bytes.append(UInt8(signature.count))
         bytes += signature
         bytes += Self.authenticatorDataHead
-        // Longer ones are encoded by the module that knows how; an app can't choose the length.
+        // CBORValue encodes data of other lengths; an app can't choose the length.
         guard data.count > 23, data.count < 256 else {
             return object(signature: signature, data).encoded
         }

@@ -23,8 +23,8 @@ extension SoftwareKey {
         return receipt(kind, leaf: leaf, clientHash: clientDataHash, at: time, damage: damage)
     }
 
-    /// A receipt in which some fields say something else, or are left out where the value is `nil`:
-    /// for what ``ReceiptDamage`` has no name for.
+    /// A receipt with other values in some fields, or without a field whose value is `nil`. It is
+    /// for faults that ``ReceiptDamage`` has no name for.
     ///
     /// - fields: by the number of their type.
     package func receipt(
@@ -99,7 +99,7 @@ extension SoftwareKey {
         }
     }
 
-    /// The fields in the order of genuine receipts, which is none.
+    /// The fields in the order of genuine receipts, which do not sort them.
     private func fields(
         _ kind: ReceiptKind,
         leaf: X509Certificate,
@@ -158,7 +158,7 @@ extension SoftwareKey {
         )
     }
 
-    /// Flips a bit in the last byte of the signature, which stands once in the message.
+    /// Flips a bit in the last byte of the signature, which occurs once in the message.
     private static func withSignatureDamaged(_ message: [UInt8]) -> [UInt8] {
         var damaged = message
         do throws(SignedMessage.Failure) {

@@ -10,7 +10,7 @@ public import Signatures
 /// A value: a copy is a clone of the key with a counter of its own, which is what an attacker would
 /// have. Signing is as fast as OpenSSL signs; keys of different threads share nothing.
 public struct SoftwareKey: Sendable {
-    /// The device it lives on.
+    /// The device that holds it.
     public let device: SoftwareDevice
     /// Its public half.
     public let publicKey: P256PublicKey
@@ -33,7 +33,8 @@ public struct SoftwareKey: Sendable {
         extensionMap = device.shape.extensionMap
     }
 
-    /// Another key of the same device, for damage that needs one. The same for the same key.
+    /// Another key of the same device, for damage that needs one. Each key always has the same
+    /// neighbour.
     var neighbour: P256PrivateKey {
         P256PrivateKey(seed: (keyID.bytes + Array("neighbour".utf8)).span)
     }
@@ -46,7 +47,7 @@ public struct SoftwareKey: Sendable {
 }
 
 extension SoftwareKey {
-    /// The environment that an imported key is said to have.
+    /// The environment in the import line of a key.
     public enum ImportEnvironment: String, Hashable, Sendable, CaseIterable {
         /// Attested in Apple's production service.
         case production
@@ -75,20 +76,20 @@ extension SoftwareKey {
 }
 
 extension SoftwareKey {
-    /// A request to be signed, as it will stand on the wire.
+    /// A request to be signed, as it goes over the wire.
     public struct Request: Sendable {
         /// The method of the request line.
         public var method: String
         /// The target of the request line, in origin-form with the query.
         public var target: String
-        /// The content after transfer codings are taken off.
+        /// The content without transfer codings.
         public var content: [UInt8]
         /// The text of the challenge; `nil` for a rule that asks for none.
         public var challenge: String?
         /// The fields that a rule may want signed, with names in lower case.
         public var fields: [String: String]
 
-        /// A request in which nothing but the line has to be said.
+        /// A request that needs only its request line.
         public init(
             method: String,
             target: String,
@@ -151,7 +152,7 @@ extension SoftwareKey {
     }
 }
 
-/// What a client sends with a request that it has signed.
+/// The fields that a client sends with a request that it has signed.
 public struct RequestProof: Hashable, Sendable {
     /// `App-Attest-Key-Id`: base64, 44 characters.
     public let keyID: String

@@ -9,16 +9,16 @@ public struct SoftwareSession: Sendable {
     public let id: String
     /// The key of the signatures, 32 bytes.
     public let secret: [UInt8]
-    /// The number of the next request; `nil` when all are used.
+    /// The number of the next request; `nil` when all are used up.
     public private(set) var next: SequenceNumber? = .first
 
-    /// A session of which nothing was used.
+    /// A session with all its numbers unused.
     public init(id: String, secret: [UInt8]) {
         self.id = id
         self.secret = secret
     }
 
-    /// Reads the content of the answer to `POST …/sessions`; `nil` where it is something else.
+    /// Reads the content of the answer to `POST …/sessions`; `nil` for any other content.
     public init?(answer: [UInt8]) {
         let members: Set = ["session", "secret", "expires_in", "window"]
         guard let document = JSONDocument(answer.span, members: members),
@@ -40,7 +40,7 @@ public struct SoftwareSession: Sendable {
     }
 
     /// Signs a request with a number that the caller chooses; `nil` where the rule has no lines to
-    /// sign. The request's challenge is not looked at.
+    /// sign. It ignores the request's challenge.
     public func proof(
         of request: SoftwareKey.Request,
         signing form: SigningForm,
@@ -66,7 +66,7 @@ public struct SoftwareSession: Sendable {
     }
 }
 
-/// What a client sends with a request that it has signed with a session.
+/// The fields that a client sends with a request that it has signed with a session.
 public struct SessionProof: Hashable, Sendable {
     /// `App-Attest-Session`: the session's id.
     public var session: String

@@ -1,6 +1,6 @@
 import JSONText
 
-/// What came back.
+/// The answer to a call.
 struct Answer {
     let status: Int
     /// The status line's words.

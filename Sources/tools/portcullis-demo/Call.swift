@@ -6,9 +6,9 @@ struct Call {
     var target: String
     var fields: [(name: String, value: String)] = []
     var content: [UInt8] = []
-    /// Whom it asks; the admin listener answers by no name but its own.
+    /// The host that it asks; the admin listener answers only to its own name.
     var host = "shop.example.com"
-    /// Sent in chunks, in place of a Content-Length.
+    /// The content is sent in chunks, without Content-Length.
     var isChunked = false
 
     init(_ method: String, _ target: String, content: [UInt8] = []) {
@@ -17,7 +17,7 @@ struct Call {
         self.content = content
     }
 
-    /// The metrics, of the admin listener.
+    /// A call for the metrics of the admin listener.
     static var metrics: Call {
         var call = Call("GET", "/metrics")
         call.host = "localhost"

@@ -115,7 +115,7 @@ final class DemoFolder: Sendable {
         String(decoding: FileManager.default.contents(atPath: file(name)) ?? Data(), as: UTF8.self)
     }
 
-    /// Takes the folder away, unless it is to be kept.
+    /// Removes the folder, unless it is to be kept.
     ///
     /// - Returns: where it still is.
     func remove() -> String? {

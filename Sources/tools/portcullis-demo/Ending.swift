@@ -16,14 +16,14 @@ final class Ending: Sendable {
 
     init(_ folder: DemoFolder) { self.folder = folder }
 
-    /// The gateway has ended; called on its control queue.
+    /// Records that the gateway has ended; called on its control queue.
     func gatewayEnded(_ status: Int32) {
         let isAwaited = state.withLock { state in
             state.status = status
             return state.isAwaited
         }
         guard isAwaited else {
-            // A signal in the middle of the story.
+            // A signal came in the middle of the story.
             _ = folder.remove()
             exit(130)
         }

@@ -18,12 +18,12 @@ final class Narrator {
         say("\n" + styled("\(stepCount)  \(title)", "1"))
     }
 
-    /// A sentence, or a line that is shown.
+    /// Prints a sentence, or a line of output.
     func say(_ text: String) {
         if !isQuiet { print(text) }
     }
 
-    /// What was sent, and fields that matter.
+    /// Prints the sent request, and the fields that matter.
     func sent(_ call: Call, showing names: [String] = []) {
         let content = call.content.isEmpty ? "" : "  (\(Self.size(call.content.count)))"
         say("   → \(call.method) \(call.target)\(content)")
@@ -32,7 +32,7 @@ final class Narrator {
         }
     }
 
-    /// What came back.
+    /// Prints the answer.
     func answered(_ answer: Answer) {
         var line = "   ← \(answer.status) \(answer.phrase)"
         if let reason = answer.problem("reason") { line += ", reason \(reason)" }
@@ -52,7 +52,7 @@ final class Narrator {
         }
     }
 
-    /// A claim that was checked.
+    /// Prints a claim and whether it holds.
     func claim(_ text: String, _ holds: Bool) {
         claims += 1
         if holds { return say("   \(styled("✔", "32")) \(text)") }
@@ -60,13 +60,13 @@ final class Narrator {
         fail(text)
     }
 
-    /// Something that did not go as announced.
+    /// Prints a step that went wrong.
     func fail(_ text: String) {
         isGood = false
         print("   \(styled("✘", "31")) \(text)")
     }
 
-    /// The last line.
+    /// Prints the last line.
     func finish() {
         say("")
         if isGood {
@@ -80,7 +80,7 @@ final class Narrator {
         isTerminal ? "\u{1B}[\(code)m\(text)\u{1B}[0m" : text
     }
 
-    /// Long texts by their beginning.
+    /// Shortens long texts to their beginning.
     static func short(_ text: String) -> String {
         text.utf8.count > 48 ? "\(text.prefix(40))… (\(text.utf8.count) characters)" : text
     }

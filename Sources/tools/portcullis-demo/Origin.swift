@@ -4,12 +4,12 @@ import Foundation
 import HTTPWire
 import Synchronization
 
-/// The API: a small server that knows nothing of App Attest and records what
-/// it is sent. A thread for each connection.
+/// The API: a small server that knows no App Attest and records its requests. A thread for each
+/// connection.
 final class Origin: Sendable {
     private struct Record {
         var sightings: [Sighting] = []
-        /// How many of them were taken.
+        /// The number of requests that the story has taken.
         var taken = 0
         /// Bytes of content of the request under way.
         var bytesUnderWay = 0
@@ -34,10 +34,10 @@ final class Origin: Sendable {
     /// All requests that reached it so far.
     var count: Int { record.withLock { $0.sightings.count } }
 
-    /// How many requests came that were not looked at yet.
+    /// The number of requests that the story has not taken yet.
     var untoldCount: Int { record.withLock { $0.sightings.count - $0.taken } }
 
-    /// The next request that was not looked at yet; waits for it.
+    /// The next request that the story has not taken yet; waits for it.
     func next() throws(DemoError) -> Sighting {
         try wait("the origin saw no request") { record in
             guard record.taken < record.sightings.count else { return nil }
@@ -57,7 +57,7 @@ final class Origin: Sendable {
         _ failure: String,
         until look: (inout Record) -> Value?
     ) throws(DemoError) -> Value {
-        // Ample: a debug build on a machine that does something else too is slow, not broken.
+        // Ample: a debug build on a busy machine is slow, not broken.
         let end = DispatchTime.now() + .seconds(60)
         while true {
             if let value = record.withLock({ look(&$0) }) { return value }
@@ -78,7 +78,7 @@ final class Origin: Sendable {
         }
     }
 
-    /// A trial that is granted has Apple keep bit 0 of the device.
+    /// When a trial is granted, the origin has Apple set bit 0 of the device.
     private static func reply(to head: MessageReader.Head) -> String {
         let isTrial = head.line.hasPrefix("POST /v1/trial ")
         let bits = isTrial ? "App-Attest-Device-Bits: 1,-\r\n" : ""
@@ -121,11 +121,12 @@ struct Sighting: Sendable {
     let head: MessageReader.Head
     /// Bytes of content.
     let contentCount: Int
-    /// SHA-256 of what came of the content.
+    /// SHA-256 of the content that came.
     let digest: SHA256Digest
-    /// Whether its end came. This origin acts on complete requests only; many others don't.
+    /// Whether the content is complete. This origin acts on complete requests only; many others
+    /// don't.
     let isComplete: Bool
-    /// Whether a reset came in place of it.
+    /// Whether a reset came instead of the end.
     let wasReset: Bool
 
     /// Method and target.

@@ -35,7 +35,7 @@ final class PackagedApp: Sendable {
     /// How many keys the phone made, and how often Apple would have been asked to attest one.
     var counts: CountedService.Counts { service.counts }
 
-    /// What an app writes: `try await session.data(for: request)`.
+    /// An app's own line: `try await session.data(for: request)`.
     func get(_ path: String, gateway port: UInt16) throws(DemoError) -> ProvenResponse {
         let session = try open(port)
         guard let url = URL(string: "http://127.0.0.1:\(port)\(path)") else {
@@ -59,7 +59,7 @@ final class PackagedApp: Sendable {
         return try answer.get()
     }
 
-    /// The phone forgets its keys, as after a restored backup. The app's record of them stays.
+    /// The phone loses its keys, as after a restored backup. The app's record of them stays.
     func loseKeys() throws(DemoError) {
         do {
             for file in try FileManager.default.contentsOfDirectory(atPath: keys.path) {
@@ -86,7 +86,7 @@ final class PackagedApp: Sendable {
         }
     }
 
-    /// Where the answer is put for the thread that tells the story.
+    /// Holds the answer for the thread that tells the story.
     private final class Outcome: Sendable {
         let answer = Mutex<Result<ProvenResponse, DemoError>?>(nil)
     }

@@ -1,8 +1,8 @@
 import ArgumentParser
 import Cryptography
 
-// The gateway at work, in one process: an origin, the gateway with its store and its admin
-// listener, and devices made of software, on ports that the system chooses.
+// The gateway in one process: an origin, the gateway with its store and its admin listener, and
+// devices made of software, on ports that the system chooses.
 //
 //   PortcullisDemo   the command: options, exit status
 //   Stage            what the steps share; raises the parts in order and takes them down
@@ -19,7 +19,9 @@ import Cryptography
 //
 // Every line with a tick is a claim that was checked in this run; when one fails the exit status is
 // 1. Blocking sockets and threads are enough for a story in which one thing happens at a time.
-// Nothing of this is linked into `portcullis`.
+// Every line with a tick is a claim that was checked in this run. If one fails, the exit status is
+// 1. Blocking sockets and threads are enough for a story with one event at a time. No part of this
+// is linked into `portcullis`.
 
 @main
 struct PortcullisDemo: ParsableCommand {

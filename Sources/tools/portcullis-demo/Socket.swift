@@ -34,7 +34,7 @@ final class Socket: Sendable {
 
     /// Listens on a port that the system chooses.
     static func listening() throws(DemoError) -> (socket: Socket, port: UInt16) {
-        // Waiting for connections takes as long as it takes.
+        // Waiting for connections has no time limit.
         let socket = Socket(Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0))
         var forever = timeval()
         let size = socklen_t(MemoryLayout<timeval>.size)
@@ -73,10 +73,10 @@ final class Socket: Sendable {
         }
     }
 
-    /// Says that nothing more will be sent.
+    /// Ends the output.
     func endOutput() { shutdown(descriptor, Int32(SHUT_WR)) }
 
-    /// What has come, at least one byte; empty when the peer has ended or is gone.
+    /// The bytes that have come, at least one; empty when the peer has ended or is gone.
     func read() throws(DemoError) -> [UInt8] {
         var failure: Int32 = 0
         let bytes = [UInt8](unsafeUninitializedCapacity: 64 << 10) { buffer, count in

@@ -4,7 +4,7 @@ import Glibc
 
 // How a run ends.
 extension Stage {
-    /// Ends the gateway, waits for it, and takes the folder away.
+    /// Ends the gateway, waits for it, and removes the folder.
     func end() throws(DemoError) {
         narrator.begin("An orderly end")
         let status = ending.await { gateway.stop() }

@@ -6,7 +6,7 @@ import Gateway
 import Glibc
 import SoftwareAuthenticator
 
-/// What the steps share: origin, gateway and authority at work, a phone, and the narrator.
+/// The parts that the steps share: origin, gateway, authority, a phone, and the narrator.
 final class Stage {
     let narrator: Narrator
     let folder: DemoFolder
@@ -31,7 +31,7 @@ final class Stage {
     let gateway: GatewayServer
     let ending: Ending
 
-    /// Raises everything: folder, authority, origin, configuration, gateway, in this order.
+    /// Starts all parts: folder, authority, origin, configuration, gateway, in this order.
     init(_ narrator: Narrator, keepsFolder: Bool) throws(DemoError) {
         self.narrator = narrator
         folder = try DemoFolder(isKept: keepsFolder)
@@ -126,7 +126,7 @@ final class Stage {
         }
     }
 
-    /// Sends a request and tells both sides of it.
+    /// Sends a request and prints both sides of it.
     func exchange(_ call: Call, showing names: [String] = []) throws(DemoError) -> Answer {
         narrator.sent(call, showing: names)
         let answer = try call.send(to: port)
@@ -145,7 +145,7 @@ protocol Step: Sendable {
     /// What happens, in a few words.
     var title: String { get }
 
-    /// Plays it, says what is seen, and checks its claims.
+    /// Plays the step, prints what happens, and checks its claims.
     func play(on stage: Stage) throws(DemoError)
 }
 

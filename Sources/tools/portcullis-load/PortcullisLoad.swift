@@ -47,7 +47,7 @@ struct PortcullisLoad: AsyncParsableCommand {
 enum StandardError {
     static func write(_ text: String) {
         let bytes = Array(text.utf8)
-        // There is no one left to report to when this fails.
+        // If this fails, no channel is left for a report.
         _ = bytes.withUnsafeBytes { Glibc.write(2, $0.baseAddress, $0.count) }
     }
 
@@ -66,7 +66,7 @@ enum TextFile {
         return [UInt8](data)
     }
 
-    /// Replaces a file as a whole, so that a crash leaves the old one or the new one.
+    /// Replaces a whole file, so that a crash leaves the old one or the new one.
     static func write(_ path: String, _ text: String) throws(LoadError) {
         do {
             try text.write(toFile: path, atomically: true, encoding: .utf8)

@@ -59,7 +59,7 @@ struct PrepareCommand: AsyncParsableCommand {
         print("fleet: \(fleet), \(devices) devices")
     }
 
-    /// The keys are made on all cores, a few batches ahead of what is written.
+    /// The keys are made on all cores, a few batches ahead of the writing.
     private func writeKeys(_ made: Fleet, to path: String) async throws {
         guard FileManager.default.createFile(atPath: path, contents: nil),
             let file = FileHandle(forWritingAtPath: path)

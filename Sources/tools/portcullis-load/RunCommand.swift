@@ -101,7 +101,7 @@ struct RunCommand: AsyncParsableCommand {
         do throws(LoadError) {
             summary = try await Campaign.run(plan, progress: progress)
         } catch {
-            // Nothing was sent.
+            // No request was sent.
             try FleetFile.write(fleet, before)
             throw error
         }

@@ -55,7 +55,7 @@ struct SignCommand: AsyncParsableCommand {
             device: device,
             now: .current
         )
-        // Written first: a counter that was shown must not be used again.
+        // The file is written first: a counter that was shown must not be used again.
         try FleetFile.write(fleet, fleetOnDisk)
         for field in signed.fields { print("\(field.name): \(field.value)") }
     }

@@ -4,7 +4,7 @@ import EventLoops
 import LoadGenerator
 import TLSSession
 
-/// Which gateway, and what it asks.
+/// The gateway, and its demands.
 struct TargetOptions: ParsableArguments {
     @Option(help: "The gateway's configuration: what it asks of the request is read from it.")
     var config: String

@@ -1,6 +1,6 @@
 import PortcullisClient
 
-/// An app that has the client package in it does none of all that by hand.
+/// An app with the client package does none of these steps by hand.
 struct ClientPackage: Step {
     let title = "The client package enrols, recovers and opens a session"
 

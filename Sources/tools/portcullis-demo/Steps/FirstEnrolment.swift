@@ -52,13 +52,13 @@ struct UnprovenRequest: Step {
     }
 }
 
-/// The app signs what it sends.
+/// The app signs its request.
 struct AdmittedRequest: Step {
     let title = "A signed request is admitted"
 
     func play(on stage: Stage) throws(DemoError) {
         var call = Call("POST", "/v1/orders?express=1", content: Array(#"{"item":"lamp"}"#.utf8))
-        // What a client claims about itself.
+        // A client's claim about itself.
         call.fields = [("App-Attest-Verdict", "trust me")]
         let challenge = try stage.phone.challenge("assertion")
         stage.narrator.say("   what is signed, each line with a line feed behind it:")

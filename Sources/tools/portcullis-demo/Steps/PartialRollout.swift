@@ -5,11 +5,11 @@ import SoftwareAuthenticator
 struct PartialRollout: Step {
     let title = "A rule is enforced for 25 % of the keys"
 
-    /// What became of the customers' requests.
+    /// The result of the customers' requests.
     private struct Outcome {
         /// The customers who were refused, by number.
         var refused: Set<Int> = []
-        /// Whether each other was forwarded with the verdict it would have had.
+        /// Whether each other request was forwarded with the verdict that it would have had.
         var othersAreTold = true
         /// One of the forwarded requests.
         var example: Sighting?
@@ -22,7 +22,7 @@ struct PartialRollout: Step {
         stage.narrator.say("   assertion of the first:")
         var customers: [Phone] = []
         for number in 0..<100 {
-            // Keys of a seed, so that the numbers below are those of every run.
+            // Keys come from a seed, so the numbers below are equal in every run.
             let seed = Array("phone \(number)".utf8)
             let phone = Phone(stage.anotherDevice.makeKey(seed: seed), gateway: stage.port)
             let call = phone.enrolment(try phone.challenge("enrolment"), at: Stage.now)
@@ -56,7 +56,7 @@ struct PartialRollout: Step {
         )
     }
 
-    /// Sends a request of each customer, which passes, in whichever part of the keys it is.
+    /// Sends a request of each customer, which passes in either part of the keys.
     private func buy(
         at target: String,
         _ customers: inout [Phone],

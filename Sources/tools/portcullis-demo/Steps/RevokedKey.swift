@@ -45,7 +45,7 @@ struct RevokedKey: Step {
     }
 }
 
-/// What operators see of all this.
+/// What operators see of these steps.
 struct CountedVerdicts: Step {
     let title = "It is all counted"
 

@@ -2,7 +2,7 @@ import AppleStandIn
 import KeyStore
 import SoftwareAuthenticator
 
-/// A free trial for each device, whatever is installed on it.
+/// A free trial for each device, however often its app is installed.
 struct SecondTrial: Step {
     let title = "A second free trial is refused after a reinstall (DeviceCheck)"
 

@@ -44,7 +44,7 @@ struct TamperedRequest: Step {
         stage.claimOriginSawNothing()
     }
 
-    /// The rule holds content: what is not all there can't be judged, and goes nowhere.
+    /// The rule holds content: incomplete content can't be judged and is not forwarded.
     private func keepBack(_ forged: [UInt8], _ stage: Stage) throws(DemoError) {
         stage.narrator.say("   the content is changed, and its last byte is never sent:")
         var call = try signedOrder(stage)
