@@ -133,8 +133,8 @@ final class ControlPlane: Sendable {
         queue.asyncAfter(deadline: .now() + time, execute: body)
     }
 
-    /// Asks every event loop. On the control queue, `each` is called with each event loop's answer
-    /// as it comes, and `completion` with all answers after the last one.
+    /// Asks every event loop. On the control queue, `each` is called with each answer as it comes,
+    /// and `completion` with all answers after the last one.
     func gather<Fact: Sendable>(
         _ ask: (LoopUnit) -> (@escaping @Sendable (Fact) -> Void) -> Void,
         each: @escaping @Sendable (Fact) -> Void = { _ in },

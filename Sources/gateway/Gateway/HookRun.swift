@@ -68,7 +68,7 @@ struct HookRun: Sendable {
         }
     }
 
-    /// Whether it has ended. Its status stays unfetched, so that its id stays reserved.
+    /// Whether the process has ended. Its status stays unfetched, so its id stays reserved.
     private func hasEnded(_ process: pid_t) -> Bool {
         var found = siginfo_t()
         let options = WEXITED | WNOHANG | WNOWAIT

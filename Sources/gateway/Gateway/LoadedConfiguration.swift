@@ -82,7 +82,8 @@ extension GatewayConfiguration {
         switch key {
         case "store", "process": return false
         case "lanes":
-            // Each event loop has sockets; without the event loop they would not be accepted from.
+            // Each event loop has sockets. Without the loop, no connection on them would be
+            // accepted.
             return GatewayServer.count(next.loops) >= GatewayServer.count(loops)
         default: return true
         }

@@ -10,14 +10,14 @@ struct PortHolder {
     /// The text for messages: `portcullis (process 1234)`.
     var text: String { "\(name) (process \(process))" }
 
-    /// Whether it is this program, in this process or another one.
+    /// Whether the holder is this program, in this process or another one.
     var isGateway: Bool { name == "portcullis" }
-    /// Whether it is systemd, which holds addresses for socket activation.
+    /// Whether the holder is systemd, which holds addresses for socket activation.
     var isServiceManager: Bool { name == "systemd" }
 
     /// The configuration file of a gateway, without links; `nil` where its command line has none.
     var configuration: String? { isGateway ? Self.configuration(of: process) : nil }
-    /// Whether it is a gateway of this process's configuration, such as one that drains.
+    /// Whether the holder is a gateway of this process's configuration, such as one that drains.
     var isPredecessor: Bool {
         configuration.map { $0 == Self.configuration(of: getpid()) } ?? false
     }

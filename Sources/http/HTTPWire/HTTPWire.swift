@@ -1,22 +1,21 @@
 // HTTP/1.1 bytes: reading and writing heads, bodies and trailers for an intermediary.
 //
 // Everything here is pure: bytes in, values out, no clock, no descriptor, no lock. Input is a
-// `Span<UInt8>` that the caller owns; what is found is given as ranges into it, so that a head
-// costs no allocation once its storage has grown. Nothing here makes a `String` of what a stranger
-// sent.
+// `Span<UInt8>` that the caller owns. Results are ranges into it, so a head costs no allocation
+// once its storage has grown. Nothing here makes a `String` of a stranger's bytes.
 //
-//   HeadScanner         finds the end of a head in a growing buffer, each byte looked at once; rejects
-//                       at once what can never become a head
+//   HeadScanner         finds the end of a head in a growing buffer, and scans each byte once;
+//                       rejects at once what can never become a head
 //   RequestHead         a complete request head, read strictly: RFC 9112 §§2–6, RFC 9110 §§5–7
-//   ResponseHead        the same for what an origin answers
-//   TargetView          the view of a path that is matched; tells what can't be viewed in one way
-//   PathInterpretation  what servers do to a path besides: the other ways in which it is looked up
-//   BodyReader          length, chunked or until close: ranges of content, its exact end, its trailers
+//   ResponseHead        a complete response head of an origin, read strictly
+//   TargetView          the view of a path that rules match; finds what can't be viewed in one way
+//   PathInterpretation  what else servers do to a path: the other ways to look it up
+//   BodyReader          length, chunked or until close: ranges of content, exact end, trailers
 //   HeadWriter          forwarded heads and local answers, appended to a reusable array
-//   ClientAddress       the client's address behind trusted proxies, and which of them are believed
-//   RequestID           the request's name: a trusted proxy's, or our own
-//   ProxyHeader         the PROXY protocol's header, in which a proxy names the client of a connection
-//   ProvenanceWriter    the fields that say so to the origin
+//   ClientAddress       the client's address at the far end of trusted proxies, and those proxies
+//   RequestID           the request's name: a trusted proxy's, or the gateway's own
+//   ProxyHeader         the PROXY protocol's header, in which a proxy names its client
+//   ProvenanceWriter    the fields that name the client to the origin
 //
 // Life of a request on one event loop, without allocation in steady state:
 //

@@ -45,7 +45,7 @@ package struct KeyRisk: Hashable, Sendable {
 
     func isNewer(than other: KeyRisk) -> Bool { day > other.day }
 
-    /// Whether it is of a later day, and not in the future.
+    /// Whether this value is of a later day, and not in the future.
     ///
     /// - `now`: second of Unix time.
     func isNewer(than other: KeyRisk, at now: Int64) -> Bool {

@@ -21,7 +21,7 @@ enum DatabaseValue {
         }
     }
 
-    /// Whether it is sent as bytes and not as text.
+    /// Whether the value is sent as bytes and not as text.
     var isBinary: Bool {
         switch self {
         case .number, .flag, .bytes, .text: true

@@ -10,8 +10,7 @@ package import TLSSession
 open class Connection: Endpoint {
     /// The result of a read.
     package enum ReadOutcome {
-        /// Bytes in the event loop's input buffer, at least one, valid until the event loop's next
-        /// read.
+        /// Bytes in the event loop's input buffer, at least one, valid until its next read.
         case bytes(UnsafeBufferPointer<UInt8>)
         /// There is no input now; ``inputReady()`` follows when there is.
         case wouldBlock

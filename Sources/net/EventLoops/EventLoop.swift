@@ -370,8 +370,7 @@ extension EventLoop {
     package func asRead(_ bytes: Span<UInt8>) -> UnsafeBufferPointer<UInt8> {
         let count = min(bytes.count, wholeInput.count)
         let target = UnsafeMutableRawBufferPointer(rebasing: wholeInput[..<count])
-        // The event loop's memory lives as long as the event loop; the copy is made inside the
-        // call.
+        // The memory lives as long as the event loop; the copy is made inside the call.
         bytes.extracting(first: count).withUnsafeBytes { target.copyMemory(from: $0) }
         return UnsafeBufferPointer(target.assumingMemoryBound(to: UInt8.self))
     }

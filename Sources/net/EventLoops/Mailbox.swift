@@ -4,8 +4,8 @@ import Synchronization
 
 /// Work from other threads for an event loop.
 ///
-/// The event loop watches its descriptor, so that work also wakes an event loop that waits for
-/// events. `Sendable`: the shared state is under the lock.
+/// The event loop watches its descriptor, so work also wakes a loop that waits for events.
+/// `Sendable`: the shared state is under the lock.
 final class Mailbox: Sendable {
     typealias Work = @Sendable () -> Void
 

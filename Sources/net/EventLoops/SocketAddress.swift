@@ -122,7 +122,6 @@ package struct SocketAddress: Sendable {
     /// AF_INET, AF_INET6 or AF_UNIX.
     var family: Int32 { Int32(storage.ss_family) }
 
-    /// Whether it is a Unix socket.
     package var isUnix: Bool { family == AF_UNIX }
 
     /// The port of an IP address.

@@ -8,8 +8,8 @@ import HTTPWire
 /// are the literal segments that go on from there. Hosts are edges too, from two nodes that exist
 /// for them.
 ///
-/// A pattern stands in the tree once for each way in which servers may spell it; most have one. An
-/// entry says for which interpretations of a path it stands there, so one tree serves all of them.
+/// The tree has a pattern once for each way in which servers may spell it; most have one. An entry
+/// names the interpretations of a path for which it is there, so one tree serves all of them.
 ///
 /// A look-up visits at most the nodes whose patterns match the path, and of those only the ones
 /// with a rule earlier than the best so far. Only rules fill the hash table; a client's bytes are
@@ -20,14 +20,14 @@ struct RouteIndex: Sendable {
         var least = Int32.max
         /// The node after `*`, or -1.
         var one: Int32 = -1
-        /// Rules whose pattern ends here, and rules whose `**` stands here: ranges of `entries`.
+        /// Rules whose pattern ends here, and rules whose `**` is here: ranges of `entries`.
         var ends: Range<Int32> = 0..<0
         var rests: Range<Int32> = 0..<0
     }
 
     struct Entry: Sendable {
         let rule: Int32
-        /// The interpretations in which it stands here; see ``PathPattern/Spelling``.
+        /// The interpretations in which it is here; see ``PathPattern/Spelling``.
         let decisive: PathInterpretation
         let taken: PathInterpretation
         let methods: UInt64

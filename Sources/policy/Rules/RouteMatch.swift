@@ -46,7 +46,7 @@ package struct RouteMatch: Hashable, Sendable {
 
     /// Whether every request that meets the other match meets this one.
     ///
-    /// A rule that stands behind one that covers it is never reached.
+    /// A rule after one that covers it is never reached.
     package func covers(_ other: RouteMatch) -> Bool {
         guard path.covers(other.path), host.covers(other.host) else { return false }
         guard methods != nil else { return true }

@@ -204,7 +204,7 @@ extension Judge {
     ///
     /// - `clientWaits`: the client sends its content only when asked. Otherwise the content comes
     ///   anyway and is judged in the order of ``rule(_:_:rule:now:length:)``, in which the
-    ///   signature stands before counter and challenge.
+    ///   signature comes before counter and challenge.
     func lookAhead(
         _ proof: Proof,
         rule: Rule,

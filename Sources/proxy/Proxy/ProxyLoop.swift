@@ -34,7 +34,7 @@ package final class ProxyLoop {
     /// Makes the calls on files of held content.
     let files = FileThread()
     @exclusivity(unchecked) private(set) var pools: [OriginPool]
-    /// Watches the origins' servers for all event loops; `nil` on the other event loops.
+    /// Watches the origins' servers for all event loops; `nil` on the other loops.
     private var watch: OriginWatch?
     /// Requests that wait for a commit, in the order of their tickets.
     private(set) lazy var commits = CommitQueue(self)
@@ -124,7 +124,7 @@ package final class ProxyLoop {
     /// Hands over the counts of rules with a guard, and resets them.
     package func takeGuardCounts() -> [GuardCounts.Entry] { seen.guards.take() }
 
-    /// Starts to watch the origins' servers for all event loops, after the event loop has started.
+    /// Starts to watch the origins' servers for all event loops, after this loop has started.
     package func watchOrigins(_ tell: @escaping @Sendable (OriginWatch.Notice) -> Void) {
         let watch = OriginWatch(
             on: loop,

@@ -136,7 +136,7 @@ struct RoutedPath: Sendable {
     }
 }
 
-/// Names of files behind which servers take the rest of a path for PATH_INFO.
+/// Names of files after which servers take the rest of a path for PATH_INFO.
 ///
 /// The list has what runs as CGI, FastCGI or an ISAPI extension in the configurations that servers
 /// ship or document: PHP (Apache's `SetHandler`, nginx's `fastcgi_split_path_info`), Apache's

@@ -52,7 +52,7 @@ package final class OriginStream: Connection {
     private var load = Load.none
     /// Nanoseconds from the last head byte of the request to the first of its response; 0 before.
     package var waited: UInt64 = 0
-    /// Whether it has a place at a server whose connections are limited.
+    /// Whether the stream has a place at a server whose connections are limited.
     private var holdsPlace: Bool
     var isCountedIdle = false
 

@@ -325,7 +325,7 @@ extension Audit {
         if case .due = exchange.flow.judgement.count { countVerdict() }
     }
 
-    /// Counts the verdict as it stands, once for each request.
+    /// Counts the current verdict, once for each request.
     func countVerdict() {
         guard exchange.flow.judgement.counts(),
             let (ruling, enforcement) = exchange.flow.judgement.verdict

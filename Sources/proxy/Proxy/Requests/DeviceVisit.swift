@@ -100,7 +100,7 @@ extension Exchange {
 /// A device as a request names it.
 package struct DeviceMention: Hashable, Sendable {
     package let token: DeviceToken
-    /// The key that has signed the request: it stands for the client.
+    /// The key that has signed the request; it represents the client.
     package let keyID: KeyID
     /// The app to which the token belongs.
     package let appID: String

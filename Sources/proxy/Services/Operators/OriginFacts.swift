@@ -12,7 +12,7 @@ package struct OriginFacts: Sendable {
         package var address: String
         /// A word: `up`, `unreachable`, `silent`, `ejected`, `down`, `drained`.
         package var state: String
-        /// Whether it has no fault, except for faults that a client can cause.
+        /// Whether the server has no fault, except for faults that a client can cause.
         package var canServe: Bool
         package var weight = 1
         package var isBackup = false
