@@ -100,7 +100,8 @@ extension Scenarios {
         private static let small =
             "limits: { held_memory: 1MiB, held_disk: 1MiB, address_held: 8MiB }"
 
-        /// Writes to files without a name wait while a file is there: a disk that stands still.
+        /// Writes to files without a name wait while a file is there, and reads beyond their first
+        /// byte while another one is: a disk that stands still.
         private static let stalledDisk = """
             #define _GNU_SOURCE
             #include <stdlib.h>
@@ -116,14 +117,21 @@ extension Scenarios {
             ssize_t pwrite(int file, const void *bytes, size_t count, off_t offset) {
                 return pwrite64(file, bytes, count, offset);
             }
+            ssize_t pread64(int file, void *bytes, size_t count, off_t offset) {
+                struct stat status;
+                if (offset > 0 && fstat(file, &status) == 0 && status.st_nlink == 0)
+                    while (access(getenv("UNREAD_WHILE"), F_OK) == 0) usleep(1000);
+                return syscall(SYS_pread64, file, bytes, count, offset);
+            }
+            ssize_t pread(int file, void *bytes, size_t count, off_t offset) {
+                return pread64(file, bytes, count, offset);
+            }
 
             """
 
-        @Test func `a disk that stands still stops no client but those whose content is there`()
-            throws
-        {
-            let scenario = try Scenario()
-            defer { scenario.end() }
+        /// A gateway on one event loop whose disk stands still as the files `stalled` and `unread`
+        /// say.
+        private func startOnStalledDisk(_ scenario: Scenario) throws -> Bench {
             try scenario.write("disk.c", Self.stalledDisk)
             let library = scenario.path("disk.so")
             let compiler = try ChildProcess.run(
@@ -131,12 +139,24 @@ extension Scenarios {
                 ["clang", "-shared", "-fPIC", "-o", library, scenario.path("disk.c")]
             )
             try #require(compiler.status == 0, "\(compiler.complained)")
-            let stalled = scenario.path("stalled")
-            var bench = try start(
+            return try start(
                 scenario,
                 loops: 1,
-                within: ["/usr/bin/env", "LD_PRELOAD=\(library)", "STALLED_WHILE=\(stalled)"]
+                within: [
+                    "/usr/bin/env", "LD_PRELOAD=\(library)",
+                    "STALLED_WHILE=\(scenario.path("stalled"))",
+                    "UNREAD_WHILE=\(scenario.path("unread"))",
+                ]
             )
+        }
+
+        @Test func `a disk that stands still stops no client but those whose content is there`()
+            throws
+        {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            let stalled = scenario.path("stalled")
+            var bench = try startOnStalledDisk(scenario)
             #expect(try good(&bench).status == 200)
 
             try scenario.write("stalled", "")
@@ -154,6 +174,37 @@ extension Scenarios {
 
             try FileManager.default.removeItem(atPath: stalled)
             #expect(try eventually(within: 60) { try isAdmitted(&bench) })
+        }
+
+        /// An application may take a reset for the end of the content, and run with what it has.
+        @Test func `content whose beginning the origin has waits for a disk that is late`() throws {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            var bench = try startOnStalledDisk(scenario)
+            try scenario.write("unread", "")
+            let content = Self.content(900_000)
+            let request = SoftwareKey.Request(method: "POST", target: "/held", content: content)
+            let signing = SigningForm.lines([.method, .target, .body], headers: [])
+            var fields = bench.key.proof(of: request, signing: signing).fields
+            fields.append(("Content-Length", String(content.count)))
+            let socket = try Wire(port: bench.gateway.port)
+            defer { socket.close() }
+            try socket.send(HTTPClient.head("POST", "/held", fields) + "\r\n")
+            try socket.send(content)
+            try bench.gateway.waitUntil("the verdict", bench.admin) { $0["verdicts_total"] == 1 }
+            // Longer than the event loop waits for any call; others are served meanwhile.
+            let end = ContinuousClock.now + .seconds(4)
+            let isServed = try eventually(within: 60) {
+                let small = try good(&bench, count: 1_000)
+                #expect(small.status == 200)
+                return ContinuousClock.now > end
+            }
+            #expect(isServed)
+            try FileManager.default.removeItem(atPath: scenario.path("unread"))
+            #expect(try socket.readFinalResponse(to: "POST").status == 200)
+            let seen = bench.origin.seen.filter { $0.count > 1_000 }
+            #expect(seen.map(\.digest) == [SHA256.digest(of: content)])
+            #expect(seen.map(\.isComplete) == [true])
         }
 
         /// Whether content beyond what memory holds is admitted. A client that is refused may see a

@@ -153,6 +153,12 @@ package final class FileThread: Sendable {
     }
 }
 
+extension SocketError {
+    /// Whether a file call was late, or not made because earlier ones were: see ``FileThread``. The
+    /// same call may succeed later.
+    package var isLate: Bool { code == ETIME }
+}
+
 /// An unnamed file: nothing of it outlives its descriptor. ``FileThread`` makes it.
 package struct UnnamedFile: Sendable {
     fileprivate let descriptor: Int32

@@ -1,3 +1,4 @@
+import Dispatch
 import EventLoops
 import HTTPWire
 import Rules
@@ -93,6 +94,13 @@ extension Exchange {
         _ ending: Leg.ConnectionEnd
     ) -> Flow.Action {
         guard let origin else { return .none }
+        do throws(SocketError) {
+            // While nothing is sent, the request can be refused as a whole.
+            try content.heldBody?.checkFile()
+        } catch {
+            record.note(problem: "spill: \(error)")
+            return flow.heldUnreadable()
+        }
         origin.resetsOnClose = if case .byReset = ending { true } else { false }
         let outcome: Connection.WriteOutcome
         if count > 0, let held = content.heldBody {
@@ -114,13 +122,36 @@ extension Exchange {
         do throws(SocketError) {
             // An index can count held bytes.
             try held.read(from: Int(offset), into: &out, max: EventLoop.inputBytes)
+            side.diskHasRead()
         } catch {
-            record.note(problem: "spill: \(error)")
-            return flow.heldUnreadable()
+            return heldUnread(origin, error)
         }
         origin.append(out.span)
         guard note(origin.flush()) else { return writeFailed(origin) }
         return flow.heldSent(out.count)
+    }
+
+    /// Nanoseconds for which the rest of held content may wait for the disk: 30 s.
+    private static let diskPatience: UInt64 = 30_000_000_000
+    /// How long until the disk is asked again.
+    private static let diskPause = DispatchTimeInterval.milliseconds(100)
+
+    /// The disk does not give the next bytes. Where it is late, the server waits for them: some
+    /// applications take a reset for the end of the content, and run with what they have (mod_php).
+    private func heldUnread(_ connection: OriginStream, _ fault: SocketError) -> Flow.Action {
+        guard fault.isLate,
+            side.diskIsLate(at: MonotonicClock.nanoseconds) < Self.diskPatience
+        else {
+            record.note(problem: "spill: \(fault)")
+            return flow.heldUnreadable()
+        }
+        flow.originQueued()
+        let waiting = LoopBound((self, connection), on: loop)
+        loop.queue.asyncAfter(deadline: .now() + Self.diskPause) {
+            let (exchange, connection) = waiting.value
+            exchange.originDrained(connection)
+        }
+        return .none
     }
 
     /// Ends content that was released.

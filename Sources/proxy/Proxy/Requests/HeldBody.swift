@@ -222,6 +222,15 @@ final class HeldBody {
         return all
     }
 
+    /// Looks whether the disk gives what is in the file.
+    ///
+    /// - Throws: `SocketError` of pread.
+    func checkFile() throws(SocketError) {
+        guard isSpilled else { return }
+        var piece: [UInt8] = []
+        try read(from: memory.count, into: &piece, max: 1)
+    }
+
     /// Copies bytes from an offset: as many as there are, up to `max`.
     ///
     /// - Throws: `SocketError` of pread.

@@ -27,6 +27,8 @@ struct OriginSide {
     private(set) var lastTried: OriginServer?
     /// Why TLS failed with that server, where it did.
     var tlsFailure: TLSFailure.Reason?
+    /// Since when the disk with the content has been late, monotonic nanoseconds; 0 when it is not.
+    private var diskLateSince: UInt64 = 0
     /// The origin in whose retries it counts, while it is a retry.
     private var retried: OriginState?
 
@@ -72,6 +74,17 @@ struct OriginSide {
         if case .dialing(let dial) = link { lastTried = dial.lastServer }
         return link
     }
+
+    /// The disk is late.
+    ///
+    /// - Returns: nanoseconds since it was first, without a piece in between.
+    mutating func diskIsLate(at nanoseconds: UInt64) -> UInt64 {
+        if diskLateSince == 0 { diskLateSince = nanoseconds }
+        return nanoseconds &- diskLateSince
+    }
+
+    /// The disk has given a piece.
+    mutating func diskHasRead() { diskLateSince = 0 }
 
     /// Counts the request as a retry of an origin, or not any more.
     mutating func countRetry(of origin: OriginState?) {
