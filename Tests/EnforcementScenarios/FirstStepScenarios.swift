@@ -159,10 +159,10 @@ extension Scenarios {
                 #expect(diagnosis.status == 0, "\(diagnosis.lines)")
                 #expect(diagnosis.found("ok", "origins").count == 1)
                 #expect(diagnosis.found("ok", "origins")[0].contains("answers 200 to HEAD /"))
-                #expect(diagnosis.found("ok", "store").count == 2, "\(diagnosis.lines)")
-                for subject in ["clock", "descriptors"] {
+                // The clock and the limits are this machine's, and its disk may be busy.
+                for (subject, count) in [("clock", 1), ("descriptors", 1), ("store", 2)] {
                     let lines = ["ok", "warning"].flatMap { diagnosis.found($0, subject) }
-                    #expect(lines.count == 1, "\(subject)")
+                    #expect(lines.count == count, "\(diagnosis.lines)")
                 }
                 #expect(diagnosis.lines.last?.contains(": 0 errors, ") == true)
                 let folder = scenario.folder.path

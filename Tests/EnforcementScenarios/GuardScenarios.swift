@@ -70,7 +70,7 @@ extension Scenarios {
                 return try #require(rules?.first { $0["id"] as? String == "orders" })
             }
 
-            /// What each key's request is answered.
+            /// What each key's request is answered. A guard may fall before the last has come.
             func answers(
                 _ keys: inout ArraySlice<SoftwareKey>,
                 _ gateway: GatewayProcess,
@@ -100,7 +100,7 @@ extension Scenarios {
             var (good, bad) = (keys[..<40], keys[40...])
             #expect(try stand.answers(&good, first) == [200])
             #expect(try stand.unproven(first) == [401])
-            #expect(try stand.answers(&bad, first, damage: .otherClientData) == [403])
+            #expect(try stand.answers(&bad, first, damage: .otherClientData).contains(403))
             #expect(try first.complaints(of: "the guard of rule orders has fallen: ") == 1)
             try first.waitUntil("the fall", stand.admin) { $0["guard_falls_total"] == 1 }
             #expect(try stand.answers(&bad, first, damage: .otherClientData) == [200])
@@ -167,7 +167,7 @@ extension Scenarios {
             var keys = try stand.scenario.imported(60)[...]
             let first = try stand.scenario.serve()
             #expect(try stand.unproven(first) == [401])
-            #expect(try stand.answers(&keys, first, damage: .otherClientData) == [403])
+            #expect(try stand.answers(&keys, first, damage: .otherClientData).contains(403))
             try first.waitUntil("the fall", stand.admin) { $0["guard_falls_total"] == 1 }
             #expect((try stand.rule()["ramp"] as? String)?.hasPrefix("its ramp stands at ") == true)
             // An order in between, and a fall behind it, don't end the pause.
@@ -295,7 +295,7 @@ extension Scenarios {
                 atPath: stand.scenario.path("portcullis.db.rollout.new/x"),
                 withIntermediateDirectories: true
             )
-            #expect(try stand.answers(&keys, gateway, damage: .otherClientData) == [403])
+            #expect(try stand.answers(&keys, gateway, damage: .otherClientData).contains(403))
             #expect(try gateway.complaints(of: "the guard's order holds until the next start") == 1)
             #expect(try gateway.complaints(of: "/bin/sh: it ended with status 3") == 1)
             #expect(try stand.unproven(gateway) == [200])

@@ -2,6 +2,8 @@
 
 Without these, a gateway that answers nothing would hold against everything.
 """
+import time
+
 from attacks.attack import Attack, NotApplicable
 from client import chunk, head
 
@@ -37,13 +39,20 @@ def expect_success(answer):
 
 
 def large(stand, token):
-    """More than a rule keeps in memory by default."""
+    """More than a rule keeps in memory by default.
+
+    A disk that is too busy to hold it is 503 at once, and a client comes again.
+    """
     content = order(token) + b"&x=" + b"y" * 600 * 1024
     target = f"/pay?t={token}"
     stand.promise(token, "POST", target, content)
-    return expect_success(
-        stand.ask("POST", target, [FORM, *stand.proof("POST", target, content)], content)
-    )
+    device, end = stand.device(), time.monotonic() + 60
+    while True:
+        fields = [FORM, *stand.proof("POST", target, content, device=device)]
+        answer = stand.ask("POST", target, fields, content)
+        if answer is None or answer.status != 503 or time.monotonic() > end:
+            return expect_success(answer)
+        time.sleep(1)
 
 
 def slow(stand, token):
