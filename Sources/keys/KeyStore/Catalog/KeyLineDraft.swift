@@ -67,12 +67,9 @@ struct KeyLineDraft {
             }
             self.keyID = keyID
         case .platform:
-            platform = try Self.word(
-                value,
-                "platform",
-                DevicePlatform.allCases.map(\.rawValue)
-            )
-            .flatMap(DevicePlatform.init(rawValue:))
+            // The gateway reads assertions of Apple's devices alone.
+            platform = try Self.word(value, "platform", [DevicePlatform.apple.rawValue])
+                .flatMap(DevicePlatform.init(rawValue:))
         case .appID: appID = try Self.appID(value)
         case .environment:
             environment = try Self.word(
