@@ -32,7 +32,6 @@ import Testing
         for text in texts {
             #expect(text.hasSuffix("."), "\(text)")
             #expect(text.first?.isUppercase == true, "\(text)")
-            #expect(!text.contains("byte"))
         }
         #expect(Set(AssertionRefusal.Reason.allCases.map(\.summary)).count == 6)
         #expect(Set(AttestationRefusal.Reason.allCases.map(\.summary)).count == 11)

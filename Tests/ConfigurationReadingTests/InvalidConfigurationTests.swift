@@ -49,7 +49,7 @@ import Testing
     }
 
     private static let general: [Row] = [
-        .more("limit: {}", "p.yaml:6: limit: found an unknown key; use listen, admin, event loops"),
+        .more("limit: {}", "p.yaml:6: limit: found an unknown key; use listen, admin, lanes"),
         .more(
             "limits: { heads: 1KiB }",
             """

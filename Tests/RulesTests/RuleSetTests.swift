@@ -177,7 +177,7 @@ import Testing
 
     @Test(arguments: [0, 1, 2, 5, 10, 40, 200])
     func
-        `a request has a rule when every interpretation that its origin makes meets it, and only then`(
+        `a request has a rule when every interpretation of its origin meets it, and only then`(
             count: Int
         ) throws
     {

@@ -49,8 +49,8 @@ struct WhyCommand: ParsableCommand {
         abstract: "Say why a running gateway has refused a request, or would have.",
         discussion: """
             What was asked, what was found, which check failed, and what the client does next, the \
-            latest first. The gateway remembers some hundred refusals of each event loop, and forgets \
-            them at a restart. Requests that were only observed are told, too.
+            latest first. The gateway remembers some hundred refusals of each event loop, and \
+            forgets them at a restart. Requests that were only observed are told, too.
             """
     )
 

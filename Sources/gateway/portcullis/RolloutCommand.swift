@@ -11,11 +11,11 @@ struct RolloutCommand: ParsableCommand {
         commandName: "rollout",
         abstract: "Show how the rules of a running gateway stand, or change one at once.",
         discussion: """
-            Without a rule it lists them all. What is ordered takes effect in all event loops, holds \
-            over reloads and restarts, and stands in the audit log beside the store. Before a rule \
-            refuses more clients than it does, it prints whom the last hour's requests would have \
-            cost; where these are more than the rule's guard allows (2 % without a guard), the \
-            order needs --yes, or a yes at the terminal.
+            Without a rule it lists them all. What is ordered takes effect in all event loops, \
+            holds over reloads and restarts, and stands in the audit log beside the store. Before \
+            a rule refuses more clients than it does, it prints whom the last hour's requests \
+            would have cost; where these are more than the rule's guard allows (2 % without a \
+            guard), the order needs --yes, or a yes at the terminal.
             """
     )
 

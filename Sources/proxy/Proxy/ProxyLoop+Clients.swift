@@ -20,8 +20,8 @@ extension ProxyLoop: ClientHost {
         return Exchange(self, for: stream, facts)
     }
 
-    /// Decides anew whether the peer is trusted: what was a proxy before a reload may be a stranger
-    /// now.
+    /// Decides again whether the peer is trusted: what was a proxy before a reload may be a
+    /// stranger now.
     func settle(_ peer: ClientPeer) {
         peer.settingsNumber = settingsNumber
         peer.provenance = provenance(of: peer.address, isSecure: peer.isSecure)

@@ -91,8 +91,8 @@ final class UpgradeStand {
 
     /// Has the process that serves now hand over, and waits until the next one serves.
     ///
-    /// Clients wait a bounded time for it. Where a busy machine takes longer, the upgrade is refused
-    /// and nothing has changed: then it is asked again.
+    /// Clients wait a bounded time for it. Where a busy machine takes longer, the upgrade is
+    /// refused and nothing has changed: then it is asked again.
     func upgrade() throws {
         count += 1
         var refused = refusals(gateway.child.complained)

@@ -28,7 +28,7 @@ extension HTTP2Connection {
         session.openChannels.contains { ($0.owner as? HTTP2Stream)?.owner != nil }
     }
 
-    /// The gateway ends. The client is told twice: first that it should send no more, and, when
+    /// The gateway ends, and tells the client twice: first that it should send no more, and, when
     /// what was on its way has come, which request was the last (RFC 9113 §6.8).
     func drain() {
         guard case .serving = phase, !isDrainAnnounced else { return }

@@ -1,7 +1,7 @@
 import EventLoops
 import HTTPWire
 
-/// A proxy's connection until its PROXY header has been read. What comes behind the header is the
+/// A proxy's connection until its PROXY header has been read. What follows the header is the
 /// client's, TLS included, so the bytes stay in the kernel until the header is whole; then the
 /// socket goes on as a client's connection.
 final class ProxiedConnection: Connection {

@@ -114,7 +114,7 @@ struct RolloutService: Service {
         case .full:
             refused(
                 .fault(.rolloutUnsaved),
-                "\(RolloutOrders.entriesMax) rules have an order; give some of them back to the file"
+                "\(RolloutOrders.entriesMax) rules have an order; give some back to the file"
             )
         }
     }
