@@ -52,9 +52,12 @@ descendants() {
 parts=()
 groups=()
 end_parts() {
-    local group
-    for group in "${groups[@]}"; do
-        kill -- $(descendants "$group") "-$group" 2> /dev/null || true
+    local index left
+    for index in "${!groups[@]}"; do
+        # The number of a part that has ended may be another process's by now.
+        left=
+        [[ -e $scratch/${parts[index]}.end ]] || left=$(descendants "${groups[index]}")
+        kill -- $left "-${groups[index]}" 2> /dev/null || true
     done
     rm -rf -- "$scratch"
 }
