@@ -76,8 +76,8 @@ struct AttestationChain {
     }
 
     /// Step 6: the description is in certificate 0, once, and in no other [Google,
-    /// verifyExpectations]. Who had a key attested can sign certificates with it, and so a
-    /// description of his own making.
+    /// verifyExpectations]. The owner of an attested key can sign certificates with it, and
+    /// write any description into them.
     func checkPlaceOfDescription() throws(KeyAttestationRefusal) {
         guard below.dropFirst().allSatisfy({ $0.values(of: KeyDescription.oid).isEmpty }) else {
             throw KeyAttestationRefusal(.chainExtended, "an attested key signed a certificate")

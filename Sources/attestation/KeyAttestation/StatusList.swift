@@ -113,24 +113,15 @@ public struct CertificateSerial: Hashable, Sendable, CustomStringConvertible {
 
     /// Reads hexadecimal in either case, with any number of leading zeros; `nil` for other text.
     public init?(_ text: some StringProtocol) {
-        guard !text.isEmpty, text.utf8.allSatisfy({ Self.isDigit($0) }) else { return nil }
+        guard !text.isEmpty, text.allSatisfy({ $0.isASCII && $0.isHexDigit }) else { return nil }
         let digits = text.drop { $0 == "0" }
         description = digits.isEmpty ? "0" : digits.lowercased()
     }
 
-    /// The number of an INTEGER's bytes, big-endian. A sign is none: serials are not negative.
+    /// The number of an INTEGER's bytes, big-endian. No bit is a sign: serials are not negative.
     init(bytes: [UInt8]) {
         let digits = Hex.text(bytes).drop { $0 == "0" }
         description = digits.isEmpty ? "0" : String(digits)
-    }
-
-    private static func isDigit(_ byte: UInt8) -> Bool {
-        switch byte {
-        case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "a")...UInt8(ascii: "f"),
-            UInt8(ascii: "A")...UInt8(ascii: "F"):
-            true
-        default: false
-        }
     }
 }
 

@@ -27,8 +27,8 @@ struct OriginSide {
     private(set) var lastTried: OriginServer?
     /// Why TLS failed with that server, where it did.
     var tlsFailure: TLSFailure.Reason?
-    /// Since when the disk with the content has been late, monotonic nanoseconds; 0 when it is not.
-    private var diskLateSince: UInt64 = 0
+    /// When the disk with the content began to be late, monotonic nanoseconds; `nil` if it is not.
+    private var diskLateSince: UInt64?
     /// The origin in whose retries it counts, while it is a retry.
     private var retried: OriginState?
 
@@ -77,14 +77,15 @@ struct OriginSide {
 
     /// The disk is late.
     ///
-    /// - Returns: nanoseconds since it was first, without a piece in between.
+    /// - Returns: nanoseconds since it began, with no piece read since then.
     mutating func diskIsLate(at nanoseconds: UInt64) -> UInt64 {
-        if diskLateSince == 0 { diskLateSince = nanoseconds }
-        return nanoseconds &- diskLateSince
+        let since = diskLateSince ?? nanoseconds
+        diskLateSince = since
+        return nanoseconds &- since
     }
 
     /// The disk has given a piece.
-    mutating func diskHasRead() { diskLateSince = 0 }
+    mutating func diskHasRead() { diskLateSince = nil }
 
     /// Counts the request as a retry of an origin, or not any more.
     mutating func countRetry(of origin: OriginState?) {
