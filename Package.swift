@@ -49,8 +49,8 @@ let verdict: [Target.Dependency] = ["Challenges", "Sessions", "Verification", "K
 let apple: [Target.Dependency] = ["AppleServices", "KeyStore"]
 let sockets: [Target.Dependency] = ["TLSSession", "Telemetry", "EventLoops"]
 let device: [Target.Dependency] = [
-    "AppAttest", "StrictCBOR", "StrictDER", "Cryptography", "ByteCoding", "JSONText",
-    "RequestBinding", "Signatures",
+    "AppAttest", "KeyAttestation", "StrictCBOR", "StrictDER", "Cryptography", "ByteCoding",
+    "JSONText", "RequestBinding", "Signatures",
 ]
 let wires: [Target.Dependency] = ["CLinux", "TLSSession", "EventLoops"]
 let process: [Target.Dependency] = [
@@ -390,7 +390,7 @@ let package = Package(
         .tests(
             "KeyAttestation",
             uses: ["ByteCoding", "Cryptography", "DeviceKey", "Signatures", "StrictCBOR"]
-                + ["StrictDER", "TestSupport"]
+                + ["StrictDER", "TestSupport"] + stand
         ),
         .tests("Rules", uses: object + ["HTTPWire", "JSONText", "RequestBinding", "TestSupport"]),
         .tests(
@@ -426,7 +426,7 @@ let package = Package(
             uses: ["ClientKit", "ClientRecipes", "RequestBinding", "LoopbackKit", "TestSupport"]
                 + adapted + [crypto]
         ),
-        .tests("SoftwareAuthenticator", uses: policy + ["TestSupport"]),
+        .tests("SoftwareAuthenticator", uses: policy + ["KeyAttestation", "TestSupport"]),
         .tests("LoadGenerator", uses: policy + load),
         .tests("PortcullisClientTesting", uses: object + ["PortcullisClient"]),
         .scenarios(

@@ -1,5 +1,6 @@
 import Cryptography
 import KeyAttestation
+import SoftwareAuthenticator
 import StrictCBOR
 import StrictDER
 import Testing
@@ -19,9 +20,11 @@ import Testing
     }
 
     @Test func `a made chain is accepted, with what is to be stored`() throws {
-        let verified = try MadeChain().verified()
+        var phone = SoftwarePhone()
+        phone.serial = 0xABC
+        let verified = try MadeChain(phone).verified()
         #expect(verified.provisioning == .rkp)
-        #expect(verified.serials.map(\.description) == ["14", "8", "9", "9"])
+        #expect(verified.serials.map(\.description) == ["1", "abc", "7", "6"])
         #expect(verified.attesterID.count == 32)
         #expect(verified.initialCounter == .zero)
         #expect(VerifiedKeyAttestation.platform == .android)
@@ -49,7 +52,8 @@ import Testing
         #expect(hardware(10, DEREncoder.integer(2)) == .keyKind)
         #expect(hardware(3, DEREncoder.integer(384)) == .keyKind)
         #expect(hardware(2, DEREncoder.integer(1)) == .keyKind)
-        #expect(MadeChain.reason { $0.leafKey = ECPrivateKey(generating: .p384) } == .keyKind)
+        let p384 = ECPrivateKey(generating: .p384)
+        #expect(MadeChain.reason { $0.leafKey = (p384.x963, .p384) } == .keyKind)
     }
 
     @Test func `levels have to agree, and StrongBox to be said by a certificate`() {
@@ -59,12 +63,12 @@ import Testing
         #expect(reason { $0.levels = (2, 2) } == .levelMismatch)
         let strongBox = MadeChain.reason {
             $0.description.levels = (2, 2)
-            $0.organization = "StrongBox"
+            $0.levelName = "StrongBox"
         }
         #expect(strongBox == nil)
         let ownWord = MadeChain.reason {
             $0.description.levels = (2, 2)
-            $0.leafOrganization = "StrongBox"
+            $0.leafLevelName = "StrongBox"
         }
         #expect(ownWord == .levelMismatch)
         #expect(MadeChain.reason { $0.policy.securityLevels = [.strongBox] } == .securityLevel)
@@ -127,7 +131,7 @@ import Testing
         #expect(app(MadeDescription.app(["android", MadeDescription.package])) == nil)
         #expect(app(MadeDescription.app(["com.example"])) == .app)
         #expect(app(MadeDescription.app(signers: [[1]])) == .signer)
-        #expect(app(MadeDescription.app(signers: [[1], MadeDescription.signer])) == nil)
+        #expect(app(MadeDescription.app(signers: [[1], SoftwarePhone.signer])) == nil)
         #expect(app(MadeDescription.app(signers: [])) == .signer)
         #expect(reason { $0.software = [] } == .appUnknown)
         #expect(app(MadeDescription.app([])) == .appUnknown)
@@ -182,7 +186,7 @@ import Testing
     }
 
     @Test func `the description is in the leaf, once, and in no other certificate`() {
-        let second = MadeChain.extended("1.3.6.1.4.1.11129.2.1.17", MadeDescription().der)
+        let second = MadeChain.extended("1.3.6.1.4.1.11129.2.1.17", MadeChain().description.der)
         #expect(MadeChain.reason { $0.leafExtensions = [second] } == .noAttestation)
         #expect(MadeChain.reason { $0.attesterExtensions = [second] } == .chainExtended)
     }
@@ -205,12 +209,10 @@ import Testing
     }
 
     @Test func `a chain of no known kind is a matter of the policy`() {
-        let last = (name: "Another CA", organization: "Google LLC")
-        #expect(MadeChain.reason { $0.last = last } == nil)
-        let strict = MadeChain.reason {
-            $0.last = last
-            $0.policy.provisioning = [.factory, .rkp]
-        }
+        var phone = SoftwarePhone()
+        phone.provisioning = .unknown
+        #expect(MadeChain.reason(phone) == nil)
+        let strict = MadeChain.reason(phone) { $0.policy.provisioning = [.factory, .rkp] }
         #expect(strict == .provisioning)
         #expect(MadeChain.reason { $0.policy.provisioning = [.factory] } == .provisioning)
     }

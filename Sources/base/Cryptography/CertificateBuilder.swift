@@ -21,8 +21,8 @@ public struct CertificateBuilder: Sendable {
         }
     }
 
-    /// CN of the subject.
-    public var commonName: String
+    /// CN of the subject, left out when `nil`.
+    public var commonName: String?
     /// O of the subject, left out when `nil`.
     public var organization: String?
     /// OU of the subject, left out when `nil`.
@@ -38,6 +38,8 @@ public struct CertificateBuilder: Sendable {
     /// Extensions besides basicConstraints and keyUsage, in order.
     public var extensions: [Extension]
 
+    /// More attributes of the subject, by OpenSSL's names, before the others.
+    package var attributes: [(name: String, value: String)] = []
     /// The value of basicConstraints; it replaces the one that follows from ``isAuthority``.
     package var basicConstraints: [UInt8]?
     /// The value of keyUsage; it replaces the one that follows from ``isAuthority``.
@@ -45,7 +47,7 @@ public struct CertificateBuilder: Sendable {
 
     /// A certificate without extensions of its own.
     public init(
-        commonName: String,
+        commonName: String?,
         organization: String? = nil,
         organizationalUnit: String? = nil,
         serial: UInt64,
@@ -66,7 +68,7 @@ public struct CertificateBuilder: Sendable {
 
     /// The certificate of a key, signed by itself.
     public func selfSigned(by key: ECPrivateKey) -> X509Certificate {
-        certificate(for: key.x963, curve: key.curve, signer: key, issuer: nil)
+        signed(for: key.x963, on: key.curve, by: key, issuer: nil)
     }
 
     /// The certificate of a key, signed by an issuer.
@@ -75,12 +77,7 @@ public struct CertificateBuilder: Sendable {
         by issuerKey: ECPrivateKey,
         issuer: X509Certificate
     ) -> X509Certificate {
-        certificate(
-            for: key.x963,
-            curve: key.curve,
-            signer: issuerKey,
-            issuer: issuer
-        )
+        signed(for: key.x963, on: key.curve, by: issuerKey, issuer: issuer)
     }
 
     /// The certificate of a P-256 key whose private half is elsewhere.
@@ -89,18 +86,14 @@ public struct CertificateBuilder: Sendable {
         by issuerKey: ECPrivateKey,
         issuer: X509Certificate
     ) -> X509Certificate {
-        certificate(
-            for: key.x963,
-            curve: .p256,
-            signer: issuerKey,
-            issuer: issuer
-        )
+        signed(for: key.x963, on: .p256, by: issuerKey, issuer: issuer)
     }
 
-    private func certificate(
+    /// The certificate of a key by its point, signed by an issuer; by itself where there is none.
+    package func signed(
         for point: [UInt8],
-        curve: ECPrivateKey.Curve,
-        signer: ECPrivateKey,
+        on curve: ECPrivateKey.Curve,
+        by signer: ECPrivateKey,
         issuer: X509Certificate?
     ) -> X509Certificate {
         guard let pointer = X509_new() else { Self.fail("X509_new") }
@@ -110,7 +103,8 @@ public struct CertificateBuilder: Sendable {
         setTime(X509_getm_notBefore(pointer), notBefore)
         setTime(X509_getm_notAfter(pointer), notAfter)
         let subject = X509_get_subject_name(pointer)
-        add("CN", commonName, to: subject)
+        for attribute in attributes { add(attribute.name, attribute.value, to: subject) }
+        if let commonName { add("CN", commonName, to: subject) }
         if let organizationalUnit { add("OU", organizationalUnit, to: subject) }
         if let organization { add("O", organization, to: subject) }
         if let issuer {

@@ -1,6 +1,7 @@
 import ByteCoding
 
-/// The client data of an attestation: what the app hashes and hands to `attestKey`.
+/// The client data of an attestation: what the app hashes and hands to `attestKey`, or on Android
+/// to `setAttestationChallenge`.
 ///
 /// Without a context it is the challenge's text alone, as in Apple's documentation. With one it is
 /// three lines, each ended by one LF:
@@ -25,7 +26,7 @@ public enum EnrolmentLines {
     /// - Parameters:
     ///   - challenge: the text of the enrolment challenge, as the gateway gave it.
     ///   - contextDigest: SHA-256 of the context, 32 bytes; `nil` for an enrolment without one.
-    /// - Returns: SHA-256 of it is what `attestKey` takes.
+    /// - Returns: SHA-256 of it is what `attestKey` and `setAttestationChallenge` take.
     public static func clientData(challenge: [UInt8], contextDigest: [UInt8]?) -> [UInt8] {
         guard let contextDigest else { return challenge }
         var bytes = version

@@ -1,6 +1,10 @@
 public import AppAttest
 
 /// One fault, or oddity, of an assertion.
+///
+/// The text of an Android key has the same faults. Its members are version, counter and signature:
+/// a truncated one has no signature, one with short data no counter, and another version stands in
+/// the place of malformed extensions.
 public enum AssertionDamage: String, Hashable, Sendable, CaseIterable {
     /// A byte after the object.
     case trailingByte = "trailing-byte"
@@ -50,5 +54,10 @@ public enum AssertionDamage: String, Hashable, Sendable, CaseIterable {
         case .counterRepeated, .counterBehind: .counterReplayed
         case .highS, .lowS: nil
         }
+    }
+
+    /// The same for an Android phone's key, which signs the package's name with all else.
+    public var phoneRefusal: AssertionRefusal.Reason? {
+        self == .otherApp ? .signatureMismatch : refusal
     }
 }

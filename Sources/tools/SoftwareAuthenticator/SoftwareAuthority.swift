@@ -1,15 +1,17 @@
 public import AppAttest
 internal import Cryptography
+internal import KeyAttestation
 public import Signatures
 
-/// A certificate authority in Apple's place: one root, under it the issuer of attestation leaves
-/// and the signer of receipts.
+/// A certificate authority in the place of Apple and of Google: one root, under it the issuer of
+/// Apple's attestation leaves, the signer of receipts, and the issuers of Android phones.
 ///
 ///     root (P-384) ── attestation issuer (P-384) ── leaf of a key (P-256)
-///                  └─ receipt issuer (P-384) ─────── receipt signer (P-256)
+///                  ├─ receipt issuer (P-384) ─────── receipt signer (P-256)
+///                  └─ issuers of phones, see PhoneChain
 ///
-/// Apple's receipts end in another root than its attestations; here one root serves for both, so
-/// that a single `test_root` is enough.
+/// Apple's receipts end in another root than its attestations, and phones in Google's; here one
+/// root serves for all, so that a single `test_root` is enough.
 public struct SoftwareAuthority: Sendable {
     /// The root, which a verifier must trust.
     public let root: X509Certificate
@@ -27,6 +29,7 @@ public struct SoftwareAuthority: Sendable {
     let intermediateKey: ECPrivateKey
     let receiptIssuerKey: ECPrivateKey
     let receiptSignerKey: ECPrivateKey
+    let phoneIssuers: [Provisioning: PhoneIssuers]
     private let seed: [UInt8]
 
     private static let organization = "Portcullis software authenticator"
@@ -71,6 +74,11 @@ public struct SoftwareAuthority: Sendable {
             by: receiptIssuerKey,
             issuer: receiptIssuer
         )
+        phoneIssuers = PhoneIssuers.all(
+            under: (root, rootKey),
+            from: notBefore,
+            to: notAfter
+        ) { Self.key($0, seed, $1) }
         self.notBefore = notBefore
         self.notAfter = notAfter
     }
@@ -91,6 +99,9 @@ public struct SoftwareAuthority: Sendable {
         )
     }
 
+    /// The key with which phones of a name attest others.
+    func attesterKey(_ name: String) -> ECPrivateKey { Self.key(.p256, seed, "attester " + name) }
+
     /// A key of the seed and a label: the first candidate that is a scalar of the curve.
     private static func key(
         _ curve: ECPrivateKey.Curve,
@@ -110,16 +121,19 @@ public struct SoftwareAuthority: Sendable {
 
 /// A device with one app on it, which makes keys.
 public struct SoftwareDevice: Sendable {
+    /// Whose objects it makes.
+    enum Platform {
+        case apple(AttestationEnvironment, DeviceShape)
+        case android(SoftwarePhone)
+    }
+
     /// The authority that attests the keys.
     public let authority: SoftwareAuthority
-    /// The App ID: prefix, full stop, bundle identifier.
+    /// The App ID: prefix, full stop, bundle identifier. Of an Android phone, the package name.
     public let appID: String
-    /// The environment in the AAGUID of the attestations.
-    public let environment: AttestationEnvironment
-    /// The system whose objects it makes.
-    public let shape: DeviceShape
+    let platform: Platform
 
-    /// A device from its parts.
+    /// A device of Apple's from its parts.
     public init(
         authority: SoftwareAuthority,
         appID: String,
@@ -128,8 +142,34 @@ public struct SoftwareDevice: Sendable {
     ) {
         self.authority = authority
         self.appID = appID
-        self.environment = environment
-        self.shape = shape
+        platform = .apple(environment, shape)
+    }
+
+    /// An Android phone with one app on it.
+    public init(authority: SoftwareAuthority, package: String, phone: SoftwarePhone) {
+        self.authority = authority
+        appID = package
+        platform = .android(phone)
+    }
+
+    /// What the phone says of itself; `nil` for a device of Apple's.
+    public var phone: SoftwarePhone? {
+        guard case .android(let phone) = platform else { return nil }
+        return phone
+    }
+
+    var isAndroid: Bool { phone != nil }
+
+    /// The environment in the AAGUID of the attestations.
+    public var environment: AttestationEnvironment { apple.environment }
+    /// The system whose objects it makes.
+    public var shape: DeviceShape { apple.shape }
+
+    private var apple: (environment: AttestationEnvironment, shape: DeviceShape) {
+        guard case .apple(let environment, let shape) = platform else {
+            preconditionFailure("SoftwareDevice: an Android phone makes no objects of Apple's")
+        }
+        return (environment, shape)
     }
 
     /// A fresh random key.

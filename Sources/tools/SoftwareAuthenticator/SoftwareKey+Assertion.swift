@@ -1,16 +1,18 @@
 internal import AppAttest
+internal import ByteCoding
 internal import Cryptography
 internal import StrictCBOR
 
 extension SoftwareKey {
-    /// The next assertion of this key, as `generateAssertion` gives it.
+    /// The next assertion of this key, as `generateAssertion` gives it. Of an Android phone's key,
+    /// the bytes of its text.
     ///
     /// - Parameters:
     ///   - clientDataHash: what the app hands over: SHA-256 of the client data. An app that forgets
     ///     to hash is one that hands over the client data itself.
     ///   - damage: what is wrong with it. The counter advances all the same, but for damage to the
     ///     counter.
-    /// - Returns: the CBOR object, 138…142 bytes before 27.
+    /// - Returns: Apple's CBOR object, 138…142 bytes before 27; or Android's text.
     public mutating func assertion(
         clientDataHash: [UInt8],
         damage: AssertionDamage? = nil
@@ -23,8 +25,18 @@ extension SoftwareKey {
             count = SignCounter(rawValue: counter.rawValue &+ 1)
             counter = count
         }
+        if device.isAndroid { return signatureText(clientDataHash, count, damage) }
         guard let damage else { return plainAssertion(clientDataHash, count) }
         return damagedAssertion(clientDataHash, count, damage)
+    }
+
+    /// The next assertion as the field carries it: Apple's object in base64, Android's text as is.
+    package mutating func assertionText(
+        clientDataHash: [UInt8],
+        damage: AssertionDamage? = nil
+    ) -> [UInt8] {
+        let assertion = assertion(clientDataHash: clientDataHash, damage: damage)
+        return device.isAndroid ? assertion : Base64.encode(assertion)
     }
 
     /// The next assertion over client data, which this method hashes.
@@ -88,27 +100,37 @@ extension SoftwareKey {
         _ damage: AssertionDamage
     ) -> [UInt8] {
         var data = authenticatorData(count)
-        var hash = clientDataHash
         switch damage {
         case .authenticatorDataShort: data = Array(data.prefix(36))
         case .extensionsMalformed: data += [0xBF, 0x00]
         case .otherApp:
             data.replaceSubrange(..<32, with: AppIDHash(appID: device.appID + ".other").bytes)
-        case .otherClientData: hash = SHA256.digest(of: clientDataHash + [0]).array
-        case .hashedTwice: hash = SHA256.digest(of: clientDataHash).array
         default: break
         }
-        let signature = damagedSignature(nonce: SHA256.digest(of: data + hash), damage)
+        let nonce = SHA256.digest(of: data + Self.signedHash(clientDataHash, damage)).array
+        let signature = signature(over: nonce, damage)
         var bytes = object(signature: signature, data, more: damage == .memberAdded).encoded
         if damage == .trailingByte { bytes.append(0) }
         if damage == .truncated { bytes.removeLast() }
         return bytes
     }
 
-    private func damagedSignature(nonce: SHA256Digest, _ damage: AssertionDamage) -> [UInt8] {
+    /// The client data hash that is signed in the place of the given one.
+    static func signedHash(_ clientDataHash: [UInt8], _ damage: AssertionDamage?) -> [UInt8] {
+        switch damage {
+        case .otherClientData: SHA256.digest(of: clientDataHash + [0]).array
+        case .hashedTwice: SHA256.digest(of: clientDataHash).array
+        default: clientDataHash
+        }
+    }
+
+    /// A signature over a message: Apple's nonce, or Android's lines.
+    func signature(over message: [UInt8], _ damage: AssertionDamage?) -> [UInt8] {
         let key = damage == .otherKey ? neighbour : privateKey
-        let digest = damage == .nonceAsDigest ? nonce : SHA256.digest(of: nonce.array)
-        var signature = key.signature(digest: digest)
+        var signature =
+            damage == .nonceAsDigest
+            ? key.key.signature(overDigest: Array(message.prefix(32)).span)
+            : key.signature(message: message.span)
         switch damage {
         case .signature: signature[signature.count - 1] ^= 1
         case .signatureRaw: signature = SignatureNumbers(signature).raw

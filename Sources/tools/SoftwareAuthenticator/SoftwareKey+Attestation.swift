@@ -1,10 +1,50 @@
 internal import AppAttest
+internal import ByteCoding
 internal import Cryptography
+internal import JSONText
 internal import RequestBinding
 public import Signatures
 internal import StrictCBOR
 
 extension SoftwareKey {
+    /// The content of `POST …/keys` that enrols this key, for a challenge of the gateway.
+    ///
+    /// - Parameters:
+    ///   - challenge: the text of the enrolment challenge.
+    ///   - context: what the app hands in with it, 1…256 bytes; `nil` for nothing.
+    ///   - clientDataHash: what an app of Apple's hands to `attestKey`; `nil` for SHA-256 of the
+    ///     client data.
+    ///   - time: when the key is attested; in the lifetime of the authority.
+    /// - Returns: a JSON document.
+    public func enrolment(
+        challenge: String,
+        context: [UInt8]? = nil,
+        clientDataHash: [UInt8]? = nil,
+        at time: UnixTime
+    ) -> String {
+        var json = JSONWriter()
+        json.object { json in
+            if device.isAndroid {
+                json.member("platform", DevicePlatform.android.rawValue)
+                json.member("key_id", keyID.base64)
+                json.array("chain") { json in
+                    for certificate in chain(challenge: challenge, context: context, at: time) {
+                        json.element(Base64.text(certificate))
+                    }
+                }
+            } else {
+                json.member("key_id", keyID.base64)
+                let object =
+                    clientDataHash.map { attestation(clientDataHash: $0, at: time) }
+                    ?? attestation(challenge: challenge, context: context, at: time)
+                json.member("attestation", Base64.text(object))
+            }
+            json.member("challenge", challenge)
+            if let context { json.member("context", Base64.text(context)) }
+        }
+        return json.text
+    }
+
     /// An attestation of this key for a challenge of the gateway, as an app makes it that hands
     /// SHA-256 of the client data to `attestKey` (`EnrolmentLines` of RequestBinding).
     ///

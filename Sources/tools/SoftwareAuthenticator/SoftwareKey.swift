@@ -5,7 +5,7 @@ internal import JSONText
 public import RequestBinding
 public import Signatures
 
-/// An App Attest key, whose private half a Secure Enclave would hold.
+/// An App Attest key, whose private half a Secure Enclave would hold; or one of Android's keystore.
 ///
 /// A value: a copy is a clone of the key with a counter of its own, which is what an attacker would
 /// have. Signing is as fast as OpenSSL signs; keys of different threads share nothing.
@@ -30,7 +30,7 @@ public struct SoftwareKey: Sendable {
         publicKey = privateKey.publicKey
         keyID = KeyID(of: privateKey.publicKey)
         appIDHash = AppIDHash(appID: device.appID).bytes
-        extensionMap = device.shape.extensionMap
+        extensionMap = device.isAndroid ? [] : device.shape.extensionMap
     }
 
     /// Another key of the same device, for damage that needs one. Each key always has the same
@@ -61,12 +61,14 @@ extension SoftwareKey {
     ///
     ///     {"key_id": …, "app_id": …, "environment": …, "public_key": …, "counter": …}
     ///
-    /// `public_key` is base64 of the X9.62 point of 65 bytes, `counter` is the last one.
+    /// `public_key` is base64 of the X9.62 point of 65 bytes, `counter` is the last one. The line
+    /// of an Android phone's key has its `platform`, too.
     public func importLine(as environment: ImportEnvironment) -> String {
         var json = JSONWriter()
         json.object { json in
             json.member("key_id", keyID.base64)
             json.member("app_id", device.appID)
+            if device.isAndroid { json.member("platform", DevicePlatform.android.rawValue) }
             json.member("environment", environment.rawValue)
             json.member("public_key", Base64.text(publicKey.x963))
             json.member("counter", counter.rawValue)
@@ -118,13 +120,14 @@ extension SoftwareKey {
         damage: AssertionDamage? = nil
     ) -> RequestProof {
         let digest = SHA256.digest(of: request.content).array
-        let assertion = assertion(
-            clientData: Self.clientData(of: request, form, digest),
+        let clientData = Self.clientData(of: request, form, digest)
+        let assertion = assertionText(
+            clientDataHash: SHA256.digest(of: clientData).array,
             damage: damage
         )
         return RequestProof(
             keyID: keyID.base64,
-            assertion: Base64.text(assertion),
+            assertion: String(decoding: assertion, as: UTF8.self),
             challenge: request.challenge,
             contentDigest: request.content.isEmpty ? nil : "sha-256=:\(Base64.text(digest)):"
         )
@@ -156,7 +159,7 @@ extension SoftwareKey {
 public struct RequestProof: Hashable, Sendable {
     /// `App-Attest-Key-Id`: base64, 44 characters.
     public let keyID: String
-    /// `App-Attest-Assertion`: base64.
+    /// `App-Attest-Assertion`: base64 of Apple's object, or the text of an Android key.
     public let assertion: String
     /// `App-Attest-Challenge`: the challenge that was signed; `nil` when none was.
     public let challenge: String?
