@@ -193,6 +193,21 @@ import Testing
         #expect(bench.log.all.map(\.ticket) == bench.log.all.map(\.ticket).sorted())
     }
 
+    @Test func `a key of an Android phone is enrolled by the successor with its chain`() throws {
+        let bench = try Bench([])
+        let done = DispatchSemaphore(value: 0)
+        bench.before.enrol(.phone(1)) { _ in done.signal() }
+        done.wait()
+        #expect(bench.journal.record(KeyRecord.phone(1).keyID) == .phone(1))
+        guard case .known(let found) = bench.before.find(KeyRecord.phone(1).keyID) else {
+            Issue.record("the key is not there")
+            return
+        }
+        #expect(found.platform == .android)
+        #expect(found.risk.metric == 16)
+        #expect(found.attestedDay == 19_675)
+    }
+
     @Test func `a key is enrolled by the successor, and an old one is there`() throws {
         let bench = try Bench([KeyRecord.sample(1)])
         for (seed, expected) in [(UInt8(1), "existing"), (2, "inserted"), (2, "existing")] {

@@ -201,19 +201,52 @@ import Testing
         records[2].lastUsedAt = 1_700_000_002
         records[3].receipt = nil
         records[3].counters = CounterState(highest: SignCounter(rawValue: .max), seen: 0x8001)
+        records += [.phone(6), .phone(7), .phone(8)]
+        records[6].chain?.certificatesIssued = nil
+        records[6].chain?.listed = "8f00 REVOKED"
+        records[6].status = .revoked(at: 1_700_000_003)
+        records[7].chain = nil
         try load(records)
         var bytes: [UInt8] = []
-        #expect(try keys.export { bytes += $0 } == 5)
+        #expect(try keys.export { bytes += $0 } == 8)
         let other = try TemporaryFolder()
         let copy = try KeyAdministration(path: other.database, creates: true)
         let file = try other.write(String(decoding: bytes, as: UTF8.self), to: "export.jsonl")
         let report = try copy.importLines(from: file)
-        #expect(report.inserted == 5)
+        #expect(report.inserted == 8)
         #expect(report.warnings.isEmpty)
         for record in records { #expect(try copy.record(record.keyID) == record) }
         var again: [UInt8] = []
         _ = try copy.export { again += $0 }
         #expect(again == bytes)
+    }
+
+    @Test func `an import adds a missing chain, and not what a list said of it`() throws {
+        var bare = KeyRecord.phone(1)
+        bare.chain = nil
+        bare.status = .revoked(at: 5)
+        try load([bare])
+        var listed = KeyRecord.phone(1)
+        listed.status = .revoked(at: 9)
+        listed.chain?.listed = "8f00 REVOKED"
+        let file = try folder.write(KeyLine.text(listed), to: "listed.jsonl")
+        #expect(try keys.importLines(from: file).merged == 1)
+        let merged = try #require(try keys.record(bare.keyID))
+        #expect(merged.chain == KeyRecord.phone(1).chain)
+        #expect(merged.status == .revoked(at: 5))
+        var apple = KeyRecord.phone(1)
+        apple.platform = .apple
+        apple.chain = nil
+        let other = try folder.write(KeyLine.text(apple), to: "apple.jsonl")
+        let refused = try keys.importLines(from: other)
+        #expect(refused.problems.map(\.text) == ["the key is stored for the platform android"])
+        var filter = KeyFilter()
+        filter.riskMin = 16
+        #expect(try keys.scan(filter, after: nil, limit: 9).records == [merged])
+        filter.riskMin = 17
+        #expect(try keys.scan(filter, after: nil, limit: 9).records.isEmpty)
+        _ = try keys.delete(bare.keyID, ChangeNote(now: 10))
+        #expect(try keys.record(bare.keyID)?.chain == nil)
     }
 
     @Test func `an export holds counters that are in the log only`() throws {

@@ -187,7 +187,9 @@ import Testing
                     ALTER TABLE state DROP COLUMN anchored_after;
                     ALTER TABLE keys DROP COLUMN context;
                     ALTER TABLE keys DROP COLUMN deleted_at;
+                    ALTER TABLE keys DROP COLUMN platform;
                     DROP TABLE key_changes;
+                    DROP TABLE chains;
                     DROP TABLE secrets;
                     DROP TABLE renewals;
                     DELETE FROM grdb_migrations WHERE identifier <> '1 keys';

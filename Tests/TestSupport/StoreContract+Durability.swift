@@ -134,6 +134,33 @@ extension StoreContract {
             #expect(try bench.enrol(key) == .existing(key.keyID))
             #expect(bench.use(key.keyID, 9) == .refused(.replayed))
         },
+        StoreContract("what the chain of an Android phone said is durable") { (bench) throws in
+            let key = KeyRecord.phone(1)
+            var silent = KeyRecord.phone(2)
+            silent.chain?.certificatesIssued = nil
+            try bench.enrol(key)
+            try bench.enrol(silent)
+            try bench.enrol(.sample(3))
+            for crash in [false, true] {
+                let known = try bench.known(key.keyID)
+                #expect(known.platform == .android)
+                #expect(known.risk.metric(at: 1_700_000_000, daysMax: 1) == 16)
+                #expect(known.attestedDay == 19_675)
+                let other = try bench.known(silent.keyID)
+                #expect(other.risk.metric == nil)
+                #expect(other.attestedDay == known.attestedDay)
+                let apple = try bench.known(KeyRecord.sample(3).keyID)
+                #expect(apple.platform == .apple)
+                #expect(apple.attestedDay == nil)
+                #expect(try bench.lab.stored(key.keyID) == key)
+                #expect(try bench.lab.stored(silent.keyID) == silent)
+                try bench.restart(crash: crash)
+            }
+            // It is no receipt, so nothing of it is renewed.
+            var due = 0
+            try bench.journal.receiptStore()?.forEachDue(at: .max) { _ in due += 1 }
+            #expect(due <= 1)
+        },
         StoreContract("an enrolled key has all that was said of it") { (bench) throws in
             var key = KeyRecord.sample(1)
             key.environment = .development

@@ -273,6 +273,19 @@ extension KeyRecord {
             enrolledAt: 1_700_000_000
         )
     }
+
+    /// A key of an Android phone, of the same number for the same seed.
+    package static func phone(_ seed: UInt8) -> KeyRecord {
+        var record = sample(seed)
+        record.platform = .android
+        record.appID = "com.example.shop"
+        record.receipt = nil
+        record.chain = ChainRecord(
+            serials: ["1", "c35747a084470c31\(seed)", "8f00"],
+            certificatesIssued: 16
+        )
+        return record
+    }
 }
 
 extension ConsumeOutcome {

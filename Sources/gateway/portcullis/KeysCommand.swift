@@ -41,17 +41,23 @@ struct KeysListCommand: ParsableCommand {
                 record.keyID.base64, record.appID, record.environment.rawValue, status,
                 String(record.counters.highest.rawValue), used,
             ]
-            if filter.risk != nil { columns += Self.risk(record.receiptState) }
+            if filter.risk != nil { columns += Self.risk(record) }
             lines += columns.joined(separator: "\t") + "\n"
             if lines.utf8.count >= Self.pieceBytes { try write(&lines) }
         }
         try write(&lines)
     }
 
-    private static func risk(_ state: ReceiptState) -> [String] {
-        [
-            state.riskMetric.map(String.init) ?? "unknown",
-            state.metricAt.map { UnixTime(seconds: $0).iso8601 } ?? "never",
+    private static func risk(_ record: KeyRecord) -> [String] {
+        let state = record.receiptState
+        let (metric, second) =
+            switch record.platform {
+            case .apple: (state.riskMetric, state.metricAt)
+            case .android: (record.chain?.certificatesIssued, record.enrolledAt)
+            }
+        return [
+            metric.map(String.init) ?? "unknown",
+            second.map { UnixTime(seconds: $0).iso8601 } ?? "never",
         ]
     }
 

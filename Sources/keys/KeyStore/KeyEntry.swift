@@ -12,6 +12,7 @@ struct KeyEntry {
         static let lostAnchor = Marks(rawValue: 2)
         static let isRecent = Marks(rawValue: 4)
         static let isAhead = Marks(rawValue: 8)
+        static let isAndroid = Marks(rawValue: 16)
     }
 
     let id: KeyID
@@ -35,6 +36,7 @@ struct KeyEntry {
         environment = row.environment
         standing = row.standing
         marks = row.anchor == .lost ? .lostAnchor : []
+        if row.platform == .android { marks.insert(.isAndroid) }
     }
 
     /// Whether the shard has a context of this key.
@@ -63,6 +65,7 @@ struct KeyEntry {
 
     func stored(context: [UInt8]?) -> StoredKey {
         StoredKey(
+            platform: marks.contains(.isAndroid) ? .android : .apple,
             publicKey: publicKey,
             app: app,
             environment: environment,

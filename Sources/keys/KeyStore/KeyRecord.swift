@@ -33,7 +33,6 @@ package struct KeyRecord: Hashable, Sendable {
     package static let contextBytesMax = 256
 
     package var keyID: KeyID
-    /// The platform that attests it. A store need not keep it while there is only one.
     package var platform: DevicePlatform
     package var appID: String
     package var environment: KeyEnvironment
@@ -43,6 +42,9 @@ package struct KeyRecord: Hashable, Sendable {
     package var receipt: [UInt8]?
     /// The state of the receipt; meaningless without one.
     package var receiptState: ReceiptState
+    /// The chain that attested it; `nil` for a key of Apple's, and for an imported key whose line
+    /// did not have it.
+    package var chain: ChainRecord?
     /// The app's context from the attestation, 1…256 bytes; `nil` for none.
     package var context: [UInt8]?
     /// Seconds since 1970; `nil` for an imported key whose line did not have it.
@@ -62,6 +64,7 @@ package struct KeyRecord: Hashable, Sendable {
         counters: CounterState = CounterState(),
         receipt: [UInt8]? = nil,
         receiptState: ReceiptState = ReceiptState(),
+        chain: ChainRecord? = nil,
         context: [UInt8]? = nil,
         enrolledAt: Int64?,
         lastUsedAt: Int64? = nil,
@@ -76,6 +79,7 @@ package struct KeyRecord: Hashable, Sendable {
         self.counters = counters
         self.receipt = receipt
         self.receiptState = receiptState
+        self.chain = chain
         self.context = context
         self.enrolledAt = enrolledAt
         self.lastUsedAt = lastUsedAt
@@ -93,6 +97,7 @@ package struct KeyRecord: Hashable, Sendable {
         environment: KeyEnvironment,
         receipt: [UInt8]?,
         receiptState: ReceiptState = ReceiptState(),
+        chain: ChainRecord? = nil,
         context: [UInt8]?,
         now: Int64
     ) {
@@ -105,8 +110,60 @@ package struct KeyRecord: Hashable, Sendable {
             counters: CounterState(highest: attested.initialCounter ?? .zero),
             receipt: receipt,
             receiptState: receiptState,
+            chain: chain,
             context: context,
             enrolledAt: now
         )
     }
+
+    /// The part of its risk that the table in memory keeps. An Android phone's is known once, at
+    /// the enrolment.
+    package var risk: KeyRisk {
+        switch platform {
+        case .apple: receiptState.risk
+        case .android: KeyRisk(metric: chain?.certificatesIssued, at: enrolledAt)
+        }
+    }
+}
+
+/// What is stored of the chain of certificates that attested an Android phone's key.
+///
+/// It is only on disk. The serials are compared when a newer list of revoked certificates comes,
+/// in one pass over the store, and no request needs them; in memory they would take more than all
+/// else that is known of a key.
+package struct ChainRecord: Hashable, Sendable {
+    /// The most serials.
+    package static let serialsMax = 10
+    /// The most digits of a serial that is imported.
+    package static let digitsMax = 128
+    /// The longest ``listed``, in bytes.
+    package static let listedBytesMax = 256
+
+    /// The serial numbers of the certificates below the root, the leaf's first: hexadecimal in
+    /// lower case without leading zeros, as `CertificateSerial` writes them.
+    package var serials: [String]
+    /// The number of certificates that Google gave the phone in the 30 days before; `nil` where
+    /// the chain does not say. It is the key's risk metric.
+    package var certificatesIssued: UInt32?
+    /// The entry of Google's list for which the key is revoked, such as `c3574… REVOKED`. `nil`
+    /// while it is not revoked, and when a command has revoked it.
+    package var listed: String?
+
+    package init(serials: [String], certificatesIssued: UInt32?, listed: String? = nil) {
+        self.serials = serials
+        self.certificatesIssued = certificatesIssued
+        self.listed = listed
+    }
+
+    /// Reads ``serialText``.
+    package init(serialText: String, certificatesIssued: UInt32?, listed: String?) {
+        self.init(
+            serials: serialText.split(separator: " ").map(String.init),
+            certificatesIssued: certificatesIssued,
+            listed: listed
+        )
+    }
+
+    /// The serials, separated by blanks, as stores and exports have them.
+    package var serialText: String { serials.joined(separator: " ") }
 }

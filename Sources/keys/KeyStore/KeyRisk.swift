@@ -1,7 +1,8 @@
-/// Apple's risk metric of a key and its day, as the table in memory keeps it: 4 bytes.
+/// The risk metric of a key and its day, as the table in memory keeps it: 4 bytes.
 ///
-/// The metric is about the number of the app's keys that the device has had attested within 30
-/// days. Rules compare it with a limit, so a value above ``metricMax`` is kept as ``metricMax``.
+/// Apple's metric is about the number of the app's keys that the device has had attested within 30
+/// days. That of an Android phone is the number of certificates that Google gave it within 30 days.
+/// Rules compare a metric with a limit, so a value above ``metricMax`` is kept as ``metricMax``.
 package struct KeyRisk: Hashable, Sendable {
     /// The highest metric that is distinguished from higher ones.
     package static let metricMax: UInt16 = .max - 1
@@ -11,7 +12,8 @@ package struct KeyRisk: Hashable, Sendable {
     private static let aheadDaysMax: Int64 = 7
 
     private let rawMetric: UInt16
-    /// Days since 1970, to the year 2149; 0 when no receipt with a metric has come yet.
+    /// Days since 1970, to the year 2149; 0 when no receipt with a metric has come yet. Of an
+    /// Android phone's key it is the day of the enrolment, also without a metric.
     package let day: UInt16
 
     /// The metric is unknown.

@@ -6,6 +6,7 @@ package struct KeyRow: Sendable {
     /// The journal's number of the key.
     package let row: Int64
     package let keyID: KeyID
+    package let platform: DevicePlatform
     package let publicKey: P256PublicKey
     package let app: AppNumber
     package let environment: KeyEnvironment
@@ -13,7 +14,7 @@ package struct KeyRow: Sendable {
     package let standing: KeyStanding
     /// The app's context from the enrolment; `nil` for none.
     package let context: [UInt8]?
-    /// The risk of the device by Apple's last receipt.
+    /// The risk of the device: see ``KeyRecord/risk``.
     package let risk: KeyRisk
     /// Whether the counters are known to be the last ones.
     package let anchor: CounterAnchor
@@ -21,6 +22,7 @@ package struct KeyRow: Sendable {
     package init(
         row: Int64,
         keyID: KeyID,
+        platform: DevicePlatform = .apple,
         publicKey: P256PublicKey,
         app: AppNumber,
         environment: KeyEnvironment,
@@ -32,6 +34,7 @@ package struct KeyRow: Sendable {
     ) {
         self.row = row
         self.keyID = keyID
+        self.platform = platform
         self.publicKey = publicKey
         self.app = app
         self.environment = environment

@@ -1,3 +1,4 @@
+package import DeviceKey
 internal import Synchronization
 
 // The enrolled keys and their counters: the contract, the table in memory, and the writer.
@@ -109,6 +110,22 @@ package enum KeyEnvironment: String, CaseIterable, Hashable, Sendable {
     }
 
     /// The environment with this number; `nil` when there is none.
+    package init?(number: UInt8) {
+        guard let found = Self.allCases.first(where: { $0.number == number }) else { return nil }
+        self = found
+    }
+}
+
+extension DevicePlatform {
+    /// Its number in a journal. Never renumber.
+    package var number: UInt8 {
+        switch self {
+        case .apple: 1
+        case .android: 2
+        }
+    }
+
+    /// The platform with this number; `nil` when there is none.
     package init?(number: UInt8) {
         guard let found = Self.allCases.first(where: { $0.number == number }) else { return nil }
         self = found

@@ -161,13 +161,14 @@ package final class MemoryJournal: KeyJournal {
         return KeyRow(
             row: row,
             keyID: record.keyID,
+            platform: record.platform,
             publicKey: record.publicKey,
             app: state.apps.number(of: record.appID),
             environment: record.environment,
             counters: record.counters,
             standing: record.status.standing,
             context: record.context,
-            risk: record.receiptState.risk
+            risk: record.risk
         )
     }
 }

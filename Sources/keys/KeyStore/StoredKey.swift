@@ -5,6 +5,8 @@ package import Signatures
 
 /// The facts of an enrolled key for the verifier. A value of some 100 bytes.
 package struct StoredKey: Sendable {
+    /// The platform that attested it. It decides how an assertion is read.
+    package let platform: DevicePlatform
     package let publicKey: P256PublicKey
     package let app: AppNumber
     package let environment: KeyEnvironment
@@ -12,7 +14,7 @@ package struct StoredKey: Sendable {
     package let isRevoked: Bool
     /// The app's context from the enrolment; `nil` for none.
     package let context: [UInt8]?
-    /// The risk of the device by Apple's last receipt.
+    /// The risk of the device: see ``KeyRecord/risk``.
     package let risk: KeyRisk
     /// Whether the counters are known to be the last ones.
     package let anchor: CounterAnchor
@@ -21,6 +23,12 @@ package struct StoredKey: Sendable {
 
     /// The highest counter admitted so far.
     package var counter: SignCounter { counters.highest }
+
+    /// The day on which an Android phone's key was enrolled, in days since 1970; `nil` for other
+    /// keys, and where the time is not known.
+    package var attestedDay: Int64? {
+        platform == .android && risk.day > 0 ? Int64(risk.day) : nil
+    }
 }
 
 // Values of the key store as bytes, for a process of this gateway: queries and answers after a
@@ -107,6 +115,17 @@ extension P256PublicKey {
     }
 }
 
+extension DevicePlatform {
+    func write(to out: inout ByteWriter) { out.byte(number) }
+
+    init(from bytes: inout ByteReader) throws(ByteReader.Fault) {
+        guard let platform = DevicePlatform(number: try bytes.byte()) else {
+            throw ByteReader.Fault()
+        }
+        self = platform
+    }
+}
+
 extension KeyEnvironment {
     func write(to out: inout ByteWriter) { out.byte(number) }
 
@@ -123,6 +142,7 @@ extension StoredKey {
 
     /// - appID: the name of ``app``, whose number differs in another process.
     func write(to out: inout ByteWriter, appID: String) {
+        platform.write(to: &out)
         publicKey.write(to: &out)
         out.text(appID)
         environment.write(to: &out)
@@ -134,6 +154,7 @@ extension StoredKey {
     }
 
     init(from bytes: inout ByteReader, apps: AppNumbers) throws(ByteReader.Fault) {
+        platform = try DevicePlatform(from: &bytes)
         publicKey = try P256PublicKey(from: &bytes)
         app = apps.number(of: try bytes.text())
         environment = try KeyEnvironment(from: &bytes)
@@ -153,37 +174,63 @@ extension KeyRecord {
     /// A key that was just enrolled: its status and source are not sent.
     func write(to out: inout ByteWriter) {
         keyID.write(to: &out)
+        platform.write(to: &out)
         out.text(appID)
         environment.write(to: &out)
         publicKey.write(to: &out)
         counters.write(to: &out)
         out.optional(receipt) { $0.block($1) }
         receiptState.write(to: &out)
+        out.optional(chain) { $1.write(to: &$0) }
         out.optional(context) { $0.block($1) }
         out.optional(enrolledAt) { $0.number($1) }
     }
 
     init(from bytes: inout ByteReader) throws(ByteReader.Fault) {
         let keyID = try KeyID(from: &bytes)
+        let platform = try DevicePlatform(from: &bytes)
         let appID = try bytes.text()
         let environment = try KeyEnvironment(from: &bytes)
         let publicKey = try P256PublicKey(from: &bytes)
         let counters = try CounterState(from: &bytes)
         let receipt = try bytes.optional { (bytes) throws(ByteReader.Fault) in try bytes.block() }
         let receiptState = try ReceiptState(from: &bytes)
+        let chain = try bytes.optional { (bytes) throws(ByteReader.Fault) in
+            try ChainRecord(from: &bytes)
+        }
         let context = try bytes.optional { (bytes) throws(ByteReader.Fault) in
             try bytes.block(max: KeyRecord.contextBytesMax)
         }
         self.init(
             keyID: keyID,
+            platform: platform,
             appID: appID,
             environment: environment,
             publicKey: publicKey,
             counters: counters,
             receipt: receipt,
             receiptState: receiptState,
+            chain: chain,
             context: context,
             enrolledAt: try bytes.optionalNumber()
+        )
+    }
+}
+
+extension ChainRecord {
+    /// What the list says of it is not sent: a key that was just enrolled is not revoked.
+    func write(to out: inout ByteWriter) {
+        out.text(serialText)
+        out.optional(certificatesIssued) { $0.word(UInt64($1)) }
+    }
+
+    init(from bytes: inout ByteReader) throws(ByteReader.Fault) {
+        let text = try bytes.text()
+        let issued = try bytes.optional { (bytes) throws(ByteReader.Fault) in try bytes.word() }
+        self.init(
+            serialText: text,
+            certificatesIssued: issued.map(UInt32.init(clamping:)),
+            listed: nil
         )
     }
 }

@@ -9,12 +9,12 @@ enum DatabaseSchema {
 
     /// The oldest version of the tables that this program can use. A newer one can be used if its
     /// ``oldestReader`` says so.
-    static let steps: [[String]] = [keys]
+    static let steps: [[String]] = [keys, platforms]
 
     /// The tables that a gateway and the `keys` commands write to.
     static let tables = [
-        "apps", "challenge_floor", "key_changes", "keys", "leases", "receipts", "renewals",
-        "secrets", "shared_secrets", "spent_challenges", "state",
+        "apps", "chains", "challenge_floor", "key_changes", "keys", "leases", "receipts",
+        "renewals", "secrets", "shared_secrets", "spent_challenges", "state",
     ]
 
     /// The table of the steps that were made. `oldest_reader`: the lowest version whose program can
@@ -144,5 +144,20 @@ enum DatabaseSchema {
         )
         """,
         "INSERT INTO state VALUES (1, 0)",
+    ]
+
+    // platform: as in `DevicePlatform.number`; without a CHECK, for which PostgreSQL would read the
+    // whole table while gateways wait. chains: see ChainRecord; in their own table, since a use
+    // writes its key's whole row.
+    private static let platforms = [
+        "ALTER TABLE keys ADD COLUMN platform bigint NOT NULL DEFAULT 1",
+        """
+        CREATE TABLE chains (
+            key bigint PRIMARY KEY REFERENCES keys (id),
+            serials text NOT NULL,
+            certificates_issued bigint CHECK (certificates_issued BETWEEN 0 AND 4294967295),
+            listed text
+        )
+        """,
     ]
 }

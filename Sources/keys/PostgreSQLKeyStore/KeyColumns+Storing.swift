@@ -20,7 +20,10 @@ extension KeyColumns {
             .flag(record.source == .imported), .number(Int64(record.counters.highest.rawValue)),
             .number(Int64(bitPattern: record.counters.seen)), .number(record.enrolledAt),
             .number(record.lastUsedAt), .number(revokedAt), .bytes(record.context),
-            .bytes(record.receipt),
+            .bytes(record.receipt), .number(Int64(record.platform.number)),
+            .text(record.chain?.serialText),
+            .number(record.chain?.certificatesIssued.map { Int64($0) }),
+            .text(record.chain?.listed),
         ]
         return [
             DatabaseStatement(
@@ -31,8 +34,9 @@ extension KeyColumns {
                 """
                 WITH \(challenge == nil ? "" : spent) new AS (
                     INSERT INTO keys (key_id, public_key, app, environment, is_imported, counter,
-                        counter_window, enrolled_at, last_used_at, revoked_at, context, revision)
-                    SELECT $1, $2, a.id, $4, $5, $6, $7, $8, $9, $10, $11, \(revision)
+                        counter_window, enrolled_at, last_used_at, revoked_at, context, revision,
+                        platform)
+                    SELECT $1, $2, a.id, $4, $5, $6, $7, $8, $9, $10, $11, \(revision), $13
                     FROM apps a WHERE a.app_id = $3
                         \(challenge == nil ? "" : "AND EXISTS (SELECT 1 FROM spent)")
                     ON CONFLICT (key_id) DO NOTHING
@@ -40,9 +44,12 @@ extension KeyColumns {
                 ), kept AS (
                     INSERT INTO receipts (key, receipt)
                     SELECT id, $12 FROM new WHERE $12 IS NOT NULL
+                ), chain AS (
+                    INSERT INTO chains (key, serials, certificates_issued, listed)
+                    SELECT id, $14, $15, $16 FROM new WHERE $14 IS NOT NULL
                 ), known AS (
                     INSERT INTO renewals (key, \(ReceiptColumns.names))
-                    SELECT id, \(ReceiptColumns.parameters(from: 13)) FROM new
+                    SELECT id, \(ReceiptColumns.parameters(from: 17)) FROM new
                     WHERE $12 IS NOT NULL
                 )
                 SELECT id FROM new
@@ -56,8 +63,8 @@ extension KeyColumns {
     private static let spent = """
         spent AS (
             INSERT INTO spent_challenges (purpose, epoch, number, expires_at)
-            SELECT $22, $23, $24, $25
-            WHERE $25 > (SELECT expiry FROM challenge_floor)
+            SELECT $26, $27, $28, $29
+            WHERE $29 > (SELECT expiry FROM challenge_floor)
                 AND NOT EXISTS (SELECT 1 FROM keys WHERE key_id = $1)
             ON CONFLICT (epoch, number, purpose) DO NOTHING
             RETURNING epoch

@@ -8,8 +8,11 @@ enum KeyColumns {
     /// them.
     static let select = """
         SELECT k.id, k.key_id, k.public_key, a.app_id, k.environment, k.counter,
-            k.counter_window, k.revoked_at, k.deleted_at, k.context, n.risk_metric, n.metric_at
+            k.counter_window, k.revoked_at, k.deleted_at, k.context,
+            CASE k.platform WHEN 2 THEN c.certificates_issued ELSE n.risk_metric END,
+            CASE k.platform WHEN 2 THEN k.enrolled_at ELSE n.metric_at END, k.platform
         FROM keys k JOIN apps a ON a.id = k.app LEFT JOIN renewals n ON n.key = k.id
+            LEFT JOIN chains c ON c.key = k.id
         """
 
     static func row(
@@ -21,6 +24,7 @@ enum KeyColumns {
         return KeyRow(
             row: try rows.present(row, 0),
             keyID: try keyID(rows, row, 1),
+            platform: try platform(rows, row, 12),
             publicKey: try publicKey(rows, row, 2),
             app: apps.number(of: rows.text(row, 3) ?? ""),
             environment: try environment(rows, row, 4),
@@ -38,15 +42,17 @@ enum KeyColumns {
     static let selectRecord = """
         SELECT k.id, k.key_id, k.public_key, a.app_id, k.environment, k.counter,
             k.counter_window, k.revoked_at, k.deleted_at, k.context, k.is_imported,
-            k.enrolled_at, k.last_used_at, r.receipt, \(ReceiptColumns.names(of: "n"))
+            k.enrolled_at, k.last_used_at, r.receipt, \(ReceiptColumns.names(of: "n")),
+            k.platform, c.serials, c.certificates_issued, c.listed
         FROM keys k JOIN apps a ON a.id = k.app LEFT JOIN receipts r ON r.key = k.id
-            LEFT JOIN renewals n ON n.key = k.id
+            LEFT JOIN renewals n ON n.key = k.id LEFT JOIN chains c ON c.key = k.id
         """
 
     static func record(_ rows: DatabaseRows, _ row: Int) throws(JournalError) -> KeyRecord {
         let receipt = rows.bytes(row, 13)
         return KeyRecord(
             keyID: try keyID(rows, row, 1),
+            platform: try platform(rows, row, 23),
             appID: rows.text(row, 3) ?? "",
             environment: try environment(rows, row, 4),
             publicKey: try publicKey(rows, row, 2),
@@ -54,6 +60,7 @@ enum KeyColumns {
             receipt: receipt,
             receiptState: receipt == nil
                 ? ReceiptState() : try ReceiptColumns.state(rows, row, from: 14),
+            chain: try chain(rows, row, from: 24),
             context: try context(rows, row, 9),
             enrolledAt: try rows.number(row, 11),
             lastUsedAt: try rows.number(row, 12),
@@ -62,7 +69,31 @@ enum KeyColumns {
         )
     }
 
+    private static func chain(
+        _ rows: DatabaseRows,
+        _ row: Int,
+        from first: Int
+    ) throws(JournalError) -> ChainRecord? {
+        guard let serials = rows.text(row, first) else { return nil }
+        return ChainRecord(
+            serialText: serials,
+            certificatesIssued: try rows.number(row, first + 1).flatMap(UInt32.init(exactly:)),
+            listed: rows.text(row, first + 2)
+        )
+    }
+
     // MARK: One column
+
+    static func platform(
+        _ rows: DatabaseRows,
+        _ row: Int,
+        _ column: Int
+    ) throws(JournalError) -> DevicePlatform {
+        let number = try rows.present(row, column)
+        guard let byte = UInt8(exactly: number), let platform = DevicePlatform(number: byte)
+        else { throw JournalError.damaged("there is no platform \(number)") }
+        return platform
+    }
 
     static func keyID(
         _ rows: DatabaseRows,

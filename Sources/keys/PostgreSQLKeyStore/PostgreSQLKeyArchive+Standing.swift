@@ -74,7 +74,7 @@ extension PostgreSQLKeyArchive {
             Self.note(change),
         ]
         if change.action == .deleted {
-            statements += ["receipts", "renewals"].map { table in
+            statements += ["receipts", "renewals", "chains"].map { table in
                 DatabaseStatement(
                     "DELETE FROM \(table) WHERE key = (SELECT id FROM keys WHERE key_id = $1)",
                     [.bytes(keyID.bytes)]
@@ -134,6 +134,8 @@ extension PostgreSQLKeyArchive {
                     DELETE FROM receipts WHERE key IN (SELECT id FROM old)
                 ), renewal AS (
                     DELETE FROM renewals WHERE key IN (SELECT id FROM old)
+                ), chain AS (
+                    DELETE FROM chains WHERE key IN (SELECT id FROM old)
                 )
                 SELECT count(*) FROM old
                 """,

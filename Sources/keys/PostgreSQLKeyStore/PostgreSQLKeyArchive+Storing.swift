@@ -51,9 +51,19 @@ extension PostgreSQLKeyArchive {
     /// Adds a record's further facts to a stored key, if it is the same key.
     private static func merge(_ record: KeyRecord) -> DatabaseStatement {
         let revokedAt: Int64? = if case .revoked(let second) = record.status { second } else { nil }
+        let isSame = """
+            k.key_id = $1 AND a.app_id = $8 AND k.public_key = $9 AND k.environment = $10
+            AND k.platform = $13 AND k.deleted_at IS NULL
+            """
         let counters = CounterColumns.merge("k.counter", "k.counter_window", with: "$2", "$3")
         return DatabaseStatement(
             """
+            WITH chain AS (
+                INSERT INTO chains (key, serials, certificates_issued)
+                SELECT k.id, $11, $12 FROM keys k JOIN apps a ON a.id = k.app
+                WHERE $11 IS NOT NULL AND \(isSame)
+                ON CONFLICT (key) DO NOTHING
+            )
             UPDATE keys k SET \(counters),
                 enrolled_at = coalesce(k.enrolled_at, $4),
                 last_used_at = CASE WHEN k.last_used_at >= $5 THEN k.last_used_at
@@ -62,15 +72,16 @@ extension PostgreSQLKeyArchive {
                 context = coalesce(k.context, $7),
                 revision = (SELECT revision FROM state)
             FROM apps a
-            WHERE k.key_id = $1 AND a.id = k.app AND a.app_id = $8 AND k.public_key = $9
-                AND k.environment = $10 AND k.deleted_at IS NULL
+            WHERE a.id = k.app AND \(isSame)
             """,
             [
                 .bytes(record.keyID.bytes), .number(Int64(record.counters.highest.rawValue)),
                 .number(Int64(bitPattern: record.counters.seen)), .number(record.enrolledAt),
                 .number(record.lastUsedAt), .number(revokedAt), .bytes(record.context),
                 .text(record.appID), .bytes(Array(record.publicKey.x963.dropFirst())),
-                .number(Int64(record.environment.number)),
+                .number(Int64(record.environment.number)), .text(record.chain?.serialText),
+                .number(record.chain?.certificatesIssued.map { Int64($0) }),
+                .number(Int64(record.platform.number)),
             ]
         )
     }
@@ -83,10 +94,12 @@ extension PostgreSQLKeyArchive {
                 UPDATE keys k SET \(deletion), revision = (SELECT revision FROM state)
                 FROM apps a
                 WHERE k.key_id = $2 AND a.id = k.app AND a.app_id = $3 AND k.public_key = $4
-                    AND k.environment = $5 AND k.deleted_at IS NULL
+                    AND k.environment = $5 AND k.platform = $6 AND k.deleted_at IS NULL
                 RETURNING k.id
             ), receipt AS (
                 DELETE FROM receipts WHERE key IN (SELECT id FROM gone)
+            ), chain AS (
+                DELETE FROM chains WHERE key IN (SELECT id FROM gone)
             )
             DELETE FROM renewals WHERE key IN (SELECT id FROM gone)
             """,
@@ -94,6 +107,7 @@ extension PostgreSQLKeyArchive {
                 .number(max(second, 0)), .bytes(record.keyID.bytes), .text(record.appID),
                 .bytes(Array(record.publicKey.x963.dropFirst())),
                 .number(Int64(record.environment.number)),
+                .number(Int64(record.platform.number)),
             ]
         )
     }

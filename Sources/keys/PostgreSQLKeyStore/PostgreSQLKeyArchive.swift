@@ -149,7 +149,7 @@ package final class PostgreSQLKeyArchive: KeyArchive {
     static func identity(of keyID: KeyID) -> DatabaseStatement {
         DatabaseStatement(
             """
-            SELECT k.public_key, a.app_id, k.environment, k.revoked_at, k.deleted_at
+            SELECT k.public_key, a.app_id, k.environment, k.revoked_at, k.deleted_at, k.platform
             FROM keys k JOIN apps a ON a.id = k.app WHERE k.key_id = $1
             """,
             [.bytes(keyID.bytes)]
@@ -159,6 +159,7 @@ package final class PostgreSQLKeyArchive: KeyArchive {
     static func identity(_ rows: DatabaseRows) throws(JournalError) -> KeyIdentity? {
         guard rows.count > 0 else { return nil }
         return KeyIdentity(
+            platform: try KeyColumns.platform(rows, 0, 5),
             publicKey: try KeyColumns.publicKey(rows, 0, 0),
             appID: rows.text(0, 1) ?? "",
             environment: try KeyColumns.environment(rows, 0, 2),
@@ -207,7 +208,9 @@ extension KeyFilter {
         if let environment { add("k.environment =", .number(Int64(environment.number))) }
         if let isRevoked { add("(k.revoked_at IS NOT NULL) =", .flag(isRevoked)) }
         if let source { add("k.is_imported =", .flag(source == .imported)) }
-        if let riskMin { add("n.risk_metric >=", .number(Int64(riskMin))) }
+        if let riskMin {
+            add("coalesce(n.risk_metric, c.certificates_issued) >=", .number(Int64(riskMin)))
+        }
         if let unusedSince { add("coalesce(k.last_used_at, 0) <", .number(unusedSince)) }
         return (terms.joined(separator: " AND "), values)
     }

@@ -134,7 +134,7 @@ extension KeyAdministration {
             deleted_at = ?1, context = NULL, enrolled_at = NULL, last_used_at = NULL
             """
         try set(change, keyID, note, db)
-        for table in ["receipts", "renewals"] {
+        for table in ["receipts", "renewals", "chains"] {
             try db.cachedStatement(
                 sql: "DELETE FROM \(table) WHERE key = (SELECT id FROM keys WHERE key_id = ?)"
             ).execute(arguments: [Data(keyID.bytes)])

@@ -32,13 +32,14 @@ extension KeyAdministration {
     }
 
     private static let identitySelect = """
-        SELECT k.public_key, a.app_id, k.environment, k.revoked_at, k.deleted_at
+        SELECT k.public_key, a.app_id, k.environment, k.revoked_at, k.deleted_at, k.platform
         FROM keys k JOIN apps a ON a.id = k.app
         WHERE k.key_id = ?
         """
 
     private static func identity(_ row: Row) throws -> KeyIdentity {
         KeyIdentity(
+            platform: try KeyColumns.platform(row, 5),
             publicKey: try KeyColumns.publicKey(row, 0),
             appID: row[1],
             environment: try KeyColumns.environment(row, 2),
@@ -54,6 +55,14 @@ extension KeyAdministration {
             revision = ?7,
             context = coalesce(context, ?8)
         WHERE key_id = ?1
+        """
+
+    /// Adds the chain of a key that has none. What a list said of it stays with the other store:
+    /// this one may have revoked the key for another reason.
+    private static let addChain = """
+        INSERT INTO chains (key, serials, certificates_issued)
+        SELECT id, ?2, ?3 FROM keys WHERE key_id = ?1
+        ON CONFLICT (key) DO NOTHING
         """
 
     private static func store(
@@ -88,6 +97,11 @@ extension KeyAdministration {
                 Int64(bitPattern: record.counters.seen), record.enrolledAt, record.lastUsedAt,
                 revokedAt, revision, record.context.map { Data($0) },
             ])
+            if let chain = record.chain {
+                try db.cachedStatement(sql: addChain).execute(arguments: [
+                    key, chain.serialText, chain.certificatesIssued.map { Int64($0) },
+                ])
+            }
             outcomes[index] = .merged
         }
         return outcomes

@@ -9,9 +9,10 @@ enum KeyColumns {
     /// The columns of a key for the table in memory.
     static let select = """
         SELECT id, key_id, public_key, app, environment, counter, counter_window, revoked_at,
-            context, risk_metric, metric_at, deleted_at,
-            max(coalesce(last_used_at, enrolled_at), coalesce(enrolled_at, last_used_at))
-        FROM keys LEFT JOIN renewals ON key = id
+            context, CASE platform WHEN 2 THEN certificates_issued ELSE risk_metric END,
+            CASE platform WHEN 2 THEN enrolled_at ELSE metric_at END, deleted_at,
+            max(coalesce(last_used_at, enrolled_at), coalesce(enrolled_at, last_used_at)), platform
+        FROM keys LEFT JOIN renewals r ON r.key = id LEFT JOIN chains c ON c.key = id
         """
 
     /// Reads 32 bytes.
@@ -39,6 +40,13 @@ enum KeyColumns {
         guard let byte = UInt8(exactly: number), let environment = KeyEnvironment(number: byte)
         else { throw JournalError(.damaged, "there is no environment \(number)") }
         return environment
+    }
+
+    static func platform(_ row: Row, _ index: Int) throws -> DevicePlatform {
+        let number: Int64 = row[index]
+        guard let byte = UInt8(exactly: number), let platform = DevicePlatform(number: byte)
+        else { throw JournalError(.damaged, "there is no platform \(number)") }
+        return platform
     }
 
     static func counters(_ row: Row, _ counter: Int, _ window: Int) throws -> CounterState {
@@ -85,8 +93,9 @@ enum KeyColumns {
         let statement = try db.cachedStatement(
             sql: """
                 INSERT INTO keys (key_id, public_key, app, environment, is_imported, counter,
-                    counter_window, enrolled_at, last_used_at, revoked_at, revision, context)
-                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (key_id) DO NOTHING
+                    counter_window, enrolled_at, last_used_at, revoked_at, revision, context,
+                    platform)
+                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (key_id) DO NOTHING
                 """
         )
         let source = record.source == .imported ? 1 : 0
@@ -94,12 +103,22 @@ enum KeyColumns {
             Data(record.keyID.bytes), Data(record.publicKey.x963.dropFirst()), app,
             Int64(record.environment.number), source, Int64(record.counters.highest.rawValue),
             Int64(bitPattern: record.counters.seen), record.enrolledAt, record.lastUsedAt,
-            revokedAt, revision, record.context.map { Data($0) },
+            revokedAt, revision, record.context.map { Data($0) }, Int64(record.platform.number),
         ])
         try statement.execute()
         guard db.changesCount == 1 else { return false }
+        let row = db.lastInsertedRowID
+        if let chain = record.chain {
+            try db.cachedStatement(
+                sql: """
+                    INSERT INTO chains (key, serials, certificates_issued, listed)
+                    VALUES (?, ?, ?, ?)
+                    """
+            ).execute(arguments: [
+                row, chain.serialText, chain.certificatesIssued.map { Int64($0) }, chain.listed,
+            ])
+        }
         if let receipt = record.receipt {
-            let row = db.lastInsertedRowID
             try ReceiptColumns.insert(receipt, record.receiptState, ofRow: row, db)
         }
         return true
@@ -117,10 +136,23 @@ enum KeyColumns {
     static let selectRecord = """
         SELECT k.id, k.key_id, k.public_key, a.app_id, k.environment, k.counter, k.counter_window,
             k.revoked_at, k.is_imported, k.enrolled_at, k.last_used_at, r.receipt,
-            k.context, k.deleted_at, \(ReceiptColumns.names(of: "n"))
+            k.context, k.deleted_at, \(ReceiptColumns.names(of: "n")), k.platform, c.serials,
+            c.certificates_issued, c.listed
         FROM keys k JOIN apps a ON a.id = k.app LEFT JOIN receipts r ON r.key = k.id
-            LEFT JOIN renewals n ON n.key = k.id
+            LEFT JOIN renewals n ON n.key = k.id LEFT JOIN chains c ON c.key = k.id
         """
+
+    private static func chain(_ row: Row, from first: Int) -> ChainRecord? {
+        let serials: String? = row[first]
+        let issued: Int64? = row[first + 1]
+        return serials.map { serials in
+            ChainRecord(
+                serialText: serials,
+                certificatesIssued: issued.flatMap(UInt32.init(exactly:)),
+                listed: row[first + 2]
+            )
+        }
+    }
 
     /// - `newer`: the entries of the log of counters.
     static func record(_ row: Row, _ newer: [Int64: CounterChange]) throws -> KeyRecord {
@@ -128,6 +160,7 @@ enum KeyColumns {
         let receipt: Data? = row[11]
         var record = KeyRecord(
             keyID: try keyID(row, 1),
+            platform: try platform(row, 23),
             appID: row[3],
             environment: try environment(row, 4),
             publicKey: try publicKey(row, 2),
@@ -135,6 +168,7 @@ enum KeyColumns {
             receipt: receipt.map { Array($0) },
             receiptState: receipt == nil
                 ? ReceiptState() : try ReceiptColumns.state(row, from: 14),
+            chain: chain(row, from: 24),
             context: try context(row, 12),
             enrolledAt: row[9],
             lastUsedAt: row[10],

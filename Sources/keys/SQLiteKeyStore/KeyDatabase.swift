@@ -297,7 +297,9 @@ extension KeyFilter {
         if let environment { add("k.environment = ?", Int64(environment.number)) }
         if let isRevoked { add("(k.revoked_at IS NOT NULL) = ?", isRevoked) }
         if let source { add("k.is_imported = ?", source == .imported) }
-        if let riskMin { add("n.risk_metric >= ?", Int64(riskMin)) }
+        if let riskMin {
+            add("coalesce(n.risk_metric, c.certificates_issued) >= ?", Int64(riskMin))
+        }
         // Some of these may have been used since: the log of counters has those.
         if let unusedSince { add("coalesce(k.last_used_at, 0) < ?", unusedSince) }
         return (terms.joined(separator: " AND "), arguments)

@@ -5,7 +5,7 @@ enum KeySchema {
     /// "PCLS": marks our databases (SQLite, `PRAGMA application_id`).
     static let applicationID = 0x5043_4C53
     /// The number of migrations below.
-    static let version = 6
+    static let version = 7
 
     static let migrator: DatabaseMigrator = {
         var migrator = DatabaseMigrator()
@@ -135,6 +135,24 @@ enum KeySchema {
                 sql: """
                     ALTER TABLE state ADD COLUMN anchored_after INTEGER NOT NULL DEFAULT 0;
                     PRAGMA user_version = 6;
+                    """
+            )
+        }
+        migrator.registerMigration("7 platforms") { db in
+            // platform: as in `DevicePlatform.number`. chains: see ChainRecord; only of Android
+            // phones' keys, and in their own table, since no request needs them.
+            try db.execute(
+                sql: """
+                    ALTER TABLE keys ADD COLUMN platform INTEGER NOT NULL DEFAULT 1
+                        CHECK (platform BETWEEN 1 AND 2);
+                    CREATE TABLE chains (
+                        key INTEGER PRIMARY KEY REFERENCES keys (id),
+                        serials TEXT NOT NULL,
+                        certificates_issued INTEGER
+                            CHECK (certificates_issued BETWEEN 0 AND 4294967295),
+                        listed TEXT
+                    ) STRICT;
+                    PRAGMA user_version = 7;
                     """
             )
         }

@@ -157,6 +157,7 @@ package final class SQLiteKeyReader: KeySource {
         return KeyRow(
             row: row[0],
             keyID: try KeyColumns.keyID(row, 1),
+            platform: try KeyColumns.platform(row, 13),
             publicKey: try KeyColumns.publicKey(row, 2),
             app: try apps.withLock { try $0.number(of: app, db) },
             environment: try KeyColumns.environment(row, 4),
@@ -177,6 +178,7 @@ extension KeyRow {
         return KeyRow(
             row: row,
             keyID: keyID,
+            platform: platform,
             publicKey: publicKey,
             app: app,
             environment: environment,

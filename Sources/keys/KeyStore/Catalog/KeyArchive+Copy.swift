@@ -111,6 +111,7 @@ extension KeyRecord {
     fileprivate func addition(to stored: KeyRecord?) -> Addition {
         guard let stored else { return .new }
         let identity = KeyIdentity(
+            platform: stored.platform,
             publicKey: stored.publicKey,
             appID: stored.appID,
             environment: stored.environment,
@@ -128,6 +129,7 @@ extension KeyRecord {
             && (enrolledAt == nil || stored.enrolledAt != nil)
             && lastUsedAt ?? .min <= stored.lastUsedAt ?? .min
             && (context == nil || stored.context != nil)
+            && (chain == nil || stored.chain != nil)
         return isCovered ? .none : .new
     }
 }

@@ -29,9 +29,8 @@ package struct KeyFilter: Sendable {
         if let isRevoked, (record.status != .active) != isRevoked { return false }
         if let source, record.source != source { return false }
         if let riskMin {
-            guard let metric = record.receiptState.riskMetric, metric >= riskMin else {
-                return false
-            }
+            let metric = record.receiptState.riskMetric ?? record.chain?.certificatesIssued
+            guard let metric, metric >= riskMin else { return false }
         }
         return unusedSince.map { record.lastUsedAt ?? 0 < $0 } ?? true
     }
@@ -39,17 +38,20 @@ package struct KeyFilter: Sendable {
 
 /// The facts of a stored key that never change.
 package struct KeyIdentity: Equatable, Sendable {
+    package var platform: DevicePlatform
     package var publicKey: P256PublicKey
     package var appID: String
     package var environment: KeyEnvironment
     package var standing: KeyStanding
 
     package init(
+        platform: DevicePlatform,
         publicKey: P256PublicKey,
         appID: String,
         environment: KeyEnvironment,
         standing: KeyStanding
     ) {
+        self.platform = platform
         self.publicKey = publicKey
         self.appID = appID
         self.environment = environment
@@ -58,12 +60,16 @@ package struct KeyIdentity: Equatable, Sendable {
 
     /// Whether a record is of this key, whatever the state of both.
     package func isOf(_ record: KeyRecord) -> Bool {
-        publicKey == record.publicKey && appID == record.appID && environment == record.environment
+        publicKey == record.publicKey && platform == record.platform && appID == record.appID
+            && environment == record.environment
     }
 
     /// Why a record can't be of this stored key; `nil` when it can.
     package func difference(from record: KeyRecord) -> String? {
         if publicKey != record.publicKey { return "the key is stored with another public key" }
+        if platform != record.platform {
+            return "the key is stored for the platform \(platform.rawValue)"
+        }
         if appID != record.appID { return "the key is stored for the app \(appID)" }
         guard environment == record.environment else {
             return "the key is stored for the environment \(environment.rawValue)"

@@ -8,7 +8,7 @@ internal import JSONText
 /// | member | value | at import |
 /// |---|---|---|
 /// | `key_id` | base64 of 32 bytes | asked for |
-/// | `platform` | `apple` | `apple` |
+/// | `platform` | `apple` or `android` | `apple` |
 /// | `app_id` | App ID | asked for |
 /// | `environment` | `production`, `development` or `test` | asked for |
 /// | `public_key` | base64 of the X9.62 point, 65 bytes | asked for |
@@ -25,6 +25,9 @@ internal import JSONText
 /// | `renewal_tried_at` | RFC 3339 in UTC, or null | null |
 /// | `renewal_due_at` | RFC 3339 in UTC, or null for never | at once |
 /// | `renewal_outcome` | as in ``ReceiptState/Outcome``, or null | null |
+/// | `serials` | of an Android key's certificates, hexadecimal, separated by blanks | none |
+/// | `certificates_issued` | 0…4294967295, or null: the phone's certificates of 30 days | null |
+/// | `listed` | entry of Google's list for which the key is revoked, or null | null |
 /// | `context` | base64 of 1…256 bytes, or null | null |
 package enum KeyLine {
     /// Why a line can't be read.
@@ -86,6 +89,13 @@ package enum KeyLine {
                     json.member("receipt", Base64.text(receipt))
                 }
                 write(record.receiptState, &json)
+            }
+            if let chain = record.chain {
+                json.member("serials", chain.serialText)
+                if let count = chain.certificatesIssued {
+                    json.member("certificates_issued", count)
+                }
+                if let listed = chain.listed { json.member("listed", listed) }
             }
             if let context = record.context { json.member("context", Base64.text(context)) }
         }

@@ -29,6 +29,9 @@ struct KeyLineDraft {
         case renewalTriedAt = "renewal_tried_at"
         case renewalOutcome = "renewal_outcome"
         case renewalDueAt = "renewal_due_at"
+        case serials
+        case certificatesIssued = "certificates_issued"
+        case listed
         case context
     }
 
@@ -48,6 +51,9 @@ struct KeyLineDraft {
     private var source: KeyRecord.Source?
     private var receipt: [UInt8]?
     private var receiptState = ReceiptState()
+    private var serials: [String]?
+    private var certificatesIssued: UInt32?
+    private var listed: String?
     private var context: [UInt8]?
     /// A bit for each member that was read.
     private var taken: UInt32 = 0
@@ -67,8 +73,7 @@ struct KeyLineDraft {
             }
             self.keyID = keyID
         case .platform:
-            // The gateway reads assertions of Apple's devices alone.
-            platform = try Self.word(value, "platform", [DevicePlatform.apple.rawValue])
+            platform = try Self.word(value, "platform", DevicePlatform.allCases.map(\.rawValue))
                 .flatMap(DevicePlatform.init(rawValue:))
         case .appID: appID = try Self.appID(value)
         case .environment:
@@ -103,6 +108,10 @@ struct KeyLineDraft {
         case .receiptCreatedAt, .receiptNotBefore, .receiptExpiresAt, .riskMetric, .riskMetricAt,
             .renewalTriedAt, .renewalOutcome, .renewalDueAt:
             try take(Member.allCases[place], ofReceipt: value)
+        case .serials: serials = try Self.serials(value)
+        case .certificatesIssued:
+            certificatesIssued = try Self.metric(value, "certificates_issued")
+        case .listed: listed = try Self.listed(value)
         case .context:
             context = try Self.bytes(value, "context")
             guard context?.count ?? 1 <= KeyRecord.contextBytesMax else {
@@ -145,6 +154,15 @@ struct KeyLineDraft {
         guard isRevoked == true || revokedAt == nil else {
             throw Problem("revoked_at is given, and status is not revoked")
         }
+        guard platform == .android || serials == nil else {
+            throw Problem("serials: given for a key of another platform than android")
+        }
+        guard serials != nil || certificatesIssued == nil && listed == nil else {
+            throw Problem("certificates_issued and listed: given without serials")
+        }
+        guard isRevoked == true || listed == nil else {
+            throw Problem("listed is given, and status is not revoked")
+        }
         var receiptState = receiptState
         // Apple has no data of it any more, so asking again is useless.
         if receiptState.outcome == .gone { receiptState.dueAt = nil }
@@ -158,6 +176,13 @@ struct KeyLineDraft {
             counters: CounterState(highest: counter, seen: window ?? .max),
             receipt: receipt,
             receiptState: receipt == nil ? ReceiptState() : receiptState,
+            chain: serials.map { serials in
+                ChainRecord(
+                    serials: serials,
+                    certificatesIssued: certificatesIssued,
+                    listed: listed
+                )
+            },
             context: context,
             enrolledAt: enrolledAt,
             lastUsedAt: lastUsedAt,
@@ -176,6 +201,43 @@ struct KeyLineDraft {
         guard case .string(let text) = value, (1...255).contains(text.count),
             text.allSatisfy({ $0 > 0x20 && $0 < 0x7F })
         else { throw Problem("app_id: use an App ID, 1…255 characters of ASCII without blanks") }
+        return String(decoding: text, as: UTF8.self)
+    }
+
+    private static func serials(_ value: JSONReader.Scalar) throws(Problem) -> [String]? {
+        if value == .null { return nil }
+        guard case .string(let text) = value else { throw unreadableSerials }
+        let serials = text.split(separator: 0x20).map { $0 }
+        guard (1...ChainRecord.serialsMax).contains(serials.count),
+            serials.allSatisfy(isSerial)
+        else { throw unreadableSerials }
+        return serials.map { String(decoding: $0, as: UTF8.self) }
+    }
+
+    private static let unreadableSerials = Problem(
+        """
+        serials: use 1…\(ChainRecord.serialsMax) numbers in hexadecimal with lower case and \
+        without leading zeros, separated by blanks, or null
+        """
+    )
+
+    /// The one spelling of a number, since serials are compared as texts.
+    private static func isSerial(_ digits: some Collection<UInt8>) -> Bool {
+        (1...ChainRecord.digitsMax).contains(digits.count)
+            && (digits.count == 1 || digits.first != 0x30)
+            && digits.allSatisfy { (0x30...0x39).contains($0) || (0x61...0x66).contains($0) }
+    }
+
+    private static func listed(_ value: JSONReader.Scalar) throws(Problem) -> String? {
+        if value == .null { return nil }
+        guard case .string(let text) = value,
+            (1...ChainRecord.listedBytesMax).contains(text.count),
+            text.allSatisfy({ $0 >= 0x20 && $0 < 0x7F })
+        else {
+            throw Problem(
+                "listed: use 1…\(ChainRecord.listedBytesMax) characters of ASCII, or null"
+            )
+        }
         return String(decoding: text, as: UTF8.self)
     }
 
