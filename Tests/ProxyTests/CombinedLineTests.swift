@@ -43,9 +43,10 @@ import Testing
     }
 
     @Test(arguments: [0, 1, 250_000, 333_333, 1_000_000])
-    func `a sample has its share of any number of requests`(share: Int) {
+    func `a sample has its share of any number of requests`(millionths: Int) throws {
+        let share = try #require(Share(millionths: millionths))
         var sampler = LogSampler()
-        let taken = (0..<1000).filter { _ in sampler.takes(share: share) }.count
-        #expect(taken == share / 1000)
+        let taken = (0..<1000).filter { _ in sampler.takes(share) }.count
+        #expect(taken == millionths / 1000)
     }
 }

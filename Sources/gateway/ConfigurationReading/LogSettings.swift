@@ -1,5 +1,5 @@
 package import Proxy
-package import Rules
+import Rules
 
 /// The contents and the targets of the logs.
 package struct LogSettings: Hashable, Sendable {
@@ -38,16 +38,8 @@ package struct LogSettings: Hashable, Sendable {
 
     /// `access`: one line for each request.
     package var access = Access.on
-    /// `format`: of the access log. Default json.
-    package var format = AccessLogRule.Form.json
-    /// `time`: in lines of JSON. Default ms.
-    package var time = AccessLogRule.Time.milliseconds
-    /// `sample`: the share of admitted requests that have a line. Default 100%.
-    package var sample = Share.whole
-    /// `address_refusals`: lines a second about refused requests of one address, on each event
-    /// loop; ten times as many at once. Further ones are omitted and counted. Default 100/s,
-    /// 1/s…1000000/s or `off`.
-    package var addressRefusals: Int? = 100
+    /// Which requests have a line, and its form.
+    package var lines = AccessLogRule()
     /// `level`: the level of the gateway's own messages, on standard error. Default info.
     package var level = Level.info
 
@@ -74,15 +66,20 @@ package struct LogSettings: Hashable, Sendable {
             }
         }
         if let access { self.access = access.value }
-        if let format = reader.word("format", AccessLogRule.Form.self) {
-            self.format = format.value
-        }
-        if let time = reader.word("time", AccessLogRule.Time.self) { self.time = time.value }
+        lines = AccessLogRule(reader)
+        if let level = reader.word("level", Level.self) { self.level = level.value }
+    }
+}
+
+extension AccessLogRule {
+    fileprivate init(_ reader: MappingReader) {
+        self.init()
+        if let form = reader.word("format", Form.self) { self.form = form.value }
+        if let time = reader.word("time", Time.self) { self.time = time.value }
         let sample = reader.value("sample", use: "a percentage, 0%…100%") { Share(percent: $0) }
         if let sample { self.sample = sample.value }
         if let refusals = reader.countOrOff("address_refusals", unit: "/s") {
             addressRefusals = refusals.value
         }
-        if let level = reader.word("level", Level.self) { self.level = level.value }
     }
 }

@@ -28,7 +28,7 @@ extension ProxySettings {
             writesForwarded: configuration.addressSource == .forwarded,
             traces: configuration.traces,
             logsAccess: configuration.log.access != .off,
-            logRule: AccessLogRule(configuration.log),
+            logRule: configuration.log.lines,
             spillFolder: configuration.spillFolder,
             devices: devices
         )
@@ -71,16 +71,5 @@ extension OriginServerSettings {
         weight = server.weight
         role = server.isBackup ? .backup : .primary
         connectionsMax = server.connectionsMax == 0 ? nil : server.connectionsMax
-    }
-}
-
-extension AccessLogRule {
-    fileprivate init(_ settings: LogSettings) {
-        self.init(
-            settings.format,
-            time: settings.time,
-            admittedShare: settings.sample.millionths,
-            refusals: settings.addressRefusals.map { TokenRate($0, burst: $0 * 10) }
-        )
     }
 }

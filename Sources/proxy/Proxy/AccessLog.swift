@@ -2,7 +2,8 @@ import ByteCoding
 import Cryptography
 import HTTPWire
 import JSONText
-package import Verification
+package import Rules
+import Verification
 
 /// Writes a line for each request into memory; the owner takes the gathered lines.
 ///
@@ -99,7 +100,7 @@ struct AccessLog {
 }
 
 /// The format of the access log, and which requests have a line.
-package struct AccessLogRule: Sendable {
+package struct AccessLogRule: Hashable, Sendable {
     package enum Form: String, CaseIterable, Sendable {
         /// One JSON object a line.
         case json
@@ -113,41 +114,35 @@ package struct AccessLogRule: Sendable {
         case iso8601
     }
 
-    package let form: Form
-    package let time: Time
-    /// The number of admitted requests per million that have a line. All others always have one.
-    package let admittedShare: Int
+    /// `format`: default json.
+    package var form = Form.json
+    /// `time`: in lines of JSON. Default ms.
+    package var time = Time.milliseconds
+    /// `sample`: the share of admitted requests that have a line. Default 100%. All others always
+    /// have one.
+    package var sample = Share.whole
+    /// `address_refusals`: lines a second about refused requests of one address, on each event
+    /// loop; ten times as many at once. Further ones are omitted and counted. Default 100/s,
+    /// 1/s…1000000/s or `off`.
+    package var addressRefusals: Int? = 100
 
-    /// The rate of refused requests of one address that have a line; `nil`: all have one.
-    let refusals: TokenRate?
+    package init() {}
 
-    /// - admittedShare: 0…1,000,000.
-    package init(
-        _ form: Form = .json,
-        time: Time = .milliseconds,
-        admittedShare: Int = LogSampler.whole,
-        refusals: TokenRate? = nil
-    ) {
-        self.form = form
-        self.time = time
-        self.admittedShare = admittedShare
-        self.refusals = refusals
-    }
+    var refusals: TokenRate? { addressRefusals.map { TokenRate($0, burst: $0 * 10) } }
 
     /// Whether each request has a line.
-    var isWhole: Bool { admittedShare == LogSampler.whole }
+    var isWhole: Bool { sample == .whole }
 }
 
 /// Picks a share of requests, evenly spread.
-package struct LogSampler: Sendable {
-    package static let whole = 1_000_000
+struct LogSampler {
     private var credit = 0
 
     /// Whether the next request has a line.
-    mutating func takes(share: Int) -> Bool {
-        credit += share
-        guard credit >= Self.whole else { return false }
-        credit -= Self.whole
+    mutating func takes(_ share: Share) -> Bool {
+        credit += share.millionths
+        guard credit >= Share.whole.millionths else { return false }
+        credit -= Share.whole.millionths
         return true
     }
 }

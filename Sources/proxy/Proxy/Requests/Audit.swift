@@ -63,7 +63,7 @@ struct Audit {
         guard settings.logsAccess else { return }
         let rule = settings.logRule
         let isSampled = !rule.isWhole && isFine
-        guard !isSampled || proxy.lines.sampler.takes(share: rule.admittedShare) else { return }
+        guard !isSampled || proxy.lines.sampler.takes(rule.sample) else { return }
         guard let leftOut = linesLeftOut(rule) else {
             return proxy.tally.add(.refusalLinesLeftOut)
         }
@@ -164,7 +164,7 @@ struct Audit {
             proxy.lines.log.member("origin_tls", reason.rawValue)
         }
         if leftOut > 0 { proxy.lines.log.member("left_out", leftOut) }
-        if isSampled { proxy.lines.log.member("sample_ppm", settings.logRule.admittedShare) }
+        if isSampled { proxy.lines.log.member("sample_ppm", settings.logRule.sample.millionths) }
         proxy.lines.log.end()
     }
 
