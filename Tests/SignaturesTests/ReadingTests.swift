@@ -102,7 +102,7 @@ import Testing
     func `both readers refuse a path with a byte damaged`(vector: AttestationVector) throws {
         let chain = try chain(vector)
         for place in 0..<2 {
-            for index in stride(from: place, to: chain[place].count, by: 7) {
+            for index in stride(from: place, to: chain[place].count, by: 23) {
                 var damaged = chain
                 damaged[place][index] ^= 1 << UInt8(index % 8)
                 let verdicts = Verdict.both(damaged[0], [damaged[1]], [damaged[2]])
@@ -146,7 +146,7 @@ import Testing
     @Test(arguments: messages)
     func `neither reader takes a damaged message for another one`(message: Message) throws {
         let good = Verdict.both(message: message.ber, to: message.root)
-        for index in stride(from: 0, to: message.ber.count, by: 11) {
+        for index in stride(from: message.ber.count % 41, to: message.ber.count, by: 41) {
             var damaged = message.ber
             damaged[index] ^= 1 << UInt8(index % 8)
             let verdicts = Verdict.both(message: damaged, to: message.root)
@@ -155,7 +155,7 @@ import Testing
                 "\(index): \(verdicts)"
             )
         }
-        for count in stride(from: 0, to: message.ber.count, by: 17) {
+        for count in stride(from: 0, to: message.ber.count, by: 37) {
             let short = Array(message.ber[..<count])
             #expect(Verdict.both(message: short, to: message.root) == [.malformed])
         }
