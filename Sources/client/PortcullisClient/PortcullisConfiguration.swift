@@ -26,7 +26,7 @@ public struct PortcullisConfiguration: Sendable {
     /// With another number of bytes no key is enrolled: ``EnrolmentHold/Cause/contextUnfit``.
     public var context: Data?
     /// What makes device tokens, for routes whose rule has `device`: `DeviceCheckService` on
-    /// Apple's systems, nobody elsewhere.
+    /// Apple's systems, none elsewhere.
     public var deviceTokens: (any DeviceTokenService)? = Self.systemDeviceTokens
     /// Whether sessions are opened for routes that accept them. Over plain HTTP none is, unless the
     /// gateway is on this machine: a session has a secret.

@@ -54,13 +54,13 @@ public struct PortcullisLimits: Hashable, Sendable {
     public var serviceWait: Duration = .seconds(60)
     /// The longest time that a request waits for its device token. Then it goes without.
     public var deviceTokenWait: Duration = .seconds(5)
-    /// How long a process that enrols keeps others from it. It begins anew with each step.
+    /// How long a process that enrols keeps others from it. It begins again with each step.
     public var lease: Duration = .seconds(90)
     /// The most challenges that are kept.
     public var challengesKept = 16
     /// How many challenges are asked for at once, at most 8.
     public var challengesAsked = 4
-    /// How long a challenge is used whose lifetime nobody told.
+    /// How long a challenge of unknown lifetime is used.
     public var challengeLifetime: Duration = .seconds(60)
     /// The most bytes of a content stream, which is put into a file so that it can be signed and
     /// sent again. A longer one is an error, and has to be uploaded from a file.

@@ -18,7 +18,7 @@ extension PortcullisSession {
     /// enrolment in any case.
     ///
     /// Send it soon, once, and as it stands. Where a rule's counter is `strict`, send one at a
-    /// time: nobody here knows when its answer has come. Hand each answer to
+    /// time: the session does not know when its answer has come. Hand each answer to
     /// ``signAgain(_:after:)``: where the plan is outdated, that is how the next request is right.
     ///
     /// Cookies that the route signs are those of this session's transport, and its request takes no

@@ -120,7 +120,7 @@ public final class PortcullisSession: Sendable {
     /// it still sends carry no proof, for the reason ``Proof/Absence/closed``.
     public func close() async {
         await prover.enroller.close()
-        // After the enroller, so that none is opened anew.
+        // After the enroller, so that none is opened again.
         await prover.sessions.reset()
         await plans?.close()
         hub.end()

@@ -1,12 +1,12 @@
 import Foundation
 
 /// Work that is done once for everybody who asks for it. Each asks for as long as it likes; the
-/// work goes on when nobody does.
+/// work goes on when no caller does.
 final class SharedWork<Value: Sendable>: Sendable {
     private struct State {
         var value: Value?
         var waiting: [Int: CheckedContinuation<Value?, Never>] = [:]
-        /// Places whose time was over before somebody waited there.
+        /// Places whose time was over before a caller waited there.
         var givenUp: Set<Int> = []
         var nextPlace = 0
     }

@@ -5,7 +5,7 @@
     public import Foundation
 #endif
 
-/// A request that was signed to be sent by somebody else, once.
+/// A request that was signed for another sender, to be sent once.
 ///
 /// It belongs to the moment: a challenge lives for minutes, and the proof is good for one try. A
 /// system that sends it again by itself, as background sessions do, is answered 401. Then

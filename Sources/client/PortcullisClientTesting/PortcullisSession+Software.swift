@@ -3,7 +3,7 @@ public import PortcullisClient
 
 extension PortcullisSession {
     /// A session with a device in software, as most tests need it: the keys are files in a folder,
-    /// and the record is the file `record-` in it, with the gateway's host behind the dash.
+    /// and the record is the file `record-` in it, with the gateway's host after the dash.
     ///
     /// - Parameters:
     ///   - gateway: as `http://127.0.0.1:8080`.

@@ -7,7 +7,7 @@ public import PortcullisClient
 /// Its tokens name a device that you choose. Apple takes none of them: a gateway needs a stand-in
 /// for Apple under `apple.hosts.device_check_test`, or the rule `on_error: forward`.
 public struct SoftwareDeviceTokenService: DeviceTokenService {
-    /// Which device it is. Its bits go by this name.
+    /// The device's name, under which its bits are kept.
     public let device: String
 
     /// Tokens of a device.

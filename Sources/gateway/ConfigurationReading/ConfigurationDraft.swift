@@ -100,7 +100,7 @@ struct ConfigurationDraft {
         trustedProxies =
             reader.list(
                 "trusted_proxies",
-                of: "networks such as 10.0.0.0/8, no bit set behind the prefix"
+                of: "networks such as 10.0.0.0/8, no bit set after the prefix"
             ) { IPNetwork($0) } ?? []
         addressSource = reader.value(
             "client_address",

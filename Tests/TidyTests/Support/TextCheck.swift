@@ -7,7 +7,7 @@ struct TextCheck {
     static let indexLinesMax = 100
     static let frontLinesMax = 250
     /// What is left of the words. It only falls: lower it with each text that is rewritten.
-    static let wordsMax = 66
+    static let wordsMax = 14
 
     private static let words = [
         "nobody", "somebody", "so many", "so much", "anew", "who(?:ever)? it is", "is told",

@@ -62,7 +62,7 @@ struct EnrolmentMachine: Sendable {
         }
         if let hold = hold(now: now) { return .stop(hold) }
         record.hold = nil
-        // The hash of a challenge that has ended is of no use. Apple gave nothing for it yet.
+        // The hash of a challenge that has ended is useless. Apple gave nothing for it yet.
         if case .generated(let keyID, let grant?) = record.phase,
             grant.until <= now.timeIntervalSince1970
         {

@@ -103,7 +103,7 @@ public struct EnrolmentHold: Hashable, Sendable, Codable {
         case gatewayUnavailable
         /// Keys were lost or refused several times.
         case keysLost
-        /// So many keys as a day allows were attested: ``PortcullisLimits/keysPerDay``.
+        /// As many keys as a day allows were attested: ``PortcullisLimits/keysPerDay``.
         case dailyCap
         /// The context has no byte, or more than 256: ``PortcullisConfiguration/context``. No key
         /// is enrolled until ``PortcullisSession/reset(context:)`` brings another one.

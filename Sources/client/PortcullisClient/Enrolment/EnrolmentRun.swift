@@ -4,7 +4,7 @@ import RequestBinding
 
 /// One enrolment, from the record as it stands to its end. Drives ``EnrolmentMachine``.
 ///
-/// It goes on when nobody waits for it. Once it is stopped it writes nothing more, whatever the
+/// It goes on when no caller waits for it. Once it is stopped it writes nothing more, whatever the
 /// service or the gateway still answers.
 final class EnrolmentRun: Sendable {
     /// What came of going on from a record.

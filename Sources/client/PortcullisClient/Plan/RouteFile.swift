@@ -128,7 +128,7 @@ struct RouteFile: Sendable {
         try? data.write(to: url, options: .atomic)
     }
 
-    /// Whether a time is of the last so many seconds. One that is to come was written before the
+    /// Whether a time is of the last `age` seconds. One that is to come was written before the
     /// clock was set back.
     fileprivate static func isRecent(_ time: Double, _ now: Date, _ age: Double) -> Bool {
         let passed = now.timeIntervalSince1970 - time

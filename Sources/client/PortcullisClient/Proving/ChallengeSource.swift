@@ -120,7 +120,7 @@ actor ChallengeSource {
         }
     }
 
-    /// Asks nobody for a time, in seconds.
+    /// Makes no call for a time, in seconds.
     private func hold(for seconds: Double) {
         holdUntil = now.addingTimeInterval(min(seconds, Self.holdMax))
     }

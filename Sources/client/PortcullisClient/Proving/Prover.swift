@@ -270,7 +270,7 @@ final class Prover: Sendable {
         _ patience: inout Patience
     ) async -> DeviceTokenShowing {
         guard requirement.needsDeviceToken else { return DeviceTokenShowing(outcome: .notAsked) }
-        // It is good once. Somebody who reads it could show it first.
+        // It is good once. Another who reads it could use it first.
         guard CanonicalRequest.Origin(request.url)?.keepsSecrets == true else {
             return DeviceTokenShowing(outcome: .keptBack)
         }
@@ -424,8 +424,8 @@ public enum Proof: Hashable, Sendable, Codable {
 }
 
 /// What a proof keeps from others until the head of its answer has come: the turn of a strict
-/// counter, or a place in a session's window. Ends once: when it is told to, when its time is over,
-/// at the latest when nobody has it.
+/// counter, or a place in a session's window. Ends once: by a call, when its time is over,
+/// at the latest with its last owner.
 final class ProofLease: Sendable {
     private let ending: Guarded<(@Sendable () async -> Void)?>
     private let alarm: Guarded<Task<Void, Never>?> = Guarded(nil)

@@ -52,8 +52,8 @@ actor SessionKeeper {
 
     private var now: Date { configuration.clock.now }
 
-    /// The next place in the session; `nil` when there is no session in time, or so many requests
-    /// are under way that the gateway would take the next one for a replay.
+    /// The next place in the session; `nil` when there is no session in time, or when the gateway
+    /// would take one more request under way for a replay.
     func ticket(within seconds: Double, opener: @escaping Opener) async -> Ticket? {
         if let open, open.until > now {
             if open.renewal <= now { _ = begin(opener) }

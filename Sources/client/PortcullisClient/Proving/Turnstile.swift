@@ -43,7 +43,7 @@ actor Turnstile {
     /// How many wait for a turn.
     var waitingCount: Int { waiting.count }
 
-    /// Ends a turn. A turn that has ended already ends nobody else's.
+    /// Ends a turn. A turn that has ended already ends no other.
     func leave(_ turn: Turn) {
         guard current == turn else { return }
         current = nil

@@ -9,7 +9,7 @@ import Foundation
 ///
 /// libcurl, below URLSession on Linux, removes dot segments (RFC 3986 §5.2.4), and every system
 /// leaves the fragment out. Both are done here, before the target is signed. An empty path becomes
-/// `/`, a `?` with nothing behind it is dropped, and the host is in lower case. Percent-escapes
+/// `/`, a `?` with nothing after it is dropped, and the host is in lower case. Percent-escapes
 /// stay untouched.
 struct CanonicalRequest: Sendable {
     /// Without content.
@@ -59,7 +59,7 @@ struct CanonicalRequest: Sendable {
             port = url.port ?? (scheme == "https" ? 443 : 80)
         }
 
-        /// Whether a secret may be asked for there: nobody reads along, because of TLS or because
+        /// Whether a secret may be asked for there: no one else reads it, because of TLS or because
         /// it does not leave the machine (RFC 6761 §6.3, RFC 1122 §3.2.1.3).
         var keepsSecrets: Bool {
             if scheme == "https" || host == "[::1]" { return true }

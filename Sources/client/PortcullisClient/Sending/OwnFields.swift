@@ -4,7 +4,7 @@ import Foundation
     import FoundationNetworking
 #endif
 
-/// The fields that the client writes, and those that URLSession writes behind it.
+/// The fields that the client writes, and those that URLSession adds.
 enum OwnFields {
     static let session = "App-Attest-Session"
     static let sequence = "App-Attest-Sequence"

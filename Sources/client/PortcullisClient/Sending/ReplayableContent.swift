@@ -91,7 +91,7 @@ struct ReplayableContent: Sendable {
     /// A file's content.
     ///
     /// - Throws: ``PortcullisError/contentUnreadable``, or ``PortcullisError/contentChanged`` where
-    ///   somebody wrote to it meanwhile; `CancellationError`.
+    ///   it was written to meanwhile; `CancellationError`.
     init(file url: URL) async throws {
         let work = BlockingWork()
         let (handle, mark) = try await work.step {

@@ -1,11 +1,11 @@
 import Foundation
 
-/// A file of this process that is deleted when nobody has it any more, unless it was handed over.
+/// A file of this process that is deleted with its last owner, unless it was handed over.
 final class TemporaryFile: AnswerSink {
     private enum State {
         case written(FileHandle)
         case ended
-        /// It is somebody else's.
+        /// Others own it.
         case handedOver
     }
 
@@ -18,7 +18,7 @@ final class TemporaryFile: AnswerSink {
     init() throws {
         let name = "portcullis-\(UUID().uuidString)"
         url = FileManager.default.temporaryDirectory.appending(path: name)
-        // Nobody else reads what an app uploads.
+        // No other user reads what an app uploads.
         let isMade = FileManager.default.createFile(
             atPath: url.path,
             contents: nil,

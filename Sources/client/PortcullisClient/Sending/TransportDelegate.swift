@@ -48,7 +48,7 @@ final class TransportDelegate: NSObject, URLSessionDataDelegate {
         return exchanges.withLock { $0[number]?.exchange }
     }
 
-    /// Redirects are not followed here. Some systems let a task hang that is told so until its time
+    /// Redirects are not followed here. On some systems such a task hangs until its time
     /// is over (rdar 19860450), hence the answer is complete without its content.
     func urlSession(
         _ session: URLSession,

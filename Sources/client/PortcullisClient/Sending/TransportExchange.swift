@@ -243,11 +243,11 @@ public struct TransportAnswer: Sendable {
     }
 }
 
-/// Which of `suspend()` and `resume()` a task is told next.
+/// Which of `suspend()` and `resume()` is called next.
 ///
 /// Both are decided under a lock and called outside of it. Two threads may so decide in one order
-/// and call in the other, and a task that is told to suspend last never goes on. Hence one caller
-/// at a time tells the task, until it was told what was wanted last.
+/// and call in the other, and a task that is suspended last never goes on. Hence one caller
+/// at a time calls the task, until its pace is the one that was wanted last.
 struct TaskPace: Sendable {
     /// What the task does.
     enum Pace: Sendable { case running, suspended }
@@ -268,7 +268,7 @@ struct TaskPace: Sendable {
 
     /// The task was told.
     ///
-    /// - Returns: what it is told next.
+    /// - Returns: what is called next.
     mutating func wasTold() -> Pace? {
         isTelling = false
         return next()

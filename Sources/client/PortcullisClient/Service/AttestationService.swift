@@ -29,7 +29,7 @@ public protocol AttestationService: Sendable {
         clientDataHash: Data
     ) async throws(AttestationServiceError) -> Data
 
-    /// Signs with an attested key. It asks nobody.
+    /// Signs with an attested key, without a call.
     ///
     /// - Parameters:
     ///   - keyID: as ``generateKey()`` returned it.

@@ -1,6 +1,6 @@
 import Foundation
 
-/// A small file that processes share, and that nobody but its owner reads. A lock file beside it
+/// A small file that processes share, and that only its owner reads. A lock file beside it
 /// keeps them apart.
 struct PrivateFile: Sendable {
     let url: URL

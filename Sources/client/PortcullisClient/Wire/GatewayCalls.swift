@@ -96,7 +96,7 @@ struct GatewayCalls: Sendable {
         case failed(retryAfter: Double?)
     }
 
-    /// Asks for the plan, of at most so many bytes. The tag is that of the one that is known.
+    /// Asks for the plan, of at most `limit` bytes. The tag is that of the one that is known.
     func plan(unlike tag: String?, atMost limit: Int) async -> PlanAnswer {
         var request = request("plan")
         request.httpMethod = "GET"
@@ -180,7 +180,7 @@ struct GatewayCalls: Sendable {
             )
         return .failure(Failed(failure: failure, response: response))
     }
-    /// The whole answer; `nil` where none came in time. A timeout of URLSession begins anew with
+    /// The whole answer; `nil` where none came in time. A timeout of URLSession begins again with
     /// every byte, so that a server which sends one now and then would never end.
     private func answer(
         to request: URLRequest,

@@ -186,7 +186,7 @@ extension AdminSnapshot {
         out.counter(
             "keys_expired_total",
             store.expiredKeys,
-            "Keys that were deleted since nobody had used them for long."
+            "Keys that were deleted since they were long unused."
         )
         out.gauge("store_new", store.isNew ? 1 : 0, "Whether the start found none and made one.")
         out.gauge("store_degraded", store.isDegraded ? 1 : 0, "Whether it can't be used.")

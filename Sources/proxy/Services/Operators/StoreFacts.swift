@@ -142,7 +142,7 @@ extension StoreFacts {
         family(
             "database_connected",
             "gauge",
-            "Whether there is a connection that nobody has ended."
+            "Whether there is a connection that has not ended."
         ) { $0.isConnected ? 1 : 0 }
         family("database_connections_total", "counter", "Connections that were made.") { $0.made }
         family(

@@ -247,7 +247,7 @@ extension LocalRow {
         case .keyRevoked: forbidden("The key was revoked.")
         case .certificateUntrusted: forbidden("The attestation does not lead to a trusted root.")
         case .certificateExpired:
-            unusable("The attestation's certificate is not valid now; attest anew.")
+            unusable("The attestation's certificate is not valid now; attest again.")
         case .nonceMismatch: unusable("The attestation is for another challenge or context.")
         case .keyIDMismatch:
             LocalRow(403, .client, .fixClient, "The key id is not that of the attested key.")
