@@ -71,8 +71,9 @@ let client: [Target.Dependency] = [
 ]
 let app: [Target.Dependency] = ["PortcullisClient", "PortcullisClientTesting"]
 let fuzzed: [Target.Dependency] = [
-    "Challenges", "ConfigurationReading", "HTTP2Wire", "HTTPWire", "Inspection", "KeyAttestation",
-    "KeyStore", "Rules", "Sessions", "SoftwareAuthenticator",
+    "Challenges", "ConfigurationReading", "HTTP2Wire", "HTTPWire", "Inspection", "KeyStore",
+    "Rules",
+    "Sessions", "SoftwareAuthenticator",
 ]
 let commands: [Target.Dependency] = [
     "ConfigurationReading", "DeviceKey", "Gateway", "KeyStore", "PostgreSQLKeyStore",
@@ -432,8 +433,8 @@ let package = Package(
         .scenarios(
             "ClientScenarios",
             uses: demo + adapted
-                + ["AppleServices", "ClientKit", "ClientRecipes", "LoopbackKit", "TestSupport"]
-                + ["Services", "Verification"]
+                + ["AppleServices", "ClientKit", "ClientRecipes", "KeyAttestation", "LoopbackKit"]
+                + ["Services", "TestSupport", "Verification"]
         ),
         .scenarios(
             "HTTPScenarios",

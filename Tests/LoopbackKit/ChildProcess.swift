@@ -127,6 +127,11 @@ package final class ChildProcess: @unchecked Sendable {
         if isRunning { kill(process.processIdentifier, number) }
     }
 
+    /// Gives it a line to read, where that was kept open.
+    package func say(_ line: String) throws {
+        try input.fileHandleForWriting.write(contentsOf: Data((line + "\n").utf8))
+    }
+
     /// Ends what it reads, where that was kept open.
     package func endInput() { try? input.fileHandleForWriting.close() }
 

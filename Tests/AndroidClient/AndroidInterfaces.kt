@@ -1,0 +1,137 @@
+// Android's interfaces as far as PortcullisClient.kt uses them, and a keystore in software that stands in their place.
+// An authority of the tests attests its keys, so that no certificate is made here.
+@file:Suppress("unused")
+
+package android.security.keystore
+
+import java.io.ByteArrayInputStream
+import java.io.InputStream
+import java.io.OutputStream
+import java.net.HttpURLConnection
+import java.net.URL
+import java.security.KeyPair
+import java.security.KeyPairGenerator
+import java.security.KeyPairGeneratorSpi
+import java.security.KeyStoreSpi
+import java.security.Key
+import java.security.PrivateKey
+import java.security.Provider
+import java.security.ProviderException
+import java.security.SecureRandom
+import java.security.cert.Certificate
+import java.security.cert.CertificateFactory
+import java.security.interfaces.ECPublicKey
+import java.security.spec.AlgorithmParameterSpec
+import java.security.spec.ECGenParameterSpec
+import java.util.Base64
+import java.util.Collections
+import java.util.Date
+import java.util.Enumeration
+import java.util.concurrent.ConcurrentHashMap
+
+object KeyProperties {
+    const val PURPOSE_SIGN = 4
+    const val DIGEST_SHA256 = "SHA-256"
+    const val KEY_ALGORITHM_EC = "EC"
+}
+
+class StrongBoxUnavailableException : ProviderException("no StrongBox")
+
+class KeyGenParameterSpec private constructor(
+    val alias: String, val curve: String, val challenge: ByteArray, val isStrongBox: Boolean
+) : AlgorithmParameterSpec {
+    class Builder(private val alias: String, private val purposes: Int) {
+        private var curve = ""
+        private var digests = emptyList<String>()
+        private var challenge = ByteArray(0)
+        private var isStrongBox = false
+
+        fun setAlgorithmParameterSpec(spec: AlgorithmParameterSpec) = apply { curve = (spec as ECGenParameterSpec).name }
+        fun setDigests(vararg names: String) = apply { digests = names.toList() }
+        fun setAttestationChallenge(bytes: ByteArray) = apply { challenge = bytes }
+        fun setIsStrongBoxBacked(isOne: Boolean) = apply { isStrongBox = isOne }
+
+        fun build(): KeyGenParameterSpec {
+            check(purposes == KeyProperties.PURPOSE_SIGN && digests == listOf(KeyProperties.DIGEST_SHA256))
+            return KeyGenParameterSpec(alias, curve, challenge, isStrongBox)
+        }
+    }
+}
+
+/** The phone that the tests have in the hand. */
+object Phone {
+    class Entry(val key: PrivateKey, val chain: Array<Certificate>)
+
+    val entries = ConcurrentHashMap<String, Entry>()
+    /** Where keys are attested: it takes `POINT CHALLENGE LEVEL`, and answers the chain, a certificate a line. */
+    @Volatile var attester = ""
+    @Volatile var hasStrongBox = true
+    @Volatile var isBroken = false
+    /** What keys were made, by level. */
+    val made = Collections.synchronizedList(ArrayList<String>())
+
+    fun attest(point: ByteArray, spec: KeyGenParameterSpec): Array<Certificate> {
+        val level = if (spec.isStrongBox) "strongbox" else "tee"
+        val encoder = Base64.getEncoder()
+        val words = listOf(encoder.encodeToString(point), encoder.encodeToString(spec.challenge), level)
+        val connection = URL(attester).openConnection() as HttpURLConnection
+        connection.doOutput = true
+        connection.outputStream.use { it.write(words.joinToString(" ").toByteArray()) }
+        val lines = connection.inputStream.use { it.readBytes() }.toString(Charsets.US_ASCII).trim().lines()
+        made.add(level)
+        val factory = CertificateFactory.getInstance("X.509")
+        return lines.map { factory.generateCertificate(ByteArrayInputStream(Base64.getDecoder().decode(it))) }
+            .toTypedArray()
+    }
+}
+
+class SoftwareKeyPairGenerator : KeyPairGeneratorSpi() {
+    private lateinit var spec: KeyGenParameterSpec
+
+    override fun initialize(keysize: Int, random: SecureRandom?) = throw UnsupportedOperationException()
+
+    override fun initialize(params: AlgorithmParameterSpec, random: SecureRandom?) {
+        spec = params as KeyGenParameterSpec
+    }
+
+    override fun generateKeyPair(): KeyPair {
+        if (spec.isStrongBox && !Phone.hasStrongBox) throw StrongBoxUnavailableException()
+        if (Phone.isBroken) throw ProviderException("the keystore fails")
+        val generator = KeyPairGenerator.getInstance("EC")
+        generator.initialize(ECGenParameterSpec(spec.curve))
+        val pair = generator.generateKeyPair()
+        val point = (pair.public as ECPublicKey).encoded.takeLast(65).toByteArray()
+        Phone.entries[spec.alias] = Phone.Entry(pair.private, Phone.attest(point, spec))
+        return pair
+    }
+}
+
+class SoftwareKeyStore : KeyStoreSpi() {
+    override fun engineLoad(stream: InputStream?, password: CharArray?) {}
+    override fun engineGetKey(alias: String, password: CharArray?): Key? = Phone.entries[alias]?.key
+    override fun engineGetCertificateChain(alias: String): Array<Certificate>? = Phone.entries[alias]?.chain
+    override fun engineGetCertificate(alias: String): Certificate? = Phone.entries[alias]?.chain?.get(0)
+    override fun engineDeleteEntry(alias: String) { Phone.entries.remove(alias) }
+    override fun engineContainsAlias(alias: String) = Phone.entries.containsKey(alias)
+    override fun engineAliases(): Enumeration<String> = Collections.enumeration(Phone.entries.keys)
+    override fun engineSize() = Phone.entries.size
+    override fun engineIsKeyEntry(alias: String) = Phone.entries.containsKey(alias)
+    override fun engineIsCertificateEntry(alias: String) = false
+    override fun engineGetCertificateAlias(certificate: Certificate?): String? = null
+    override fun engineGetCreationDate(alias: String): Date? = null
+    override fun engineStore(stream: OutputStream?, password: CharArray?) = throw UnsupportedOperationException()
+    override fun engineSetKeyEntry(alias: String, key: Key?, password: CharArray?, chain: Array<Certificate>?) =
+        throw UnsupportedOperationException()
+    override fun engineSetKeyEntry(alias: String, key: ByteArray?, chain: Array<Certificate>?) =
+        throw UnsupportedOperationException()
+    override fun engineSetCertificateEntry(alias: String, certificate: Certificate?) =
+        throw UnsupportedOperationException()
+}
+
+@Suppress("DEPRECATION")
+class SoftwareKeystoreProvider : Provider("AndroidKeyStore", 1.0, "a keystore in software") {
+    init {
+        put("KeyPairGenerator.EC", SoftwareKeyPairGenerator::class.java.name)
+        put("KeyStore.AndroidKeyStore", SoftwareKeyStore::class.java.name)
+    }
+}

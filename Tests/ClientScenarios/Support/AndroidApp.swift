@@ -1,0 +1,92 @@
+import AppAttest
+import ByteCoding
+import Foundation
+import KeyAttestation
+import LoopbackKit
+import SoftwareAuthenticator
+
+/// An app with the client for Android, on the Java machine. A software phone stands in the place of
+/// Android's keystore: Tests/AndroidClient has what it is made of.
+final class AndroidApp {
+    static let package = "com.example.shop"
+
+    private static let runtime = ChildProcess.tool("java")
+    private static let compiler = ChildProcess.tool("kotlinc")
+    static var isPossible: Bool { runtime != nil && compiler != nil }
+
+    /// The client and the app, compiled once.
+    private static let archive = Result { try compiled() }
+
+    private static func compiled() throws -> URL {
+        guard let compiler else { throw ChildProcess.Failure(description: "no kotlinc") }
+        let root = URL(filePath: #filePath).appending(path: "../../../..").standardized
+        let sources = [
+            "Sources/client/android/PortcullisClient.kt",
+            "Tests/AndroidClient/AndroidInterfaces.kt",
+            "Tests/AndroidClient/Build.kt", "Tests/AndroidClient/Main.kt",
+        ]
+        let archive = FileManager.default.temporaryDirectory
+            .appending(path: "portcullis-android-\(UUID().uuidString).jar")
+        // A short life does not pay for the optimising compiler.
+        let run = try ChildProcess.run(
+            compiler,
+            ["-J-XX:TieredStopAtLevel=1", "-J-XX:+UseSerialGC", "-Werror", "-include-runtime"]
+                + sources.map { root.appending(path: $0).path } + ["-d", archive.path],
+            patience: 4 * ChildProcess.patience
+        )
+        guard run.status == 0 else {
+            throw ChildProcess.Failure(description: run.printed + run.complained)
+        }
+        return archive
+    }
+
+    private let child: ChildProcess
+    private var told = 0
+
+    /// Starts the Java machine with a phone whose keys are attested at an address.
+    init(attestedAt attester: String) throws {
+        guard let runtime = Self.runtime else {
+            throw ChildProcess.Failure(description: "no java")
+        }
+        let archive = try Self.archive.get()
+        child = try ChildProcess(
+            runtime,
+            [
+                "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx128m", "-cp", archive.path,
+                "portcullis.test.MainKt",
+            ],
+            input: nil
+        )
+        try tell("phone \(attester)")
+    }
+
+    /// Has the app do something, and returns its answer.
+    @discardableResult
+    func tell(_ command: String) throws -> String {
+        try child.say(command)
+        told += 1
+        return try child.wait(for: "answer to \(command)") { [told] printed, _ in
+            let lines = printed.split(separator: "\n", omittingEmptySubsequences: false)
+            // After each line comes one more, which is empty until the next answer.
+            return lines.count > told ? String(lines[told - 1]) : nil
+        }
+    }
+
+    func end() { child.end() }
+
+    /// The content of the answer that attests a key, for `POINT CHALLENGE LEVEL`.
+    static func attested(_ content: [UInt8], by authority: SoftwareAuthority) throws -> String {
+        let words = String(decoding: content, as: UTF8.self).split(separator: " ")
+        guard words.count == 3, let point = Base64.decode(words[0]),
+            let key = P256PublicKey(x963: point), let challenge = Base64.decode(words[1])
+        else { throw ChildProcess.Failure(description: "what is to be attested is malformed") }
+        var phone = SoftwarePhone()
+        if words[2] == "strongbox" { phone.level = .strongBox }
+        let device = SoftwareDevice(authority: authority, package: Self.package, phone: phone)
+        return device.chain(
+            for: key,
+            attestationChallenge: challenge,
+            at: UnixTime(seconds: Int64(Date().timeIntervalSince1970))
+        ).map { Base64.text($0) + "\n" }.joined()
+    }
+}

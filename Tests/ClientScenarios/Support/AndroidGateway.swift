@@ -1,0 +1,268 @@
+import AppAttest
+import ByteCoding
+import Cryptography
+import Foundation
+import KeyAttestation
+import LoopbackKit
+import RequestBinding
+import SoftwareAuthenticator
+import Synchronization
+
+/// A gateway as far as an Android app sees it: it judges every byte that it is sent, and refuses
+/// what a test wants refused. It attests keys of software phones, too.
+final class AndroidGateway: Sendable {
+    /// An answer in the place of a judgement.
+    struct Refusal: Sendable {
+        var status = 401
+        var reason: String
+        /// `nil` for an answer of something else.
+        var next: String?
+        var fields = ""
+    }
+
+    /// What the rule asks for.
+    struct Rule: Sendable {
+        var headers: [String] = []
+        var isStrict = false
+    }
+
+    private struct Key {
+        let publicKey: P256PublicKey
+        let level: SecurityLevel
+        var counters: Set<UInt32> = []
+    }
+
+    private struct State {
+        var issued = 0
+        var open: Set<String> = []
+        var keys: [String: Key] = [:]
+        var rule = Rule()
+        /// By the end of the target.
+        var refusals: [String: [Refusal]] = [:]
+        var requests: [WireRequest] = []
+    }
+
+    private static let authority = SoftwareAuthority(
+        seed: [30, 6],
+        madeAt: UnixTime(seconds: Int64(Date().timeIntervalSince1970))
+    )
+    private static let endpoints = "/.well-known/app-attest/"
+
+    /// Shared with the threads that answer.
+    private final class Shared: Sendable {
+        let state = Mutex(State())
+    }
+
+    private let shared = Shared()
+    private let origin: TestOrigin
+    /// Where it listens.
+    var address: String { origin.address }
+
+    init() throws {
+        origin = try TestOrigin { [shared] connection in
+            while let request = try connection.nextRequest() {
+                let answer = try Self.answer(to: request, shared)
+                try connection.answer(
+                    answer.status,
+                    body: answer.body,
+                    fields: answer.fields,
+                    to: request
+                )
+            }
+        }
+    }
+
+    var attester: String { "http://\(address)/attest" }
+
+    func stop() { origin.stop() }
+
+    // MARK: What a test says and asks
+
+    /// Refuses the next calls whose targets end so.
+    func refuse(_ end: String, _ refusal: Refusal, times: Int = 1) {
+        shared.state.withLock {
+            $0.refusals[end, default: []] += Array(repeating: refusal, count: times)
+        }
+    }
+
+    /// Judges by another rule.
+    func rule(_ rule: Rule) { shared.state.withLock { $0.rule = rule } }
+
+    /// What came since the last call, by the end of its target.
+    func requests(_ end: String) -> [WireRequest] {
+        shared.state.withLock { state in
+            let found = state.requests.filter { $0.target.hasSuffix(end) }
+            state.requests.removeAll { $0.target.hasSuffix(end) }
+            return found
+        }
+    }
+
+    var levels: [SecurityLevel] { shared.state.withLock { $0.keys.values.map(\.level) } }
+
+    /// The numbers that were signed, of all keys.
+    var counters: [UInt32] {
+        shared.state.withLock { $0.keys.values.flatMap(\.counters).sorted() }
+    }
+
+    // MARK: Judging
+
+    private struct Answer {
+        var status = 200
+        var body = ""
+        var fields = ""
+
+        static func refused(_ refusal: Refusal, _ more: String = "") -> Answer {
+            guard let next = refusal.next else {
+                return Answer(status: refusal.status, body: "no", fields: refusal.fields)
+            }
+            return Answer(
+                status: refusal.status,
+                body: #"{"reason":"\#(refusal.reason)"}"#,
+                fields: "App-Attest-Error: \(refusal.reason);next=\(next)\r\n"
+                    + refusal.fields + more
+            )
+        }
+    }
+
+    private static func answer(
+        to request: WireRequest,
+        _ shared: Shared
+    ) throws -> Answer {
+        if request.target == "/attest" {
+            return Answer(body: try AndroidApp.attested(request.body, by: authority))
+        }
+        return shared.state.withLock { state in
+            state.requests.append(request)
+            if let end = state.refusals.keys.first(where: request.target.hasSuffix),
+                let refusal = state.refusals[end]?.first
+            {
+                state.refusals[end]?.removeFirst()
+                if state.refusals[end]?.isEmpty == true { state.refusals[end] = nil }
+                let isProof = refusal.next == "sign-again"
+                return .refused(refusal, isProof ? challenge(&state) : "")
+            }
+            switch request.target {
+            case endpoints + "challenges": return challenges(request, &state)
+            case endpoints + "keys": return enrolled(request, &state)
+            default: return judged(request, &state)
+            }
+        }
+    }
+
+    private static func issue(_ state: inout State) -> String {
+        state.issued += 1
+        let text = "Challenge_\(state.issued)-" + String(repeating: "x", count: 32)
+        state.open.insert(text)
+        return text
+    }
+
+    private static func challenge(_ state: inout State) -> String {
+        "App-Attest-Challenge: \(issue(&state))\r\n" + lesson(state.rule)
+    }
+
+    private static func lesson(_ rule: Rule) -> String {
+        let headers =
+            rule.headers.isEmpty ? "" : #", headers="\#(rule.headers.joined(separator: " "))""#
+        let counter = rule.isStrict ? "" : #", counter="64""#
+        return #"WWW-Authenticate: Basic realm="x", AppAttest error="x", "#
+            + #"sign="method target body challenge"\#(headers)\#(counter)"# + "\r\n"
+    }
+
+    private static func challenges(_ request: WireRequest, _ state: inout State) -> Answer {
+        switch String(decoding: request.body, as: UTF8.self) {
+        case #"{"purpose":"enrolment"}"#:
+            return Answer(body: #"{"challenges":["\#(issue(&state))"],"expires_in":3600}"#)
+        case #"{"purpose":"assertion","count":4}"#:
+            let texts = (0..<4).map { _ in "\"\(issue(&state))\"" }.joined(separator: ",")
+            return Answer(body: #"{"challenges":[\#(texts)],"expires_in":300}"#)
+        default: return .refused(Refusal(status: 400, reason: "request-malformed", next: "none"))
+        }
+    }
+
+    private struct Enrolment: Decodable {
+        let platform: String
+        let key_id: String
+        let chain: [String]
+        let challenge: String
+        let context: String?
+    }
+
+    private static func enrolled(_ request: WireRequest, _ state: inout State) -> Answer {
+        guard let call = try? JSONDecoder().decode(Enrolment.self, from: Data(request.body)),
+            call.platform == "android", state.open.contains(call.challenge)
+        else { return .refused(Refusal(status: 400, reason: "request-malformed", next: "none")) }
+        let clientData = EnrolmentLines.clientData(
+            challenge: call.challenge,
+            contextDigest: call.context.flatMap { Base64.decode($0) }
+                .map { SHA256.digest(of: $0).array }
+        )
+        do {
+            let chain = call.chain.compactMap { Base64.decode($0) }
+            let verified = try UnverifiedKeyAttestation(chain: chain).verified(
+                challenge: SHA256.digest(of: clientData).array,
+                app: ExpectedAndroidApp(
+                    package: AndroidApp.package,
+                    signers: [SoftwarePhone.signer],
+                    policy: .standard
+                ),
+                roots: [authority.root],
+                statusList: .empty,
+                at: UnixTime(seconds: Int64(Date().timeIntervalSince1970))
+            )
+            guard verified.keyID.base64 == call.key_id else {
+                return .refused(Refusal(status: 403, reason: "key-id-mismatch", next: "none"))
+            }
+            state.keys[call.key_id] = Key(
+                publicKey: verified.publicKey,
+                level: verified.description.keyMintLevel
+            )
+            return Answer(status: 201, body: #"{"key_id":"\#(call.key_id)"}"#)
+        } catch {
+            return .refused(Refusal(status: 403, reason: "\(error)", next: "none"))
+        }
+    }
+
+    private static func judged(_ request: WireRequest, _ state: inout State) -> Answer {
+        let rule = state.rule
+        func again(_ reason: String) -> Answer {
+            .refused(Refusal(reason: reason, next: "sign-again"), challenge(&state))
+        }
+        guard let assertion = request.head.value("app-attest-assertion") else {
+            return again("assertion-missing")
+        }
+        guard let id = request.head.value("app-attest-key-id"), var key = state.keys[id] else {
+            return .refused(Refusal(reason: "key-unknown", next: "enrol"))
+        }
+        let text = request.head.value("app-attest-challenge")
+        guard text.map(state.open.contains) ?? false else { return again("challenge-spent") }
+        let digest = SHA256.digest(of: request.body).array
+        let member = request.body.isEmpty ? nil : "sha-256=:\(Base64.text(digest)):"
+        let lines = RequestLines.clientData(
+            .all,
+            method: request.method,
+            target: request.target,
+            digest: digest,
+            challenge: text,
+            headers: rule.headers.map { ($0, request.head.value($0)) }
+        )
+        guard let signature = UnverifiedKeySignature(Array(assertion.utf8)),
+            request.head.value("content-digest") == member,
+            signature.isValid(
+                clientDataHash: SHA256.digest(of: lines).array,
+                package: AndroidApp.package,
+                key: key.publicKey
+            )
+        else {
+            return .refused(Refusal(status: 403, reason: "signature-mismatch", next: "none"))
+        }
+        let number = signature.counter.rawValue
+        let isFresh =
+            rule.isStrict
+            ? number > key.counters.max() ?? 0 : !key.counters.contains(number) && number > 0
+        guard isFresh else { return again("counter-replayed") }
+        if let text { state.open.remove(text) }
+        key.counters.insert(number)
+        state.keys[id] = key
+        return Answer(body: "ok", fields: "App-Attest-Challenge: \(issue(&state))\r\n")
+    }
+}
