@@ -1,6 +1,6 @@
 import Foundation
 
-/// A value that a lock guards, for what callbacks of the system touch. Nothing waits under the lock.
+/// A value guarded by a lock, for what callbacks of the system touch. Nothing waits under the lock.
 ///
 /// `Mutex` would do, but the systems that the client runs on have it only since 2024.
 ///

@@ -53,6 +53,7 @@ extension ConfigurationDraft {
             sessions: sessions,
             enrolment: enrolment,
             apple: apple,
+            verdict: verdict.validated(folder: folder, files: files, log: reader.log),
             trustedProxies: trustedProxies.map(\.value),
             addressSource: addressSource?.value ?? .xForwardedFor,
             traces: traces,

@@ -36,7 +36,7 @@ struct ConfigurationDraft {
 
     static let keys = [
         "listen", "admin", "lanes", "origins", "apps", "store", "challenges", "sessions",
-        "enrolment", "apple", "trusted_proxies", "client_address", "traces", "timeouts",
+        "enrolment", "apple", "verdict", "trusted_proxies", "client_address", "traces", "timeouts",
         "limits", "log", "process", "endpoints", "plan", "probes", "spill_folder", "hooks",
         "default", "rules",
     ]
@@ -58,6 +58,7 @@ struct ConfigurationDraft {
     let sessions: SessionTable.Limits
     let enrolment: EnrolmentAdmission.Settings
     let apple: AppleDraft
+    let verdict: VerdictDraft
     let trustedProxies: [Located<IPNetwork>]
     let addressSource: Located<ClientAddress.Source>?
     let traces: TraceRule
@@ -97,6 +98,7 @@ struct ConfigurationDraft {
         sessions = SessionTable.Limits(reader.node("sessions"), log: log)
         enrolment = EnrolmentAdmission.Settings(reader.node("enrolment"), log: log)
         apple = AppleDraft(reader.node("apple"), log: log)
+        verdict = VerdictDraft(reader.node("verdict"), log: log)
         trustedProxies =
             reader.list(
                 "trusted_proxies",

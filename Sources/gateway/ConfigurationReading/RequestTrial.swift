@@ -193,6 +193,7 @@ extension GatewayConfiguration {
             below: endpointsPath,
             sessions: sessionOpening,
             servesPlan: servesPlan,
+            servesKeySet: verdict?.publishes ?? false,
             probes: probes
         )
     }

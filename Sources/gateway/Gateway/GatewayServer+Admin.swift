@@ -9,6 +9,13 @@ import Rules
 package import Services
 import Sessions
 import Telemetry
+import Verification
+
+extension GatewayServer: KeySetSource {
+    package func askKeySet(_ completion: @escaping @Sendable ([UInt8]?) -> Void) {
+        plane.perform { [plane] in completion(plane.configuration.verdict?.signer.keySet) }
+    }
+}
 
 extension GatewayServer: AdminSource {
     /// Asks every event loop for a copy of its counters, then assembles the facts.
@@ -39,6 +46,7 @@ extension GatewayServer: AdminSource {
         let configuration = plane.configuration
         var calls = OperatorCalls()
         calls.reports = parts.reporting
+        calls.keySet = self
         // No page of another host has this host's own name.
         let hosts = configuration.adminHosts + [SyslogLink.hostName].filter { !$0.isEmpty }
         let needsToken = configuration.servesAdminCalls && configuration.operatorToken != nil

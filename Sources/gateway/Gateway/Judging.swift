@@ -45,6 +45,7 @@ struct Judging: Sendable {
             keys,
             sessions: configuration.sessionOpening.map { (sessions, $0) },
             plan: configuration.servedPlan,
+            keySet: configuration.verdict.flatMap { $0.publishes ? $0.signer.keySet : nil },
             probes: (configuration.probes, probes)
         )
     }

@@ -30,7 +30,8 @@ extension ProxySettings {
             logsAccess: configuration.log.access != .off,
             logRule: configuration.log.lines,
             spillFolder: configuration.spillFolder,
-            devices: devices
+            devices: devices,
+            verdictSigner: configuration.verdict?.signer
         )
     }
 }
@@ -72,4 +73,8 @@ extension OriginServerSettings {
         role = server.isBackup ? .backup : .primary
         connectionsMax = server.connectionsMax == 0 ? nil : server.connectionsMax
     }
+}
+
+extension VerdictSettings {
+    var signer: VerdictSigner { VerdictSigner(key, claims, build: GatewayServer.version) }
 }

@@ -1,7 +1,7 @@
 package import HTTP2Wire
 package import HTTPWire
 package import Rules
-import Verification
+package import Verification
 
 /// The settings of an event loop. They never change: a reload makes a new value, and requests under
 /// way keep theirs.
@@ -33,6 +33,8 @@ package final class ProxySettings: Sendable {
     let logRule: AccessLogRule
     /// Asks Apple about devices; `nil` where no rule needs it.
     let devices: (any DeviceChecking)?
+    /// Signs the verdicts for origins; `nil` where they are not signed.
+    let verdictSigner: VerdictSigner?
     /// The folder for held content that is too large for memory.
     package let spillFolder: String
 
@@ -49,7 +51,8 @@ package final class ProxySettings: Sendable {
         logsAccess: Bool,
         logRule: AccessLogRule = AccessLogRule(),
         spillFolder: String,
-        devices: (any DeviceChecking)? = nil
+        devices: (any DeviceChecking)? = nil,
+        verdictSigner: VerdictSigner? = nil
     ) {
         self.rules = rules
         self.origins = origins
@@ -63,6 +66,7 @@ package final class ProxySettings: Sendable {
         self.logRule = logRule
         self.spillFolder = spillFolder
         self.devices = devices
+        self.verdictSigner = verdictSigner
         self.keepsOldClients = keepsOldClients
         addressRequests = limits.addressRequests.map { TokenRate($0, burst: limits.addressBurst) }
         addressCalls = limits.addressCalls.map { TokenRate($0, burst: $0 * 2) }

@@ -53,6 +53,9 @@ struct Admission {
                 exchange.record.asked.addCaller(head, bytes)
             }
         }
+        if settings.verdictSigner != nil {
+            exchange.record.subject = VerdictSigner.Request(exchange.record.id, head, bytes)
+        }
         if !settings.trustedProxies.isEmpty { findClient(head, bytes) }
         findAddress()
         if let rate = settings.addressRequests,

@@ -389,6 +389,8 @@ struct RequestRecord {
     var outcome: LocalOutcome?
     /// What the request asks for, as far as the log or `why` may show it.
     var asked = Asked()
+    /// What its signed verdict is about; `nil` where verdicts are not signed.
+    var subject: VerdictSigner.Request?
     /// The build that the client claims, where a device might not have signed it.
     var claimedVersion: AppVersion?
     /// The result of the origin's App-Attest-Device-Bits.

@@ -228,7 +228,7 @@ extension Exchange {
 
     /// Tells the verdict to the origin, or to the proxy that has asked.
     private func writeVerdict() {
-        if let (ruling, _) = flow.judgement.verdict { originHead.tell(ruling) }
+        if let (ruling, _) = flow.judgement.verdict { originHead.tell(ruling, for: self) }
     }
 
     /// Ends the head, and connects to a server.

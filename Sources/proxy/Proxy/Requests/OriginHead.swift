@@ -74,7 +74,13 @@ struct OriginHead {
     }
 
     /// Writes the verdict. All copies from the client were dropped.
-    mutating func tell(_ ruling: Ruling) {
+    mutating func tell(_ ruling: Ruling, for exchange: Exchange) {
+        if let signer = exchange.settings.verdictSigner, var subject = exchange.record.subject {
+            subject.rule = exchange.flow.rule.id
+            subject.content = exchange.signedContent(ruling)
+            let token = signer.token(ruling, subject, at: exchange.proxy.wallSeconds)
+            HeadWriter.field("App-Attest-Verdict-Token", token, into: &bytes)
+        }
         HeadWriter.field("App-Attest-Verdict", text: ruling.verdict.word, into: &bytes)
         let reason = ruling.verdict.reason
         if !reason.isEmpty { HeadWriter.field("App-Attest-Reason", text: reason, into: &bytes) }
@@ -114,7 +120,7 @@ struct OriginHead {
         "App-Attest-Verdict", "App-Attest-Reason", "App-Attest-Key-Id", "App-Attest-App-Id",
         "App-Attest-Environment", "App-Attest-Proof", "App-Attest-Risk", "App-Attest-Context",
         "App-Attest-Device-Bits", "App-Attest-Device-Token", "App-Attest-Session",
-        "App-Attest-Sequence", "App-Attest-Signature",
+        "App-Attest-Sequence", "App-Attest-Signature", "App-Attest-Verdict-Token",
     ]
     /// The fields of a proof. An application may read them where a rule verifies nothing.
     private static let proofFields: [StaticString] = [
@@ -135,5 +141,32 @@ struct OriginHead {
         bytes.split(separator: UInt8(ascii: "\n")).contains {
             $0.starts(with: (name + ":").utf8)
         }
+    }
+}
+
+extension VerdictSigner.Request {
+    /// What is known of a request from its head.
+    init(_ id: RequestID, _ head: borrowing RequestHead, _ bytes: Span<UInt8>) {
+        func copy(_ range: Range<Int>) -> [UInt8] {
+            bytes.extracting(range).withUnsafeBufferPointer { Array($0) }
+        }
+        self.init(
+            id: id.text,
+            method: copy(head.methodRange),
+            target: copy(head.target)
+        )
+    }
+}
+
+extension Exchange {
+    /// The digest of the content, where the rule signs it.
+    fileprivate func signedContent(_ ruling: Ruling) -> SHA256Digest? {
+        guard flow.rule.signsContent else { return nil }
+        // Streamed content that has another digest does not reach the origin whole.
+        if let expected = ruling.expectedDigest { return expected }
+        if flow.isReleased { return nil }
+        // What came whole with the head is in memory, and no piece of it was appended.
+        if let held = content.heldBody, held.isSpilled { return held.digest() }
+        return SHA256.digest(of: content.arrived)
     }
 }

@@ -11,6 +11,7 @@ extension ServiceTable {
     /// - sessions: the open sessions, and the rule of requests to open one; `nil` where no rule
     ///   takes sessions.
     /// - plan: the output of `portcullis plan` for the rules; `nil` where it is not served.
+    /// - keySet: the public key of signed verdicts; `nil` where it is not served.
     /// - probes: their paths, and the source that knows whether the gateway is ready.
     package static func enrolling(
         below path: String,
@@ -18,6 +19,7 @@ extension ServiceTable {
         _ keys: KeyTable,
         sessions: (table: SessionTable, rule: Rule)? = nil,
         plan: [UInt8]? = nil,
+        keySet: [UInt8]? = nil,
         probes: (paths: ProbePaths, source: any ReadinessSource)? = nil
     ) -> ServiceTable {
         enrolling(
@@ -31,6 +33,7 @@ extension ServiceTable {
                 (SessionService(sessions: $0.table, issuer: enrolment.issuer), $0.rule)
             },
             plan: plan.map(PlanService.entry),
+            keySet: keySet.map { KeySetService.entry($0) },
             probes: probes.map { Probe.all($0.paths, $0.source) } ?? []
         )
     }
@@ -41,6 +44,7 @@ extension ServiceTable {
         below path: String,
         sessions: Rule?,
         servesPlan: Bool = false,
+        servesKeySet: Bool = false,
         probes: ProbePaths = ProbePaths()
     ) -> ServiceTable {
         enrolling(
@@ -49,6 +53,7 @@ extension ServiceTable {
             keys: UnservedService(),
             sessions: sessions.map { (UnservedService(), $0) },
             plan: servesPlan ? PlanService.unserved : nil,
+            keySet: servesKeySet ? KeySetService.entry(nil) : nil,
             probes: Probe.all(probes, nil)
         )
     }
@@ -59,6 +64,7 @@ extension ServiceTable {
         keys: some Service,
         sessions: (service: any Service, rule: Rule)?,
         plan: ServiceEntry?,
+        keySet: ServiceEntry?,
         probes: [Probe]
     ) -> ServiceTable {
         var entries = [
@@ -78,6 +84,7 @@ extension ServiceTable {
             )
         }
         if let plan { entries.append(plan) }
+        if let keySet { entries.append(keySet) }
         return ServiceTable(
             below: path,
             elsewhere: .routed,

@@ -70,6 +70,8 @@ package struct OperatorCalls {
     package var refusals: (any RefusalSource)?
     /// Knows the counts for reports.
     package var reports: (any ReportSource)?
+    /// Knows the public key of signed verdicts.
+    package var keySet: (any KeySetSource)?
 
     /// Decides who may call.
     package var gate = OperatorGate()
@@ -87,6 +89,7 @@ package struct OperatorCalls {
         let calls: DashboardPage.Calls =
             if entries.isEmpty { .none } else { gate.asksForToken ? .token : .open }
         if let reports { entries += ServiceEntry.reports(reports) }
+        if let keySet { entries.append(KeySetService.entry(keySet)) }
         return entries + ServiceEntry.dashboard(calls)
     }
 }

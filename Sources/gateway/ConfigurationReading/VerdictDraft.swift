@@ -1,0 +1,134 @@
+import Cryptography
+package import Verification
+
+/// The file's section about signed verdicts: `verdict`.
+struct VerdictDraft {
+    private enum Source {
+        /// A private key on P-256.
+        case key(Located<String>)
+        /// A secret that origins share.
+        case secret(Located<String>)
+    }
+
+    private var source: Source?
+    private var claims: VerdictSigner.Claims?
+    private var publishes = false
+
+    init(_ node: SourceNode?, log: ProblemLog) {
+        guard let node,
+            let section = MappingReader(node, "verdict", keys: ["jwt"], log: log)
+        else { return }
+        section.require("jwt", use: "jwt: { key: verdict.pem, audience: orders }")
+        let keys = ["key", "secret", "audience", "issuer", "ttl", "publish"]
+        guard let inner = section.node("jwt"),
+            let reader = MappingReader(inner, "verdict.jwt", keys: keys, log: log)
+        else { return }
+        reader.require("audience", use: "audience: a name that the origin looks for")
+        let key = reader.value("key", use: "a PEM file's path") { $0.isEmpty ? nil : $0 }
+        let secret = reader.value("secret", use: "a file's path") { $0.isEmpty ? nil : $0 }
+        switch (key, secret) {
+        case (let key?, nil): source = .key(key)
+        case (nil, let secret?): source = .secret(secret)
+        case (nil, nil), (.some, .some):
+            log.error(
+                inner.place,
+                "verdict.jwt",
+                found: key == nil ? "neither a key nor a secret" : "a key and a secret",
+                use: "key: a private key whose public half origins get, or secret: a file that "
+                    + "they have too"
+            )
+        }
+        let audience = reader.value("audience", use: Self.nameUse, Self.name)
+        let issuer = reader.value("issuer", use: Self.nameUse, Self.name)
+        let ttl = reader.duration("ttl", in: .seconds(1)...Duration.seconds(3_600))
+        if let publish = reader.word("publish", ConfigurationDraft.PlanServing.self) {
+            publishes = publish.value == .on
+            if publishes, case .secret = source {
+                log.error(
+                    publish.place,
+                    publish.keyPath,
+                    found: "on beside a secret, of which nothing can be shown",
+                    use: "off, or a key in place of the secret"
+                )
+            }
+        }
+        guard let audience else { return }
+        var claims = VerdictSigner.Claims(audience: audience.value)
+        if let issuer { claims.issuer = issuer.value }
+        if let ttl { claims.ttl = ttl.value.components.seconds }
+        self.claims = claims
+    }
+
+    private static let nameUse = "1…128 visible characters"
+
+    private static func name(_ text: String) -> String? {
+        (1...128).contains(text.utf8.count) && text.utf8.allSatisfy { (0x21...0x7E).contains($0) }
+            ? text : nil
+    }
+
+    /// The settings, with the key read; `nil` where verdicts are not signed.
+    func validated(
+        folder: String,
+        files: some ConfigurationFiles,
+        log: ProblemLog
+    ) -> VerdictSettings? {
+        guard let source, let claims else { return nil }
+        let key: VerdictSigner.Key? =
+            switch source {
+            case .key(let file):
+                Self.read(file, folder, files, log, use: "a readable private key in PEM") { bytes in
+                    let pem = String(decoding: bytes, as: UTF8.self)
+                    return ECPrivateKey(pem: pem).flatMap { P256PrivateKey($0) }.map { .p256($0) }
+                } found: { path in
+                    "no private key on P-256 in \(path), or one with a passphrase"
+                } next: { path in
+                    "one of: (umask 077; openssl genpkey -algorithm EC -pkeyopt "
+                        + "ec_paramgen_curve:P-256 -out \(path))"
+                }
+            case .secret(let file):
+                Self.read(file, folder, files, log, use: "a readable file with a secret") { bytes in
+                    var bytes = bytes
+                    if bytes.last == UInt8(ascii: "\n") { bytes.removeLast() }
+                    return bytes.count >= VerdictSigner.secretBytesMin ? .secret(bytes) : nil
+                } found: { path in
+                    "a secret of fewer than \(VerdictSigner.secretBytesMin) bytes in \(path)"
+                } next: { path in
+                    "one of: (umask 077; openssl rand -hex 32 > \(path))"
+                }
+            }
+        return key.map { VerdictSettings(key: $0, claims: claims, publishes: publishes) }
+    }
+
+    private static let fileBytesMax = 16 << 10
+
+    private static func read(
+        _ file: Located<String>,
+        _ folder: String,
+        _ files: some ConfigurationFiles,
+        _ log: ProblemLog,
+        use: String,
+        _ key: ([UInt8]) -> VerdictSigner.Key?,
+        found: (String) -> String,
+        next: (String) -> String
+    ) -> VerdictSigner.Key? {
+        let path = FilePath.joined(folder, file.value)
+        do throws(FileFault) {
+            log.check(key: file, at: path, FileMode(try files.permissions(of: path)))
+            if let key = key(try files.contents(of: path, limit: fileBytesMax)) { return key }
+            log.error(file.place, file.keyPath, found: found(path), use: next(path))
+        } catch {
+            log.error(file.place, file.keyPath, found: "\(error.found) (\(path))", use: use)
+        }
+        return nil
+    }
+}
+
+/// `verdict.jwt`: the signature of the verdicts that origins get.
+package struct VerdictSettings: Sendable {
+    /// `key` or `secret`.
+    package let key: VerdictSigner.Key
+    package let claims: VerdictSigner.Claims
+    /// `publish`: whether the public listeners serve the public key, below the endpoints' path.
+    /// Default off.
+    package let publishes: Bool
+}

@@ -1,0 +1,218 @@
+internal import AppAttest
+internal import ByteCoding
+package import Cryptography
+internal import JSONText
+internal import KeyStore
+internal import RequestBinding
+package import Rules
+package import Signatures
+
+/// Signs verdicts for origins that others than the gateway can reach: a compact JWT (RFC 7519, RFC
+/// 7515 §7.1) that is bound to one request.
+///
+/// The claims are those of an attestation result (draft-ietf-rats-ear-04 §3), with an extension of
+/// the gateway's own:
+///
+/// | claim | value |
+/// |---|---|
+/// | `iss`, `aud` | ``Claims/issuer`` and ``Claims/audience`` |
+/// | `iat`, `exp` | seconds since 1970: now, and ``Claims/ttl`` later |
+/// | `eat_profile`, `ear_verifier_id` | the draft's profile; the gateway and its version |
+/// | `submods.request.ear_status` | pass: `affirming`; refusal: `contraindicated`; else `none` |
+/// | `portcullis` | what origins get in fields, and the request's method, target and content |
+///
+/// `content` is the digest as in Content-Digest (RFC 9530), where the rule signs the content.
+package struct VerdictSigner: Sendable {
+    /// The key, and who can verify with it.
+    package enum Key: Sendable {
+        /// ES256: all who have the public key. A signature costs about a third of verifying one.
+        case p256(P256PrivateKey)
+        /// HS256: those who have the same secret, and they could sign too. It costs a microsecond.
+        case secret([UInt8])
+    }
+
+    /// What is said in every token.
+    package struct Claims: Hashable, Sendable {
+        /// `issuer`: default portcullis.
+        package var issuer = "portcullis"
+        /// `audience`: the origin, which must look for its own name.
+        package var audience: String
+        /// `ttl`: seconds for which a token is good. Default 60s, 1s…1h.
+        package var ttl: Int64 = 60
+
+        package init(audience: String) { self.audience = audience }
+    }
+
+    /// The shortest secret, in bytes: as long as the code (RFC 7518 §3.2).
+    package static let secretBytesMin = 32
+
+    private enum Signing {
+        case p256(P256PrivateKey)
+        case secret(HMACSHA256.Key)
+    }
+
+    private let signing: Signing
+    private let claims: Claims
+    private let build: String
+    /// The header as the token has it, with its point.
+    private let header: [UInt8]
+    /// A JSON Web Key Set (RFC 7517) with the public key; `nil` where there is none to show.
+    package let keySet: [UInt8]?
+
+    /// - build: the gateway's version.
+    package init(_ key: Key, _ claims: Claims, build: String) {
+        self.claims = claims
+        self.build = build
+        var header = JSONWriter()
+        switch key {
+        case .p256(let key):
+            signing = .p256(key)
+            let web = WebKey(key.publicKey)
+            header.object { out in
+                out.member("alg", "ES256")
+                out.member("typ", "JWT")
+                out.member("kid", web.id)
+            }
+            keySet = web.set
+        case .secret(let bytes):
+            signing = .secret(HMACSHA256.Key(bytes.span))
+            // No key id: a hash of the secret would let others try secrets.
+            header.object { out in
+                out.member("alg", "HS256")
+                out.member("typ", "JWT")
+            }
+            keySet = nil
+        }
+        self.header = Base64.encodeURL(header.bytes.span) + [UInt8(ascii: ".")]
+    }
+
+    /// What a token is about.
+    package struct Request {
+        let id: String
+        /// The id of its rule.
+        package var rule = ""
+        let method: [UInt8]
+        /// As the client sent it.
+        let target: [UInt8]
+        /// The digest of the content; `nil` where the rule does not sign it.
+        package var content: SHA256Digest?
+
+        package init(id: String, method: [UInt8], target: [UInt8]) {
+            self.id = id
+            self.method = method
+            self.target = target
+        }
+    }
+
+    /// The token of a request.
+    ///
+    /// - now: seconds since 1970.
+    package func token(_ ruling: Ruling, _ request: Request, at now: Int64) -> [UInt8] {
+        var json = JSONWriter()
+        json.object { out in
+            out.member("iss", claims.issuer)
+            out.member("aud", claims.audience)
+            out.member("iat", now)
+            out.member("exp", now &+ claims.ttl)
+            out.member("eat_profile", "tag:ietf.org,2026:rats/ear#04")
+            out.object("ear_verifier_id") { out in
+                out.member("developer", "portcullis")
+                out.member("build", build)
+            }
+            out.object("submods") { out in
+                out.object("request") { $0.member("ear_status", Self.status(ruling.verdict)) }
+            }
+            out.object("portcullis") { Self.write(ruling, request, to: &$0) }
+        }
+        var token = header
+        token += Base64.encodeURL(json.bytes.span)
+        let signature: [UInt8] =
+            switch signing {
+            case .p256(let key): key.joseSignature(message: token.span)
+            case .secret(let key): key.code(token.span).array
+            }
+        token.append(UInt8(ascii: "."))
+        token += Base64.encodeURL(signature.span)
+        return token
+    }
+
+    private static func status(_ verdict: Verdict) -> String {
+        switch verdict {
+        case .pass: "affirming"
+        case .refuse: "contraindicated"
+        case .failure: "none"
+        }
+    }
+
+    private static func write(_ ruling: Ruling, _ request: Request, to out: inout JSONWriter) {
+        out.member("request", request.id)
+        out.member("rule", request.rule)
+        out.member("verdict", ruling.verdict.word)
+        let reason = ruling.verdict.reason
+        if !reason.isEmpty { out.member("reason", reason) }
+        out.name("method")
+        out.value(latin1: request.method.span)
+        out.name("target")
+        out.value(latin1: request.target.span)
+        if let content = request.content {
+            out.member("content", "sha-256=:\(Base64.text(content.array)):")
+        }
+        if ruling.signer != nil, let context = ruling.context {
+            out.member("context", Base64.text(context))
+        }
+        if let risk = ruling.risk { out.member("risk", risk.text) }
+        guard ruling.verdict == .pass, let keyID = ruling.keyID else { return }
+        out.member("key_id", keyID.base64)
+        out.member("app_id", ruling.appID)
+        if let environment = ruling.environment { out.member("environment", environment.rawValue) }
+        if let proof = ruling.proof { out.member("proof", proof.rawValue) }
+    }
+
+    /// A public key as RFC 7517 writes it.
+    private struct WebKey {
+        private let x: String
+        private let y: String
+
+        init(_ key: P256PublicKey) {
+            let point = key.x963
+            x = Base64.urlText(point[1..<33])
+            y = Base64.urlText(point[33..<65])
+        }
+
+        /// The thumbprint: SHA-256 of the key's members in the order of their names (RFC 7638 §3).
+        var id: String {
+            let members = #"{"crv":"P-256","kty":"EC","x":"\#(x)","y":"\#(y)"}"#
+            return Base64.urlText(SHA256.digest(of: Array(members.utf8)).array)
+        }
+
+        var set: [UInt8] {
+            var json = JSONWriter()
+            json.object { out in
+                out.array("keys") { out in
+                    out.object { out in
+                        out.member("kty", "EC")
+                        out.member("crv", "P-256")
+                        out.member("x", x)
+                        out.member("y", y)
+                        out.member("kid", id)
+                        out.member("use", "sig")
+                        out.member("alg", "ES256")
+                    }
+                }
+            }
+            return json.line
+        }
+    }
+}
+
+extension Rule {
+    /// Whether a signature covers the content.
+    package var signsContent: Bool { signing.coversBody }
+}
+
+extension Base64 {
+    /// base64url without padding.
+    fileprivate static func urlText(_ bytes: some Sequence<UInt8>) -> String {
+        String(decoding: encodeURL(Array(bytes)), as: UTF8.self)
+    }
+}

@@ -1,0 +1,118 @@
+import ByteCoding
+import Cryptography
+import DeviceKey
+import Foundation
+import LoopbackKit
+import RequestBinding
+import Signatures
+import SoftwareAuthenticator
+import Testing
+
+extension Scenarios {
+    /// `verdict: { jwt: … }`: what an origin can check that is not shut off from other callers.
+    @Suite struct SignedVerdicts {
+        private static let rules = """
+            - id: held
+              match: { path: /held }
+              mode: enforce
+              body: { digest: held, limit: 1MiB, memory: 64KiB }
+            - id: bare
+              match: { path: /bare }
+              mode: observe
+              sign: [method, target, challenge]
+            - { id: off, match: { path: /off }, mode: off }
+            """
+
+        /// The gateway's claims in a token that its key has signed.
+        private func claims(of text: String, _ keySet: Data) throws -> [String: String] {
+            let pieces = text.split(separator: ".").map(String.init)
+            try #require(pieces.count == 3)
+            let document = try JSONSerialization.jsonObject(with: keySet) as? [String: Any]
+            let web = try #require((document?["keys"] as? [[String: String]])?.first)
+            func number(_ name: String) throws -> [UInt8] {
+                try #require(web[name].flatMap { Base64.decode($0) })
+            }
+            let point = [4] + (try number("x")) + (try number("y"))
+            let key = try #require(P256PublicKey(x963: point))
+            let code = try #require(Base64.decode(pieces[2]))
+            let signed = Array("\(pieces[0]).\(pieces[1])".utf8)
+            let isValid = key.isValidJOSESignature(code.span, message: signed.span)
+            #expect(isValid)
+            let claims = try #require(Base64.decode(pieces[1]))
+            let all = try JSONSerialization.jsonObject(with: Data(claims)) as? [String: Any]
+            #expect(all?["aud"] as? String == "shop")
+            return try #require(all?["portcullis"] as? [String: String])
+        }
+
+        @Test func `an origin can tell the gateway's requests from those of others`() throws {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            try scenario.write("verdict.pem", P256PrivateKey().key.pem)
+            #expect(chmod(scenario.path("verdict.pem"), 0o600) == 0)
+            let origin = try scenario.origin()
+            try scenario.configure(
+                origin,
+                rules: Self.rules,
+                more: "verdict: { jwt: { key: verdict.pem, audience: shop, publish: on } }"
+            )
+            var key = try scenario.imported()[0]
+            let gateway = try scenario.serve()
+            let client = gateway.client()
+            let forged: [(name: String, value: String)] = [
+                ("App-Attest-Verdict-Token", "forged"), ("App_Attest_Verdict_Token", "forged"),
+            ]
+            // Beside the head, held in memory, in a file.
+            let contents = [0, 20, 3_000, 200_000].map { [UInt8](repeating: 0x61, count: $0) }
+            for content in contents {
+                let held = SoftwareKey.Request(
+                    method: "POST",
+                    target: "/held?dry=1",
+                    content: content,
+                    challenge: try gateway.challenges("assertion", client)[0]
+                )
+                let proof = key.proof(of: held, signing: .lines(.all, headers: []))
+                #expect(try client.send(held, proof, more: forged).status == 200)
+            }
+            #expect(try client.send("GET", "/bare", forged).status == 200)
+            #expect(try client.send("GET", "/off", forged).status == 200)
+            let seen = try origin.seen(6).map(\.head)
+            for head in seen { #expect(head.all("App_Attest_Verdict_Token").isEmpty) }
+
+            let set = try gateway.adminClient().send("GET", "/jwks")
+            let shown = try client.send("GET", "/.well-known/app-attest/jwks")
+            #expect(shown.status == 200)
+            #expect(shown.body == set.body)
+            let tokens = seen.map { $0.all("App-Attest-Verdict-Token") }
+            #expect(tokens.map(\.count) == [1, 1, 1, 1, 1, 0])
+            for (content, token) in zip(contents, tokens) {
+                let told = try claims(of: token[0], Data(set.body))
+                #expect(told["verdict"] == "pass")
+                #expect(told["rule"] == "held")
+                #expect(told["method"] == "POST")
+                #expect(told["target"] == "/held?dry=1")
+                let digest = Base64.text(SHA256.digest(of: content).array)
+                #expect(told["content"] == "sha-256=:\(digest):", "\(content.count)")
+                #expect(told["key_id"] == key.keyID.base64)
+            }
+            let bare = try claims(of: tokens[4][0], Data(set.body))
+            #expect(bare["verdict"] == "refuse")
+            #expect(bare["reason"] == "assertion-missing")
+            #expect(bare["content"] == nil)
+            #expect(bare["key_id"] == nil)
+        }
+
+        @Test func `without the section there is no token and no key`() throws {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            let origin = try scenario.origin()
+            try scenario.configure(origin, rules: Self.rules)
+            _ = try scenario.imported()
+            let gateway = try scenario.serve()
+            let client = gateway.client()
+            #expect(try client.send("GET", "/bare").status == 200)
+            #expect(try origin.seen(1)[0].head.all("App-Attest-Verdict-Token").isEmpty)
+            #expect(try client.send("GET", "/.well-known/app-attest/jwks").status == 404)
+            #expect(try gateway.adminClient().send("GET", "/jwks").status == 404)
+        }
+    }
+}

@@ -1,0 +1,124 @@
+import AppAttest
+import ByteCoding
+import Cryptography
+import Foundation
+import Rules
+import Signatures
+import Testing
+
+@testable import Verification
+
+@Suite struct VerdictSignerTests {
+    private static let now: Int64 = 1_795_000_000
+
+    private static func claims() -> VerdictSigner.Claims {
+        var claims = VerdictSigner.Claims(audience: "orders")
+        claims.ttl = 30
+        return claims
+    }
+
+    private static func request() -> VerdictSigner.Request {
+        var request = VerdictSigner.Request(
+            id: "4bf9",
+            method: Array("POST".utf8),
+            target: Array("/v1/orders?dry=1\"".utf8)
+        )
+        request.rule = "place-order"
+        request.content = SHA256.digest(of: Array("order".utf8))
+        return request
+    }
+
+    /// Header and claims, as objects, the signed bytes and the signature.
+    private static func parts(
+        _ token: [UInt8]
+    ) throws -> (header: [String: Any], claims: [String: Any], signed: [UInt8], code: [UInt8]) {
+        let pieces = token.split(separator: UInt8(ascii: ".")).map(Array.init)
+        try #require(pieces.count == 3)
+        func object(_ piece: [UInt8]) throws -> [String: Any] {
+            let text = String(decoding: piece, as: UTF8.self)
+            let bytes = try #require(Base64.decode(text))
+            let json = try JSONSerialization.jsonObject(with: Data(bytes))
+            return try #require(json as? [String: Any])
+        }
+        let code = try #require(Base64.decode(String(decoding: pieces[2], as: UTF8.self)))
+        return (
+            try object(pieces[0]), try object(pieces[1]),
+            pieces[0] + [UInt8(ascii: ".")] + pieces[1], code
+        )
+    }
+
+    @Test func `a token is of one request, and all who have the public key can check it`() throws {
+        let key = P256PrivateKey()
+        let signer = VerdictSigner(.p256(key), Self.claims(), build: "1.2")
+        var ruling = Ruling(.pass, keyID: KeyID(of: key.publicKey), proof: .assertion)
+        ruling.appID = "TEAM123456.com.example.shop"
+        let token = signer.token(ruling, Self.request(), at: Self.now)
+        let (header, claims, signed, code) = try Self.parts(token)
+        func isValid(_ signed: [UInt8]) -> Bool {
+            key.publicKey.isValidJOSESignature(code.span, message: signed.span)
+        }
+        #expect(isValid(signed))
+        #expect(!isValid(signed + [0x41]))
+
+        #expect(header["alg"] as? String == "ES256")
+        let set = try #require(signer.keySet)
+        let document = try JSONSerialization.jsonObject(with: Data(set)) as? [String: Any]
+        let web = try #require((document?["keys"] as? [[String: Any]])?.first)
+        #expect(web["kid"] as? String == header["kid"] as? String)
+        let x = try #require((web["x"] as? String).flatMap { Base64.decode($0) })
+        let y = try #require((web["y"] as? String).flatMap { Base64.decode($0) })
+        #expect([4] + x + y == key.publicKey.x963)
+
+        #expect(claims["aud"] as? String == "orders")
+        #expect(claims["iat"] as? Int64 == Self.now)
+        #expect(claims["exp"] as? Int64 == Self.now + 30)
+        #expect(claims["eat_profile"] as? String == "tag:ietf.org,2026:rats/ear#04")
+        let status = (claims["submods"] as? [String: [String: String]])?["request"]?["ear_status"]
+        #expect(status == "affirming")
+        let own = try #require(claims["portcullis"] as? [String: String])
+        #expect(own["verdict"] == "pass")
+        #expect(own["rule"] == "place-order")
+        #expect(own["method"] == "POST")
+        #expect(own["target"] == "/v1/orders?dry=1\"")
+        #expect(own["content"] == "sha-256=:\(Base64.text(Self.request().content?.array ?? [])):")
+        #expect(own["app_id"] == ruling.appID)
+        #expect(own["proof"] == "assertion")
+    }
+
+    @Test func `a secret signs with HS256, and nothing of it is shown`() throws {
+        let secret = [UInt8](repeating: 7, count: 32)
+        let signer = VerdictSigner(.secret(secret), Self.claims(), build: "1.2")
+        let token = signer.token(Ruling(.pass), Self.request(), at: Self.now)
+        let (header, _, signed, code) = try Self.parts(token)
+        let isValid = HMACSHA256.Key(secret.span).isValid(code.span, for: signed.span)
+        #expect(isValid)
+        #expect(header as? [String: String] == ["alg": "HS256", "typ": "JWT"])
+        #expect(signer.keySet == nil)
+    }
+
+    /// What an origin sees of a request that a rule observes.
+    @Test func `a refusal is contraindicated, names no key, and a failed party leaves no claim`()
+        throws
+    {
+        let signer = VerdictSigner(
+            .secret([UInt8](repeating: 7, count: 32)),
+            Self.claims(),
+            build: "1.2"
+        )
+        let key = KeyID(of: P256PrivateKey().publicKey)
+        for (verdict, status) in [
+            (Verdict.refuse(.signatureMismatch), "contraindicated"), (.failure(.store), "none"),
+        ] {
+            var request = Self.request()
+            request.content = nil
+            let ruling = Ruling(verdict, keyID: key, proof: .assertion)
+            let (_, claims, _, _) = try Self.parts(signer.token(ruling, request, at: Self.now))
+            let submods = claims["submods"] as? [String: [String: String]]
+            #expect(submods?["request"]?["ear_status"] == status)
+            let own = try #require(claims["portcullis"] as? [String: String])
+            #expect(own["reason"] == verdict.reason)
+            #expect(own["key_id"] == nil)
+            #expect(own["content"] == nil)
+        }
+    }
+}
