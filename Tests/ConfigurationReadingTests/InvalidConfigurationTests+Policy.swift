@@ -68,9 +68,43 @@ extension InvalidConfigurationTests {
             listen: [{ address: "1.1.1.1:80", decides: forward_auth }]
             """,
             """
-            p.yaml:6: default.sign: found signed content, which nobody sees where \
-            listen[0].decides is set; use sign: [method, target, challenge]; or a gateway of its \
-            own for what has signed content, which it forwards itself
+            p.yaml:6: default.sign: found signed content, which does not come where \
+            listen[0].decides is set; use content: whole beside decides where Traefik asks with \
+            forwardBody; Caddy can't send content: have it forward such requests to a listener \
+            without decides; or sign: [method, target, challenge]
+            """
+        ),
+        .line(
+            1,
+            """
+            trusted_proxies: [10.0.0.0/8]
+            listen: [{ address: "1.1.1.1:80", decides: auth_request, content: none }]
+            """,
+            """
+            p.yaml:6: default.sign: found signed content, which does not come where \
+            listen[0].decides is set; use content: whole beside decides where HAProxy asks with \
+            all content; nginx can't send content: have it forward such requests to a listener \
+            without decides; or sign: [method, target, challenge]
+            """
+        ),
+        .line(
+            1,
+            """
+            trusted_proxies: [10.0.0.0/8]
+            listen: [{ address: "1.1.1.1:80", decides: ext_authz }]
+            """,
+            """
+            p.yaml:6: default.sign: found signed content, which does not come where \
+            listen[0].decides is set; use content: whole beside decides, and with_request_body in \
+            Envoy; or sign: [method, target, challenge]
+            """
+        ),
+        .line(
+            1,
+            "listen: [{ address: \"1.1.1.1:80\", content: whole }]",
+            """
+            p.yaml:1: listen[0].content: found it without decides; use decides beside it, or \
+            neither: a request's own content always comes
             """
         ),
     ]

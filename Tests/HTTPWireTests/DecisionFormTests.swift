@@ -93,6 +93,63 @@ import Testing
         #expect(head.framing == .none)
     }
 
+    @Test(arguments: [
+        ("Content-Length: 5", BodyFraming.length(5)), ("Transfer-Encoding: chunked", .chunked),
+        ("Content-Length: 0", BodyFraming.none),
+    ])
+    func `the content of the question is that of the request`(
+        line: String,
+        framing: BodyFraming
+    ) throws {
+        let text = try #require(try asked(.authRequest, Self.original + [line]))
+        #expect(try RequestHead.reading(text).framing == framing)
+    }
+
+    private static let length = "X-Original-Content-Length: "
+    private static let partial = "x-envoy-auth-partial-body: "
+
+    /// Content that a question may come with, and what is known of it then.
+    private static let contents: [(DecisionForm, [String], AskedContent)] = [
+        (.authRequest, [], .unseen), (.authRequest, [length + "0"], .whole),
+        (.authRequest, [length + "5"], .unseen),
+        (.authRequest, [length + "5", "Content-Length: 5"], .whole),
+        (.authRequest, [length + "05", "Content-Length: 5"], .whole),
+        (.authRequest, [length + "6", "Content-Length: 5"], .unseen),
+        (.authRequest, [length + "0", "Content-Length: 5"], .unseen),
+        (.authRequest, ["Content-Length: 5"], .unseen),
+        (.authRequest, [length + "5", length + "5", "Content-Length: 5"], .unseen),
+        (.authRequest, [length + "5", "X-original-content-length:", "Content-Length: 5"], .unseen),
+        (.authRequest, [length + "+5", "Content-Length: 5"], .unseen),
+        (.authRequest, [length + "5, 5", "Content-Length: 5"], .unseen),
+        (.authRequest, [length + "18446744073709551621", "Content-Length: 5"], .unseen),
+        (.authRequest, [length + "5", "Transfer-Encoding: chunked"], .counted(5)),
+        (.forwardAuth, [], .whole), (.forwardAuth, ["Content-Length: 5"], .whole),
+        (.forwardAuth, ["Transfer-Encoding: chunked"], .whole),
+        (.extAuthz, [], .whole), (.extAuthz, ["Content-Length: 0"], .whole),
+        (.extAuthz, ["Content-Length: 5"], .unseen),
+        (.extAuthz, [partial + "false"], .unseen), (.extAuthz, [partial + "true"], .unseen),
+        (.extAuthz, [partial + "false", "Content-Length: 5"], .whole),
+        (.extAuthz, [partial + "true", "Content-Length: 5"], .unseen),
+        (.extAuthz, [partial + "no", "Content-Length: 5"], .unseen),
+        (.extAuthz, [partial + "false", partial + "true", "Content-Length: 5"], .unseen),
+        (.extAuthz, [partial + "false", partial + "false", "Content-Length: 5"], .unseen),
+        (.extAuthz, ["Upgrade: websocket"], .unseen),
+    ]
+
+    @Test(arguments: contents)
+    func `content counts as whole only where the question says so`(
+        form: DecisionForm,
+        lines: [String],
+        content: AskedContent
+    ) throws {
+        let text = (["POST / HTTP/1.1", "Host: a"] + lines).map { $0 + "\r\n" }.joined() + "\r\n"
+        let bytes = Array(text.utf8)
+        let head = try RequestHead.reading(text)
+        let whole = DecisionQuestion(form, content: .whole)
+        #expect(whole.askedContent(of: head, bytes.span) == content, "\(form) \(lines)")
+        #expect(DecisionQuestion(form).askedContent(of: head, bytes.span) == .unseen)
+    }
+
     @Test func `a preflight is still one`() throws {
         let lines = [
             "X-Original-Method: OPTIONS", "X-Original-URI: /", "X-Original-Host: a.example",

@@ -33,7 +33,7 @@ import Verification
                 "device-flagged", "unsupported", "preflight",
             ]
         ),
-        (413, ["content-too-large"]), (404, ["no-rule"]),
+        (413, ["content-too-large", "content-unseen"]), (404, ["no-rule"]),
         (
             429,
             [

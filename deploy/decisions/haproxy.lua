@@ -9,7 +9,21 @@ local own = {
     ["transfer-encoding"] = true, ["content-length"] = true,
     ["expect"] = true, ["host"] = true, ["x-original-method"] = true,
     ["x-original-uri"] = true, ["x-original-host"] = true,
+    ["x-original-content-length"] = true,
 }
+
+-- The whole content; nil where the buffer has a part of it, or where trailers follow. HAProxy
+-- forwards trailers, and no rule verifies them.
+local function whole_content(txn)
+    local ended = txn.f:internal_htx_has_eom()
+    if ended ~= 1 and ended ~= true then return nil end
+    if txn.f:internal_htx_blk_type("tail") == "HTX_BLK_EOT" then
+        for index = 0, txn.f:internal_htx_nbblks() do
+            if txn.f:internal_htx_blk_type(tostring(index)) == "HTX_BLK_TLR" then return nil end
+        end
+    end
+    return txn.f:req_body() or ""
+end
 
 local function refuse(txn, status, fields, document)
     local reply = txn:reply()
@@ -46,11 +60,20 @@ core.register_action("portcullis_decide", { "http-req" }, function(txn)
     if (txn.f:fc_http_major() or 1) > 1 then target = txn.f:pathq() end
     asked["x-original-uri"] = { target }
     asked["x-original-host"] = host
+    -- Without this field, Portcullis knows that it does not see the content.
+    local content = whole_content(txn)
+    if content then asked["x-original-content-length"] = { tostring(#content) } end
 
     -- One connection for each question: it is not used again, so none is asked twice.
-    local answer = core.httpclient():get({
-        url = decisions, headers = asked, timeout = milliseconds,
-    })
+    local question = { url = decisions, headers = asked, timeout = milliseconds }
+    local answer
+    if content and #content > 0 then
+        asked["content-length"] = { tostring(#content) }
+        question.body = content
+        answer = core.httpclient():post(question)
+    else
+        answer = core.httpclient():get(question)
+    end
     if not answer or answer.status ~= 200 then
         local status = answer and answer.status or 0
         if status < 400 then return refuse(txn, 503) end

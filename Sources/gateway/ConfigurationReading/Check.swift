@@ -39,7 +39,7 @@ package struct Check: Sendable {
         var lines: [String] = []
         for listener in configuration.listeners {
             let tls = listener.tls.map { " TLS \($0.minimumVersion.rawValue) and later" } ?? ""
-            let asks = listener.decides.map { ", decides as \($0.rawValue) asks" } ?? ""
+            let asks = listener.decides.map { ", decides as \($0.text)" } ?? ""
             lines.append("listen   \(listener.address.text)\(tls)\(asks)")
         }
         if configuration.servesPlan {

@@ -5,8 +5,18 @@ import Rules
 // Listeners at which other proxies ask for decisions.
 extension ConfigurationDraft {
     /// How a listener's clients ask; `nil` where their requests go to origins.
-    func decides(_ listener: ListenDraft) -> DecisionForm? {
-        guard let decides = listener.decides else { return nil }
+    func decides(_ listener: ListenDraft) -> DecisionQuestion? {
+        guard let decides = listener.decides else {
+            if let content = listener.content {
+                reader.log.error(
+                    content.place,
+                    content.keyPath,
+                    found: "it without decides",
+                    use: "decides beside it, or neither: a request's own content always comes"
+                )
+            }
+            return nil
+        }
         if trustedProxies.isEmpty {
             reader.log.error(
                 decides.place,
@@ -23,21 +33,56 @@ extension ConfigurationDraft {
                 use: "one of the two"
             )
         }
-        return decides.value
+        return DecisionQuestion(decides.value, content: listener.content?.value ?? .none)
     }
 
-    /// A proxy asks before it has the content. So signed content could never be verified, and the
+    /// Signed content can be verified only where the asking proxy sends it. Otherwise the
     /// application would execute content that was not judged.
+    ///
+    /// Where no proxy sends it, such a rule is an error. Where one does, the requests of the others
+    /// are refused, which is worth a warning.
     func validateDecisions(_ rules: some Sequence<(RuleDraft, Rule)>) {
-        guard let decides = listeners.lazy.compactMap(\.decides).first else { return }
-        for (draft, rule) in rules where rule.mode.verifies && rule.signing.coversBody {
+        let deciding = listeners.filter { $0.decides != nil }
+        let blind = deciding.filter { $0.content?.value != .whole }
+        let signing = rules.filter { $0.1.mode.verifies && $0.1.signing.coversBody }
+        guard let first = blind.first?.decides, !signing.isEmpty else { return }
+        guard blind.count == deciding.count else {
+            for decides in blind.compactMap(\.decides) { warn(decides, signing.map(\.1)) }
+            return
+        }
+        for (draft, _) in signing {
             reader.log.error(
                 draft.sign?.place ?? draft.reader.place,
                 draft.sign?.keyPath ?? draft.reader.path("sign"),
-                found: "signed content, which nobody sees where \(decides.keyPath) is set",
-                use: "sign: [method, target, challenge]; or a gateway of its own for what has "
-                    + "signed content, which it forwards itself"
+                found: "signed content, which does not come where \(first.keyPath) is set",
+                use: "\(Self.remedy(first.value)); or sign: [method, target, challenge]"
             )
+        }
+    }
+
+    private func warn(_ decides: Located<DecisionForm>, _ rules: [Rule]) {
+        let named = rules.prefix(3).map(\.id).joined(separator: ", ")
+        let more = rules.count > 3 ? " and \(rules.count - 3) more" : ""
+        reader.log.warning(
+            decides.place,
+            decides.keyPath,
+            found: "it without content: whole, so that rules which sign the content refuse every "
+                + "request there (content-unseen): \(named)\(more)",
+            use: Self.remedy(decides.value)
+        )
+    }
+
+    /// How the content comes to a listener. The form does not tell which proxy asks.
+    private static func remedy(_ form: DecisionForm) -> String {
+        let forwarding = "have it forward such requests to a listener without decides"
+        return switch form {
+        case .authRequest:
+            "content: whole beside decides where HAProxy asks with all content; nginx can't send "
+                + "content: \(forwarding)"
+        case .forwardAuth:
+            "content: whole beside decides where Traefik asks with forwardBody; Caddy can't send "
+                + "content: \(forwarding)"
+        case .extAuthz: "content: whole beside decides, and with_request_body in Envoy"
         }
     }
 }

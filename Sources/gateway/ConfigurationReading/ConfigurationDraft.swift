@@ -21,6 +21,7 @@ struct ConfigurationDraft {
         let http2: Located<ListenSettings.HTTP2>?
         let proxyProtocol: Located<Bool>?
         let decides: Located<DecisionForm>?
+        let content: Located<DecisionQuestion.Content>?
     }
 
     struct OriginDraft {
@@ -132,7 +133,7 @@ struct ConfigurationDraft {
 
     private static func listeners(_ reader: MappingReader) -> [ListenDraft] {
         let nodes = reader.list("listen", of: "listeners: - address: 0.0.0.0:8443") ?? []
-        let keys = ["address", "tls", "http2", "proxy_protocol", "decides"]
+        let keys = ["address", "tls", "http2", "proxy_protocol", "decides", "content"]
         return nodes.compactMap { node, keyPath in
             let inner = MappingReader(node, keyPath, keys: keys, log: reader.log)
             guard let inner else { return nil }
@@ -146,7 +147,8 @@ struct ConfigurationDraft {
                 tls: tls,
                 http2: inner.word("http2"),
                 proxyProtocol: inner.flag("proxy_protocol"),
-                decides: inner.word("decides")
+                decides: inner.word("decides"),
+                content: inner.word("content")
             )
         }
     }

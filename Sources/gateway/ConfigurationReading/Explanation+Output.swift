@@ -30,6 +30,7 @@ extension Explanation {
                 lines += clientData.map { "    | \($0)" }
             }
         }
+        lines += blindListeners.map { "  refused at \($0) with 413: content-unseen" }
         if let key { lines += key.lines }
         if let rule, rule.mode == .enforce, refusal == nil { lines.append("  \(placementText)") }
         return lines.joined(separator: "\n") + "\n"
@@ -85,6 +86,11 @@ extension Explanation {
             }
             if !clientData.isEmpty {
                 json.array("client_data") { json in clientData.forEach { json.element($0) } }
+            }
+            if !blindListeners.isEmpty {
+                json.array("content_unseen_at") { json in
+                    blindListeners.forEach { json.element($0) }
+                }
             }
             key?.write(into: &json)
             writeRollout(into: &json)

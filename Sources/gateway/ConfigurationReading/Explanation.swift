@@ -44,6 +44,8 @@ package struct Explanation: Sendable {
     /// verifies nothing.
     let clientData: [String]
     let placement: Placement?
+    /// Listeners where other proxies ask without content, if the rule signs the content.
+    let blindListeners: [String]
     /// The description of the client's key; `nil` when the request names none.
     let key: KeyDescription?
 
@@ -97,7 +99,9 @@ package struct Explanation: Sendable {
         if case .rule(let rule) = trial.outcome, rule.mode.verifies {
             clientData = ExpectedClientData.lines(rule, trial)
             placement = Self.placement(rule, keyID, client: client, now: now)
+            blindListeners = rule.signing.coversBody ? configuration.blindListeners : []
         } else {
+            blindListeners = []
             clientData = []
             placement = nil
         }

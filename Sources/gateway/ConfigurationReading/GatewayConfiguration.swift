@@ -109,6 +109,12 @@ package struct GatewayConfiguration: Sendable {
     package func origin(of rule: Rule) -> UpstreamSettings? {
         rule.origin.map { origins[$0.rawValue] }
     }
+
+    /// The listeners where other proxies ask for decisions, and send no content.
+    var blindListeners: [String] {
+        listeners.filter { $0.decides?.content == DecisionQuestion.Content.none }
+            .map(\.address.text)
+    }
 }
 
 extension RuleSet {

@@ -24,9 +24,9 @@ package struct ListenSettings: Hashable, Sendable {
     package var http2 = HTTP2.off
     /// `proxy_protocol: true` means a PROXY header. Default none.
     package var preface = Preface.none
-    /// `decides`: its clients are other proxies, which ask for decisions. Default: its clients'
-    /// requests go to origins.
-    package var decides: DecisionForm?
+    /// `decides` and `content`: its clients are other proxies, which ask for decisions. Default: its
+    /// clients' requests go to origins.
+    package var decides: DecisionQuestion?
 }
 
 /// The number of event loops that serve connections.

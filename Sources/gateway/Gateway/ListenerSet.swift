@@ -13,7 +13,7 @@ struct ListenerSet {
     let tls: TLSContext?
     let preface: ListenSettings.Preface
     let http2: ListenSettings.HTTP2
-    let decides: DecisionForm?
+    let decides: DecisionQuestion?
     let ownership: Listener.Ownership
     /// One descriptor for each event loop, in their order.
     let descriptors: [Int32]
@@ -28,7 +28,7 @@ struct ListenerSet {
         tls: TLSContext?,
         preface: ListenSettings.Preface = .none,
         http2: ListenSettings.HTTP2 = .off,
-        decides: DecisionForm? = nil,
+        decides: DecisionQuestion? = nil,
         loops: Int,
         _ inherited: inout InheritedSockets
     ) throws(GatewayError) {

@@ -41,7 +41,7 @@ final class LoopUnit: Sendable {
         /// The beginning of its connections.
         let preface: ListenSettings.Preface
         let http2: ListenSettings.HTTP2
-        let decides: DecisionForm?
+        let decides: DecisionQuestion?
     }
 
     /// Begins to serve and to accept. `shortageChanged` is called on the event loop when a listener

@@ -28,7 +28,7 @@ extension Refusal {
         case .keyUnknown, .keyRevoked, .riskExceeded, .riskUnknown, .deviceFlagged,
             .deviceThrottled, .deviceCheckUnavailable, .unsupported, .preflight,
             .addressThrottled, .addressHeld, .keyHeld, .storeUnavailable, .challengesExhausted,
-            .heldFull, .spillFailed, .noRule:
+            .heldFull, .spillFailed, .contentUnseen, .noRule:
             .none
         // About attestations, and about calls of the gateway's own endpoints.
         case .attestationMalformed, .requestMalformed, .certificateUntrusted, .certificateExpired,

@@ -42,6 +42,7 @@ package struct Judge {
     /// 1. Of an assertion: presence of key id and assertion; of the challenge, where that is a
     ///    field; their syntax. Of a session: that nothing of an assertion is beside it; the syntax
     ///    of its fields; whether the rule takes sessions; whether the session is open.
+    ///    Then, that the gateway sees the content, where it is signed.
     /// 2. That no signed field is repeated, and that the method does not read as one that is not
     ///    signed.
     /// 3. The syntax of Content-Digest; that the challenge, where it is in the content, and the
@@ -62,19 +63,24 @@ package struct Judge {
     /// - `mayVerify`: whether the client's address has verifications left. If not, a request that
     ///   needs one is refused.
     /// - `content`: the whole content, where it came together with the head; empty otherwise.
+    /// - `seesContent`: whether all of the request's content comes to the gateway.
     package mutating func open(
         _ head: borrowing RequestHead,
         _ bytes: Span<UInt8>,
         rule: Rule,
         now: UnixTime,
         mayVerify: Bool = true,
-        content: Span<UInt8> = Span()
+        content: Span<UInt8> = Span(),
+        seesContent: Bool = true
     ) -> HeadVerdict {
         self.mayVerify = mayVerify
         var proof: Proof
         switch reader.read(head, bytes, rule: rule, now: now) {
         case .unproven(let ruling): return .ruled(ruling)
         case .claimed(let claimed): proof = claimed
+        }
+        if !seesContent, rule.signing.coversBody {
+            return .ruled(proof.ruling(.refuse(.contentUnseen)))
         }
         if ClientDataWriter.repeatsSigned(head, bytes, rule) {
             return .ruled(proof.ruling(.refuse(.signedFieldRepeated)))
@@ -89,7 +95,7 @@ package struct Judge {
         case .absent: break
         case .malformed: return .ruled(proof.ruling(.refuse(.digestMissing)))
         }
-        let hasContent = head.framing != .none && head.framing != .length(0)
+        let hasContent = head.framing.hasContent
         let isHeld = if case .held = rule.body { true } else { false }
         if !hasContent, rule.challenge == .required, rule.challengeSource != .field {
             return .ruled(proof.ruling(.refuse(.challengeMissing)))

@@ -42,6 +42,8 @@ package enum Refusal: String, CaseIterable, Sendable {
     /// A CORS preflight that the rule forwards unjudged. The gateway never answers with it.
     case preflight
     case contentTooLarge = "content-too-large"
+    /// The proxy that asks about the request has not sent all of its content.
+    case contentUnseen = "content-unseen"
     case enrolmentThrottled = "enrolment-throttled"
     case enrolmentNotYet = "enrolment-not-yet"
     case addressThrottled = "address-throttled"

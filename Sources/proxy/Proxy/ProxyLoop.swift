@@ -154,9 +154,9 @@ package final class ProxyLoop {
         let tls: TLSContext?
         let takesHTTP2: Bool
         /// How their requests ask for decisions; `nil` where they go to origins.
-        let decides: DecisionForm?
+        let decides: DecisionQuestion?
 
-        package init(tls: TLSContext?, takesHTTP2: Bool, decides: DecisionForm? = nil) {
+        package init(tls: TLSContext?, takesHTTP2: Bool, decides: DecisionQuestion? = nil) {
             self.tls = tls
             self.takesHTTP2 = takesHTTP2
             self.decides = decides

@@ -9,7 +9,7 @@ import Verification
 
 /// What a transcript tells the machine.
 enum Event {
-    case decides
+    case decides(AskedContent)
     case declined(Reply)
     case malformed(Malformed.Reason)
     case asked(contentMax: UInt64)
@@ -93,7 +93,7 @@ extension Event {
         case .clientBroke: return .closesClient(flow.clientBroke())
         case .originQueued: flow.originQueued()
         case .tunnelBegan: flow.tunnelBegan()
-        case .decides: flow.decides(.forwardAuth)
+        case .decides(let content): flow.decides(.forwardAuth, content)
         case .askedByRule: flow.asked(by: rule)
         case .routed: flow.routed(to: rule)
         case .took(let count):

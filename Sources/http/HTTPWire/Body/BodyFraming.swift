@@ -8,6 +8,14 @@ package enum BodyFraming: Equatable, Sendable {
     case chunked
     /// Until the connection closes; responses only.
     case untilClose
+
+    /// Whether content follows the head.
+    package var hasContent: Bool {
+        switch self {
+        case .none, .length(0): false
+        case .length, .chunked, .untilClose: true
+        }
+    }
 }
 
 extension BodyFraming {

@@ -27,8 +27,8 @@ package enum DecisionForm: String, CaseIterable, Sendable {
 
     /// Writes the head of the named request, for the parser that reads all heads.
     ///
-    /// The head has the fields of the question, without those of its own hop, and no content. The
-    /// target must be in origin-form, or `*`: proxies forward no other form (RFC 9112 §3.2), so an
+    /// The head has the fields of the question, without those of its own hop, and the question's
+    /// content. The target must be in origin-form, or `*`: proxies forward no other form (RFC 9112 §3.2), so an
     /// authority in it would be another party's word.
     ///
     /// - Returns: whether the question names one request. If not, the written bytes are no head.
@@ -60,6 +60,7 @@ package enum DecisionForm: String, CaseIterable, Sendable {
             out.append(bytes, field.value)
             out.appendLineEnd()
         }
+        if question.framing.hasContent { HeadWriter.framing(question.framing, into: &out) }
         HeadWriter.endHead(into: &out)
         return true
     }
@@ -73,6 +74,81 @@ package enum DecisionForm: String, CaseIterable, Sendable {
     private static let dropped: FieldKindSet = [
         .hopByHop.subtracting(FieldKindSet(.upgrade)), FieldKindSet([.host, .expect]),
     ]
+}
+
+/// What a listener's clients ask, and whether their questions come with content.
+package struct DecisionQuestion: Hashable, Sendable {
+    /// The content that comes with a question. The raw value is the configuration's word.
+    package enum Content: String, CaseIterable, Sendable {
+        /// None. Nothing is known about the request's own content.
+        case none
+        /// All of the request's content. nginx's `auth_request` and Caddy's `forward_auth` can't
+        /// send it.
+        case whole
+    }
+
+    package let form: DecisionForm
+    package let content: Content
+
+    package init(_ form: DecisionForm, content: Content = .none) {
+        self.form = form
+        self.content = content
+    }
+
+    /// How it is asked, for people.
+    package var text: String {
+        switch content {
+        case .none: "\(form.rawValue) asks"
+        case .whole: "\(form.rawValue) asks with all content"
+        }
+    }
+
+    /// What is known of the content of the request that is asked about.
+    ///
+    /// * `auth_request`: `X-Original-Content-Length` has the number of bytes that the asking script
+    ///   has. A proxy that does not send it has not looked at the content.
+    /// * `forward_auth`: Traefik says nothing. It asks only when it has all of the content.
+    /// * `ext_authz`: where there is content, Envoy adds `x-envoy-auth-partial-body`, whatever the
+    ///   client has sent by this name. It does not read the content of a request with `Upgrade`.
+    package func askedContent(
+        of question: borrowing RequestHead,
+        _ bytes: Span<UInt8>
+    ) -> AskedContent {
+        guard content == .whole else { return .unseen }
+        switch form {
+        case .authRequest:
+            guard let value = question.fields.only(bytes, "x-original-content-length"),
+                ContentLength.isNumber(bytes, value),
+                let count = ContentLength.number(bytes, value)
+            else { return .unseen }
+            switch question.framing {
+            case .none: return count == 0 ? .whole : .unseen
+            case .length(let length): return count == length ? .whole : .unseen
+            case .chunked, .untilClose: return .counted(count)
+            }
+        case .forwardAuth: return .whole
+        case .extAuthz:
+            guard !question.fields.contains(.upgrade) else { return .unseen }
+            let hasContent = question.framing.hasContent
+            guard question.fields.has(bytes, "x-envoy-auth-partial-body") else {
+                return hasContent ? .unseen : .whole
+            }
+            guard let value = question.fields.only(bytes, "x-envoy-auth-partial-body") else {
+                return .unseen
+            }
+            return hasContent && ByteScan.equal(bytes, value, "false") ? .whole : .unseen
+        }
+    }
+}
+
+/// What is known of the content that came with a question.
+package enum AskedContent: Equatable, Sendable {
+    /// There may be other content, or more of it.
+    case unseen
+    /// It is all of the request's content.
+    case whole
+    /// It is all of the request's content if it turns out to have this number of bytes.
+    case counted(UInt64)
 }
 
 extension FieldSection {
@@ -95,6 +171,12 @@ extension FieldSection {
                 return true
             }
         }
+        return false
+    }
+
+    /// Whether there is a field of this name, in lower case.
+    fileprivate func has(_ bytes: Span<UInt8>, _ name: StaticString) -> Bool {
+        for field in fields where ByteScan.equal(bytes, field.name, name) { return true }
         return false
     }
 

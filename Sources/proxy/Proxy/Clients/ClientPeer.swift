@@ -11,7 +11,7 @@ final class ClientPeer {
     let isUnix: Bool
     let isSecure: Bool
     /// How the peer asks for decisions; `nil` where its requests go to origins.
-    let decides: DecisionForm?
+    let decides: DecisionQuestion?
     /// What the address has used of its limits; `nil` where it has none of its own.
     @exclusivity(unchecked) var entry: AddressEntry?
     /// Tells origins who the client is.
@@ -23,7 +23,7 @@ final class ClientPeer {
         address: IPAddress,
         isUnix: Bool,
         isSecure: Bool,
-        decides: DecisionForm? = nil,
+        decides: DecisionQuestion? = nil,
         entry: AddressEntry?,
         provenance: ProvenanceWriter,
         settingsNumber: UInt32

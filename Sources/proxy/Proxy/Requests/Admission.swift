@@ -32,10 +32,10 @@ struct Admission {
         proxy.tally.add(.requests)
         if exchange.record.spoken == .http2 { proxy.tally.add(.http2Requests) }
         if let fault { return exchange.flow.malformed(fault) }
-        guard let form = exchange.client?.peer.decides else {
+        guard let question = exchange.client?.peer.decides else {
             return admit(proxy.heads.request, bytes)
         }
-        return admitAsked(form, bytes)
+        return admitAsked(question, bytes)
     }
 
     /// The admission itself.
@@ -241,16 +241,18 @@ struct Admission {
 extension Admission {
     /// Finds the request of the query, and continues with its head.
     ///
-    /// Checked in this order: that the peer may ask, that the query has no content, that no field
-    /// of it makes the application execute another request, that it names one request, and that
+    /// Checked in this order: that the peer may ask, that the query has no content where the
+    /// listener takes none, that no field of it makes the application execute another request, that it names one request, and that
     /// this request's head is well-formed. If a check fails, the query's own head is logged.
-    private func admitAsked(_ form: DecisionForm, _ bytes: Span<UInt8>) -> Flow.Action {
+    private func admitAsked(_ question: DecisionQuestion, _ bytes: Span<UInt8>) -> Flow.Action {
         proxy.tally.add(.decisions)
-        if let fault = faultOfQuestion(proxy.heads.request, bytes) {
+        if let fault = faultOfQuestion(proxy.heads.request, bytes, question.content) {
             return admit(proxy.heads.request, bytes, unclear: .fault(fault))
         }
+        let form = question.form
+        let content = question.askedContent(of: proxy.heads.request, bytes)
         guard form.isWritten else {
-            exchange.flow.decides(form)
+            exchange.flow.decides(form, content)
             return admit(proxy.heads.request, bytes)
         }
         var asked = proxy.takeHead()
@@ -267,16 +269,17 @@ extension Admission {
             proxy.tally.add(.malformedRequests)
             return admit(proxy.heads.request, bytes, unclear: .malformed(error.reason))
         }
-        exchange.flow.decides(form)
+        exchange.flow.decides(form, content)
         return admit(heads.request, asked.span)
     }
 
     private func faultOfQuestion(
         _ question: borrowing RequestHead,
-        _ bytes: Span<UInt8>
+        _ bytes: Span<UInt8>,
+        _ content: DecisionQuestion.Content
     ) -> LocalFault? {
         guard exchange.client?.peer.isTrusted == true else { return .askerUntrusted }
-        guard !exchange.flow.facts.hasContent else { return .contentRefused }
+        if exchange.flow.facts.hasContent, content == .none { return .contentRefused }
         // The other proxy would forward these fields with the request. The gateway would have
         // deleted them.
         if question.fields.asksForeignProtocol(bytes) { return .protocolRefused }

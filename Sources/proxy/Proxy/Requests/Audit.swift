@@ -135,7 +135,7 @@ struct Audit {
             proxy.lines.log.member("rule", exchange.flow.rule.id)
             proxy.lines.log.member("mode", exchange.flow.rule.mode.rawValue)
         }
-        if case .decision(let form) = exchange.flow.purpose {
+        if case .decision(let form, _) = exchange.flow.purpose {
             proxy.lines.log.member("decides", form.rawValue)
         }
         recordVerdict()

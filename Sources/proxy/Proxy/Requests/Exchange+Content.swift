@@ -44,6 +44,7 @@ extension Exchange {
         case .collect: call?.collect(piece)
         case .hold: return hold(piece)
         case .append: content.heldBody?.appendUnheld(piece)
+        case .skim: content.hash(piece)
         case .send: origin?.append(piece)
         case .sendHashed:
             content.hash(piece)

@@ -69,6 +69,9 @@ final class Exchange {
                 proxy.tally.add(.bodiesHeld)
                 return readFirstContent()
             case .readContent: return readContent()
+            case .skim:
+                if content.heldBody != nil { dropContent() }
+                return readFirstContent()
             case .awaitContent: client?.awaitContent()
             case .serve: action = serviceCall.ask(for: self)
             case .judgeContent: action = Judging(self).judgeContent()
@@ -177,7 +180,7 @@ extension Exchange {
         switch judgedEnd() {
         case .send: return .sendContent(.last)
         case .stop(let action): return action
-        case .collect, .hold, .append, .sendHashed, .judgeEnd:
+        case .collect, .hold, .append, .skim, .sendHashed, .judgeEnd:
             preconditionFailure("Exchange: the end of content that is held was judged")
         }
     }
@@ -241,7 +244,7 @@ extension Exchange {
     /// fields for the origin, and the client's kind of proof.
     func allowance() -> LocalResponse {
         writeVerdict()
-        if case .decision(.extAuthz) = flow.purpose { originHead.nameRemoved(by: flow.rule) }
+        if case .decision(.extAuthz, _) = flow.purpose { originHead.nameRemoved(by: flow.rule) }
         return LocalResponse(allowing: originHead.bytes, notes: notes.fields)
     }
 

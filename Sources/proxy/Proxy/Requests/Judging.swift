@@ -30,7 +30,8 @@ struct Judging {
             rule: rule,
             now: UnixTime(seconds: proxy.wallSeconds),
             mayVerify: exchange.mayVerify(now: beganAt),
-            content: exchange.content.arrived.span
+            content: exchange.content.arrived.span,
+            seesContent: exchange.flow.seesContent
         )
         if rule.asksDevice, opening.mayPass { exchange.device = DeviceVisit(head, bytes) }
         noteClaimedVersion(head, bytes, opening)
@@ -49,7 +50,9 @@ struct Judging {
             return ruled(ruling)
         case .hold(let proof):
             countVerifications()
-            exchange.originHead.begin(head, bytes, for: exchange, framing: nil)
+            if case .relay = exchange.flow.purpose {
+                exchange.originHead.begin(head, bytes, for: exchange, framing: nil)
+            }
             let held = HeldBody(HeldBody.Bounds(exchange), key: proof.keyID)
             exchange.content = .unjudged(held, proof)
             // Without a stated digest nothing is verified so far, so the key is not known.
@@ -95,7 +98,9 @@ struct Judging {
         if proof.hasCostSignature, case .refuse = ruling.verdict {
             exchange.addFailure(now: beganAt)
         }
-        HeadWriter.field("Content-Length", UInt64(held.count), into: &exchange.originHead.bytes)
+        if case .relay = exchange.flow.purpose {
+            HeadWriter.field("Content-Length", UInt64(held.count), into: &exchange.originHead.bytes)
+        }
         return ruled(ruling)
     }
 

@@ -268,6 +268,8 @@ extension LocalRow {
         case .preflight: forbidden("A CORS preflight carries no proof.")
         case .contentTooLarge:
             LocalRow(413, .client, .none, "The content is larger than the route allows.")
+        case .contentUnseen:
+            LocalRow(413, .gateway, .none, "Not all of the content came to be verified.")
         case .noRule:
             LocalRow(404, .client, .fixClient, "Nothing is served under this address.")
         case .enrolmentThrottled: later(429, .gateway, "Too many keys at once.")

@@ -17,6 +17,9 @@ extension Flow {
         /// Reads content for the server. First sends `100 Continue` where the client waits for it.
         case stream
         case readContent
+        /// Reads content whose end alone matters. First drops what is held, and sends `100
+        /// Continue` where the client waits for it.
+        case skim
         /// Starts the client's time for its content.
         case awaitContent
         /// Asks the service. Then `served`.
@@ -93,6 +96,8 @@ extension Flow {
         case hold
         /// It follows the held content and is not held itself.
         case append
+        /// It is hashed where the head states a digest.
+        case skim
         /// It goes to the server.
         case send
         /// It goes to the server and is hashed.

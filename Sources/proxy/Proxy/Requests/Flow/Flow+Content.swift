@@ -21,11 +21,21 @@ extension Flow {
         case .holding(let holding):
             guard isOverLimit else { return holding == .held ? .hold : .append }
             return holdLess(.contentTooLarge)
+        case .skimming: return skim()
         case .forwarding: return receive(isLast)
         case .over: return .stop(.none)  // Late: an earlier piece has ended the request.
         case .serving, .judging, .awaitingKey, .awaitingCommit, .awaitingDevice, .connecting:
             impossible("contentReceived")
         }
+    }
+
+    /// A piece of content that the proxy which asks will forward itself.
+    private mutating func skim() -> Take {
+        guard isOverLimit, judgement.refusal != .contentTooLarge else { return .skim }
+        guard judgement.change(to: .refuse(.contentTooLarge)) == .observed else {
+            return .stop(abandon(.refused(.contentTooLarge)))
+        }
+        return .skim
     }
 
     /// A piece of content for the server.
@@ -68,12 +78,26 @@ extension Flow {
             guard isLast else { return .none }
             state = .serving
             return .serve
+        case .skimming:
+            guard isLast else { return .none }
+            state = .skimming(.nothing)
+            guard isWhole || !judgement.expectsDigest else {
+                return skimmed(.refuse(.contentUnseen))
+            }
+            return judgement.withholdsEnd ? .judgeEnd : answer(.allowed)
+        case .holding(.released) where isAsked:
+            state = .skimming(.more)
+            return isLast ? contentRead(isLast: true) : .skim
         case .holding(.released):
             let content = Content.released(isLast ? .nothing : .more)
             connect(content)
             return .release
         case .holding:
             guard isLast else { return .none }
+            guard isWhole else {
+                state = .skimming(.nothing)
+                return skimmed(.refuse(.contentUnseen))
+            }
             let content: Content = contentBytes > 0 ? .held : .withHead
             state = .judging(content)
             return .judgeContent
@@ -106,6 +130,7 @@ extension Flow {
     /// - fault: the new verdict; `nil` where it stays.
     /// - Returns: whether the bytes are sent or dropped.
     mutating func endJudged(_ fault: Verdict?) -> Take {
+        if case .skimming = state { return .stop(skimmed(fault)) }
         guard leg != nil else { impossible("endJudged") }
         let refusal: Refusal
         let enforcement = judgement.endJudged(fault)
@@ -115,6 +140,17 @@ extension Flow {
         case .failure(let dependency): refusal = dependency.refusal
         }
         return enforcement == .observed ? .send : .stop(abandon(.refused(refusal)))
+    }
+
+    /// The content that a proxy asks about has come. If there is a fault, it becomes the verdict.
+    private mutating func skimmed(_ fault: Verdict?) -> Action {
+        let enforcement = judgement.endJudged(fault)
+        switch fault {
+        case .refuse(let refusal) where enforcement == .enforced: return answer(.refused(refusal))
+        case .failure(let dependency) where enforcement == .enforced:
+            return answer(.refused(dependency.refusal))
+        case .none, .pass, .refuse, .failure: return answer(.allowed)
+        }
     }
 
     /// Forwards the bytes that were read; the last of them only when the end is judged.
@@ -134,6 +170,17 @@ extension Flow {
         }
         state = .holding(.released(.more))
         return .append
+    }
+
+    /// Whether a proxy asks about the request.
+    private var isAsked: Bool {
+        if case .decision = purpose { true } else { false }
+    }
+
+    /// Whether content that has ended has the number of bytes that a proxy has stated for it.
+    private var isWhole: Bool {
+        guard case .decision(_, .counted(let count)) = purpose else { return true }
+        return contentBytes == count
     }
 
     private var isOverLimit: Bool {

@@ -18,7 +18,8 @@ import Verification
 /// Before it, admission counts the request, finds its destination and its rule. Admission is a
 /// function, since nothing waits there. Every state except `over` can also end with the gateway's
 /// own answer, or when the client goes. A query of another proxy about a request is answered where
-/// the request would go to `connecting`.
+/// the request would go to `connecting`,
+/// once its content was read (`skimming`).
 ///
 /// Every event is a method. It returns the next action. The driver performs the action and decides
 /// nothing; it is the proxy's `Exchange`, or a test's table. The machine knows what a request
@@ -32,22 +33,25 @@ struct Flow: ~Copyable {
     enum State {
         /// The judge is asked for the verdict: about the head, or about the held content. Leaves to
         /// `collecting`, `holding`, `awaitingKey`, `awaitingCommit`, `awaitingDevice`,
-        /// `connecting`, `serving`, `over`.
+        /// `connecting`, `skimming`, `serving`, `over`.
         case judging(Content)
         /// The content for a service is on its way. Leaves to `serving`, `over`.
         case collecting(contentMax: UInt64)
         /// Content is read and held until all of it can be judged, or released unjudged.
-        /// Leaves to `judging`, `connecting`, `over`.
+        /// Leaves to `judging`, `connecting`, `skimming`, `over`.
         case holding(Content)
+        /// A proxy may forward the request that it asks about. The content is read to its end, and
+        /// compared with the digest that the head states. Nothing of it is kept. Leaves to `over`.
+        case skimming(Content.Rest)
         /// The service works on its answer, for a bounded time. Leaves to `over`.
         case serving
         /// The store is asked for the key. Leaves to `judging`, `over`.
         case awaitingKey(Content)
         /// The verdict allows the request, if the awaited commit does. Leaves to `awaitingDevice`,
-        /// `connecting`, `serving`, `over`.
+        /// `connecting`, `skimming`, `serving`, `over`.
         case awaitingCommit(Content)
         /// All other demands hold, and Apple is asked about the device. Leaves to `connecting`,
-        /// `over`.
+        /// `skimming`, `over`.
         case awaitingDevice(Content)
         /// A server is searched for. Leaves to `sending`, `over`.
         case connecting(Approach)
@@ -75,7 +79,7 @@ struct Flow: ~Copyable {
         /// It goes to an origin, whose response goes to the client.
         case relay
         /// A proxy has asked about it, and may forward it.
-        case decision(DecisionForm)
+        case decision(DecisionForm, AskedContent)
         /// A service of the gateway answers it.
         case service
     }
@@ -91,9 +95,8 @@ struct Flow: ~Copyable {
 // Results of admission.
 extension Flow {
     /// A proxy asks whether it may forward the request.
-    mutating func decides(_ form: DecisionForm) {
-        precondition(!facts.hasContent, "Flow: a question for a decision has no content")
-        purpose = .decision(form)
+    mutating func decides(_ form: DecisionForm, _ content: AskedContent) {
+        purpose = .decision(form, content)
     }
 
     /// The request is answered before it is judged.
@@ -126,7 +129,7 @@ extension Flow {
     /// The rule judges nothing.
     mutating func unjudged() -> Action {
         guard case .judging(let content) = state else { impossible("unjudged") }
-        if case .decision = purpose { return answer(.allowed) }
+        if case .decision = purpose { return allow(content) }
         state = .connecting(Approach(content: content, attempt: .first, told: .anything))
         return .connect(.first)
     }
@@ -164,7 +167,7 @@ extension Flow {
     /// Whether content is to be read from the client now.
     var takesContent: Bool {
         switch state {
-        case .collecting, .holding: true
+        case .collecting, .holding, .skimming: true
         default: leg?.takesContent ?? false
         }
     }
@@ -179,11 +182,16 @@ extension Flow {
             .awaitingDevice(let content):
             content.isHere
         case .connecting(let approach): approach.content.isHere
-        case .collecting, .holding: false
+        case .collecting, .holding, .skimming: false
         case .serving: true
         case .forwarding(let leg): leg.isGiven
         case .over: false
         }
+    }
+
+    /// Whether all of the request's content comes to the gateway, as far as its head can tell.
+    var seesContent: Bool {
+        if case .decision(_, .unseen) = purpose { false } else { true }
     }
 
     /// Whether held content is forwarded unjudged, with the client's framing.
@@ -305,11 +313,19 @@ extension Flow {
         case .service:
             state = .serving
             return .serve
-        case .decision: return answer(.allowed)
+        case .decision: return allow(content)
         case .relay:
             connect(content)
             return .admit
         }
+    }
+
+    /// Tells the proxy that has asked that it may forward the request. Content that has not come is
+    /// read first: it may change the verdict, and the proxy sends it before it reads the answer.
+    private mutating func allow(_ content: Content) -> Action {
+        guard content == .unread else { return answer(.allowed) }
+        state = .skimming(.more)
+        return .skim
     }
 
     /// Looks for a server.
@@ -343,7 +359,7 @@ extension Flow {
         switch state {
         case .connecting(let approach): approach.content != .held
         case .forwarding(let leg): leg.endsWithClient
-        case .collecting, .serving, .judging, .holding, .awaitingKey, .awaitingCommit,
+        case .collecting, .serving, .judging, .holding, .skimming, .awaitingKey, .awaitingCommit,
             .awaitingDevice, .over:
             true
         }
@@ -356,7 +372,7 @@ extension Flow {
         switch state {
         case .connecting: release = .close
         case .forwarding(let leg): release = leg.release()
-        case .collecting, .serving, .judging, .holding, .awaitingKey, .awaitingCommit,
+        case .collecting, .serving, .judging, .holding, .skimming, .awaitingKey, .awaitingCommit,
             .awaitingDevice, .over:
             release = .none
         }
@@ -374,13 +390,13 @@ extension Flow {
             .awaitingDevice(let taken):
             content = taken
         case .connecting(let approach): content = approach.content
-        case .serving: content = .withHead
+        case .serving, .skimming(.nothing): content = .withHead
         case .forwarding(let leg):
             precondition(!leg.hasResponse, "Flow: an answer after the response's head")
             release = leg.release()
             guard leg.isGiven else { return answerLast(reply, release) }
             content = .withHead
-        case .collecting, .holding: return answerLast(reply, .none)
+        case .collecting, .holding, .skimming(.more): return answerLast(reply, .none)
         case .over: impossible("answer")
         }
         let fate: ClientFate =

@@ -40,7 +40,7 @@ struct RequestFacts: Equatable, Sendable {
     init(_ head: borrowing RequestHead, _ bytes: Span<UInt8>, isPooled: Bool) {
         var demands: Demands = []
         let framing = head.framing
-        if Self.hasContent(framing), !(head.method.usuallyHasContent && isPooled) {
+        if framing.hasContent, !(head.method.usuallyHasContent && isPooled) {
             demands.insert(.isolation)
         } else if head.asksForWebSocket(bytes) {
             demands.insert(.upgrade)
@@ -54,14 +54,7 @@ struct RequestFacts: Equatable, Sendable {
     func asks(_ demand: Demands) -> Bool { demands.contains(demand) }
 
     /// Whether content follows the head.
-    var hasContent: Bool { Self.hasContent(framing) }
-
-    private static func hasContent(_ framing: BodyFraming) -> Bool {
-        switch framing {
-        case .none, .length(0): false
-        case .length, .chunked, .untilClose: true
-        }
-    }
+    var hasContent: Bool { framing.hasContent }
 }
 
 /// The meaning of a response's head for the connections.
