@@ -230,3 +230,14 @@ import Testing
         #expect(try made.verified().provisioningInfo == nil)
     }
 }
+
+@Suite struct KeyAttestationAdviceTests {
+    @Test(arguments: KeyAttestationRefusal.Reason.allCases)
+    func `every reason says what is wrong and what to look at`(
+        _ reason: KeyAttestationRefusal.Reason
+    ) {
+        for text in [reason.summary, reason.nextStep] {
+            #expect(text.hasSuffix(".") && text.count > 15, "\(reason)")
+        }
+    }
+}

@@ -109,7 +109,7 @@ public struct AuthenticatorExtensions: Hashable, Sendable {
     public private(set) var codeDirectoryHashType: [UInt8]?
 
     /// No extensions, as systems before 27 have none.
-    static let none = AuthenticatorExtensions()
+    package static let none = AuthenticatorExtensions()
 
     package init(
         validationCategory: ValidationCategory? = nil,

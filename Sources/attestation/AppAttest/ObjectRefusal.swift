@@ -11,7 +11,7 @@ public struct ObjectRefusal<Check: RefusalReason>: Error, Hashable, Sendable {
     /// What was found, for people. Not compared, and without key material.
     public let detail: String
 
-    init(_ reason: Reason, _ detail: String) {
+    package init(_ reason: Reason, _ detail: String) {
         self.reason = reason
         self.detail = detail
     }

@@ -25,32 +25,80 @@ public struct UnverifiedKeySignature: Sendable {
     /// The signature, DER.
     let signature: [UInt8]
 
+    private static let version = ContiguousArray("v1.".utf8)
+    private static let domain = Array("portcullis-key-v1\n".utf8)
+    private static let lineFeed = UInt8(ascii: "\n")
+    private static let stop = UInt8(ascii: ".")
+
     /// Reads a text, in its one spelling: no sign or leading zero in the counter, no padding.
     public init?(_ text: [UInt8]) {
-        guard text.count <= Self.bytesMax, let text = String(utf8: text) else { return nil }
-        let parts = text.split(separator: ".", omittingEmptySubsequences: false)
-        guard parts.count == 3, parts[0] == "v1", let counter = UInt32(parts[1]),
-            String(counter) == parts[1], let signature = Base64.decode(parts[2]),
-            Base64.encodeURL(signature).elementsEqual(parts[2].utf8)
+        self.init(ContiguousArray(text).span)
+    }
+
+    /// Reads a text of a head, where it stands.
+    package init?(_ text: Span<UInt8>) {
+        guard text.count <= Self.bytesMax, Self.begins(text) else { return nil }
+        var place = Self.version.count
+        var counter: UInt64 = 0
+        while place < text.count, text[place] != Self.stop {
+            let digit = text[place] &- UInt8(ascii: "0")
+            // A zero that more digits follow.
+            let isSpelled = counter > 0 || place == Self.version.count
+            guard digit <= 9, isSpelled, counter <= UInt64(UInt32.max) else { return nil }
+            counter = counter * 10 + UInt64(digit)
+            place += 1
+        }
+        let start = place + 1
+        guard place > Self.version.count, start < text.count,
+            let number = UInt32(exactly: counter)
         else { return nil }
-        self.counter = SignCounter(rawValue: counter)
+        for place in start..<text.count where !Self.isDigit(text[place]) { return nil }
+        guard let signature = Base64.decode(text.extracting(start..<text.count)) else {
+            return nil
+        }
+        self.counter = SignCounter(rawValue: number)
         self.signature = signature
+    }
+
+    /// Whether a text is meant to be such a signature: no base64 has a full stop.
+    package static func begins(_ text: Span<UInt8>) -> Bool {
+        guard text.count >= version.count else { return false }
+        for place in version.indices where text[place] != version[place] { return false }
+        return true
+    }
+
+    /// Base64url's alphabet; the decoder would take the other one and padding, too.
+    private static func isDigit(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "+"), UInt8(ascii: "/"), UInt8(ascii: "="): false
+        default: true
+        }
     }
 
     /// Whether the key signed this counter, package and client data.
     ///
     /// - clientDataHash: SHA-256 of the client data, 32 bytes.
     public func isValid(clientDataHash: [UInt8], package: String, key: P256PublicKey) -> Bool {
+        let hash = ContiguousArray(clientDataHash)
+        return isValid(clientDataHash: hash.span, package: package, key: key)
+    }
+
+    /// Whether the key signed this counter, package and client data.
+    ///
+    /// - clientDataHash: SHA-256 of the client data, 32 bytes.
+    package func isValid(
+        clientDataHash: Span<UInt8>,
+        package: String,
+        key: P256PublicKey
+    ) -> Bool {
         let message = Self.message(
             package: package,
             counter: counter,
             clientDataHash: clientDataHash
         )
         guard let message else { return false }
-        return key.isValidSignature(
-            ContiguousArray(signature).span,
-            message: ContiguousArray(message).span
-        )
+        let (signature, bytes) = (ContiguousArray(signature), ContiguousArray(message))
+        return key.isValidSignature(signature.span, message: bytes.span)
     }
 
     /// The bytes that a key signs; `nil` for a hash of another length, and for a package name that
@@ -60,11 +108,36 @@ public struct UnverifiedKeySignature: Sendable {
         counter: SignCounter,
         clientDataHash: [UInt8]
     ) -> [UInt8]? {
+        let hash = ContiguousArray(clientDataHash)
+        return message(package: package, counter: counter, clientDataHash: hash.span)
+    }
+
+    private static func message(
+        package: String,
+        counter: SignCounter,
+        clientDataHash: Span<UInt8>
+    ) -> [UInt8]? {
         guard clientDataHash.count == 32, (1...packageBytesMax).contains(package.utf8.count),
             package.utf8.allSatisfy({ (0x21...0x7E).contains($0) })
         else { return nil }
-        var text = "portcullis-key-v1\n\(package)\n\(counter.rawValue)\n"
-        text += Base64.text(clientDataHash) + "\n"
-        return Array(text.utf8)
+        var bytes = domain
+        bytes.reserveCapacity(domain.count + package.utf8.count + 60)
+        bytes.append(contentsOf: package.utf8)
+        bytes.append(lineFeed)
+        append(counter.rawValue, to: &bytes)
+        bytes.append(lineFeed)
+        Base64.append(clientDataHash, to: &bytes)
+        bytes.append(lineFeed)
+        return bytes
+    }
+
+    /// Appends a number in decimal.
+    private static func append(_ number: UInt32, to bytes: inout [UInt8]) {
+        var divisor: UInt32 = 1
+        while number / divisor >= 10 { divisor *= 10 }
+        while divisor > 0 {
+            bytes.append(UInt8(ascii: "0") + UInt8(truncatingIfNeeded: number / divisor % 10))
+            divisor /= 10
+        }
     }
 }
