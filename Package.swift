@@ -44,7 +44,7 @@ let openSSL: Target.Dependency = .target(
 let key: [Target.Dependency] = ["Cryptography", "DeviceKey", "Signatures"]
 let kept: [Target.Dependency] = ["Challenges", "KeyStore"]
 let policy: [Target.Dependency] =
-    object + ["ByteCoding", "HTTPWire", "JSONText", "RequestBinding", "Rules"]
+    object + ["ByteCoding", "HTTPWire", "JSONText", "KeyAttestation", "RequestBinding", "Rules"]
 let verdict: [Target.Dependency] = ["Challenges", "Sessions", "Verification", "KeyStore"]
 let apple: [Target.Dependency] = ["AppleServices", "KeyStore"]
 let sockets: [Target.Dependency] = ["TLSSession", "Telemetry", "EventLoops"]
@@ -72,8 +72,7 @@ let client: [Target.Dependency] = [
 let app: [Target.Dependency] = ["PortcullisClient", "PortcullisClientTesting"]
 let fuzzed: [Target.Dependency] = [
     "Challenges", "ConfigurationReading", "HTTP2Wire", "HTTPWire", "Inspection", "KeyStore",
-    "Rules",
-    "Sessions", "SoftwareAuthenticator",
+    "Rules", "Sessions", "SoftwareAuthenticator",
 ]
 let commands: [Target.Dependency] = [
     "ConfigurationReading", "DeviceKey", "Gateway", "KeyStore", "PostgreSQLKeyStore",
@@ -282,7 +281,11 @@ let package = Package(
         // Sources/policy: what is asked of a request, and whether it has it. Pure but for the
         // challenges and sessions, which the event loops share.
         .part("RequestBinding", in: "policy", uses: ["ByteCoding"]),
-        .part("Rules", in: "policy", uses: object + ["HTTPWire", "JSONText", "RequestBinding"]),
+        .part(
+            "Rules",
+            in: "policy",
+            uses: object + ["HTTPWire", "JSONText", "KeyAttestation", "RequestBinding"]
+        ),
         .part("Challenges", in: "policy", uses: ["ByteCoding", "Cryptography"]),
         .part("Sessions", in: "policy", uses: policy + ["Challenges", "DeviceKey"]),
         .part("Verification", in: "policy", uses: policy + ["Challenges", "KeyStore", "Sessions"]),
@@ -420,14 +423,14 @@ let package = Package(
         .tests("AppleServices", uses: policy + verdict + ["Telemetry", "TestSupport"]),
         .tests(
             "Inspection",
-            uses: policy + stand + ["Challenges", "KeyAttestation", "TestSupport"]
+            uses: policy + stand + ["Challenges", "TestSupport"]
         ),
         .tests(
             "PortcullisClient",
             uses: ["ClientKit", "ClientRecipes", "RequestBinding", "LoopbackKit", "TestSupport"]
                 + adapted + [crypto]
         ),
-        .tests("SoftwareAuthenticator", uses: policy + ["KeyAttestation", "TestSupport"]),
+        .tests("SoftwareAuthenticator", uses: policy + ["TestSupport"]),
         .tests("LoadGenerator", uses: policy + load),
         .tests("PortcullisClientTesting", uses: object + ["PortcullisClient"]),
         .scenarios(

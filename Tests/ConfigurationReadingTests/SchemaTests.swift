@@ -63,7 +63,9 @@ import Testing
         #expect(try #require(Self.setting("listen[]")).mandatory == ["address"])
         #expect(try #require(Self.setting("listen[].tls")).mandatory == [])
         #expect(try #require(Self.setting("origins.*")).mandatory == ["servers"])
-        #expect(try #require(Self.setting("apps[]")).mandatory == ["id", "environments"])
+        // An app has an id, or is of Android.
+        #expect(try #require(Self.setting("apps[]")).mandatory == [])
+        #expect(try #require(Self.setting("apps[].versions")).mandatory == ["min"])
         #expect(try #require(Self.setting("rules[].mode")).text?.isClosed == true)
         #expect(try #require(Self.setting("lanes")).text?.isClosed == false)
         #expect(

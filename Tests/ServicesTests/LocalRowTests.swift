@@ -13,6 +13,7 @@ import Verification
                 "assertion-missing", "challenge-missing", "challenge-unknown", "challenge-expired",
                 "challenge-spent", "counter-replayed", "key-unknown", "session-unknown",
                 "session-expired", "session-replayed", "session-mismatch", "session-refused",
+                "key-expired",
             ]
         ),
         (
@@ -30,7 +31,9 @@ import Verification
                 "version-refused", "key-revoked", "certificate-untrusted", "certificate-expired",
                 "nonce-mismatch", "key-id-mismatch", "access-control-mismatch", "counter-not-zero",
                 "receipt-refused", "risk-exceeded", "risk-unknown",
-                "device-flagged", "unsupported", "preflight",
+                "device-flagged", "unsupported", "preflight", "certificate-revoked",
+                "key-unsuitable", "hardware-refused", "boot-refused", "app-unknown",
+                "signer-mismatch", "provisioning-refused", "patch-level-refused",
             ]
         ),
         (413, ["content-too-large", "content-unseen"]), (404, ["no-rule"]),
@@ -38,14 +41,14 @@ import Verification
             429,
             [
                 "enrolment-throttled", "enrolment-not-yet", "address-throttled", "address-held",
-                "device-throttled", "key-held",
+                "device-throttled", "key-held", "attester-throttled",
             ]
         ),
         (
             503,
             [
                 "store-unavailable", "challenges-exhausted", "held-full", "spill-failed",
-                "device-check-unavailable",
+                "device-check-unavailable", "status-list-unavailable",
             ]
         ),
     ]
@@ -66,23 +69,30 @@ import Verification
             "enrol",
             [
                 "challenge-unknown", "challenge-expired", "challenge-spent", "nonce-mismatch",
-                "certificate-expired", "counter-not-zero",
+                "certificate-expired", "counter-not-zero", "app-unknown",
             ]
         ),
         (
             "retry-later",
             [
                 "enrolment-throttled", "enrolment-not-yet", "address-throttled",
-                "store-unavailable", "challenges-exhausted",
+                "store-unavailable", "challenges-exhausted", "attester-throttled",
+                "status-list-unavailable",
             ]
         ),
-        ("fix-client", ["request-malformed", "attestation-malformed", "key-id-mismatch"]),
+        (
+            "fix-client",
+            [
+                "request-malformed", "attestation-malformed", "key-id-mismatch", "key-unsuitable",
+            ]
+        ),
         (
             "none",
             [
                 "app-mismatch", "environment-mismatch", "category-refused", "version-refused",
                 "key-revoked", "certificate-untrusted", "access-control-mismatch",
-                "receipt-refused",
+                "receipt-refused", "certificate-revoked", "hardware-refused", "boot-refused",
+                "signer-mismatch", "provisioning-refused", "patch-level-refused",
             ]
         ),
     ])

@@ -35,7 +35,7 @@ struct GenuineEnrolmentTests {
         at now: UnixTime? = nil
     ) throws -> Result<KeyRecord, EnrolmentRefusal> {
         let given = try bytes(vector.clientDataHashB64)
-        return fixture.enrolment.examine(
+        return fixture.examine(
             try object ?? bytes(vector.attestationB64),
             try #require(KeyID(base64: keyID ?? vector.keyId)),
             now: try now ?? moment(vector.verifyAt),
@@ -111,7 +111,7 @@ struct GenuineEnrolmentTests {
         let hashing: AppPolicy.ClientDataHash =
             vector.clientDataHashFormedAs == "raw" ? .raw : .sha256
         let fixture = try EnrolmentFixture([try policy(vector) { $0.clientDataHash = hashing }])
-        let action = fixture.enrolment.examine(
+        let action = fixture.examine(
             try bytes(vector.attestationB64),
             try #require(KeyID(base64: vector.keyId)),
             now: try moment(vector.verifyAt),
@@ -134,7 +134,7 @@ struct GenuineEnrolmentTests {
         _ fixture: EnrolmentFixture,
         hash: [UInt8]
     ) throws -> Result<KeyRecord, EnrolmentRefusal> {
-        fixture.enrolment.examine(
+        fixture.examine(
             try bytes(vector.attestationB64),
             try #require(KeyID(base64: vector.keyId)),
             now: try moment(vector.verifyAt),
@@ -177,5 +177,18 @@ struct GenuineEnrolmentTests {
         let hash = try bytes(vector.clientDataHashB64)
         let answer = await fixture.answer(try Self.action(vector, fixture, hash: hash))
         #expect(answer.reason == "certificate-untrusted")
+    }
+}
+
+extension EnrolmentFixture {
+    /// Judges an attestation whose challenge is good.
+    fileprivate func examine(
+        _ object: [UInt8],
+        _ keyID: KeyID,
+        now: UnixTime,
+        clientDataHash: (AppPolicy.ClientDataHash) -> [UInt8]
+    ) -> Result<KeyRecord, EnrolmentRefusal> {
+        enrolment.attestor.examine(object, keyID, now: now, clientDataHash: clientDataHash)
+            .map(\.record)
     }
 }

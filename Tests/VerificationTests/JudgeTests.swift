@@ -246,13 +246,17 @@ extension BuildPolicy {
             .attestationMalformed, .requestMalformed, .certificateUntrusted, .certificateExpired,
             .nonceMismatch, .keyIDMismatch, .accessControlMismatch, .counterNotZero,
             .receiptRefused, .enrolmentThrottled, .enrolmentNotYet,
+            // Of Android phones.
+            .certificateRevoked, .keyUnsuitable, .hardwareRefused, .bootRefused, .appUnknown,
+            .signerMismatch, .provisioningRefused, .patchLevelRefused, .attesterThrottled,
+            .statusListUnavailable,
         ]
         // Judged where the content ends or is held, where the store fails, where fields are signed,
         // by what the address did before, by the rule alone, or not at all so far.
         let elsewhere: Set<Refusal> = [
             .storeUnavailable, .signedFieldRepeated, .addressThrottled, .noRule, .riskExceeded,
             .riskUnknown, .challengesExhausted, .addressHeld, .heldFull, .spillFailed,
-            .keyHeld, .preflight,
+            .keyHeld, .preflight, .keyExpired,
         ]
         // Found out by Apple, when all else holds; the transcripts of Flow try them.
         let ofDevices: Set<Refusal> = [

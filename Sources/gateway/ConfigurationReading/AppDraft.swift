@@ -12,12 +12,15 @@ struct AppDraft {
         case allow, refuse
     }
 
-    static let keys = [
-        "id", "environments", "client_data_hash", "platform", "validation_categories",
-        "bundle_versions", "missing_extensions", "receipt", "test_root",
+    /// What is said of an app of Apple's systems alone.
+    private static let appleKeys = [
+        "client_data_hash", "platform", "validation_categories", "bundle_versions",
+        "missing_extensions", "receipt",
     ]
+    static let keys = ["id", "environments"] + appleKeys + ["test_root"] + AndroidDraft.keys
 
     let reader: MappingReader
+    /// The App ID, or the package name of an Android app.
     let id: Located<String>?
     let environments: [Located<Environment>]?
     let clientDataHash: Located<AppPolicy.ClientDataHash>?
@@ -27,22 +30,32 @@ struct AppDraft {
     let missingExtensions: Located<MissingExtensions>?
     let receipt: Located<AppPolicy.Receipt>?
     let testRoot: Located<String>?
+    private let android: AndroidDraft
 
     init?(_ node: SourceNode, _ keyPath: String, log: ProblemLog) {
         guard let reader = MappingReader(node, keyPath, keys: Self.keys, log: log) else {
             return nil
         }
         self.reader = reader
-        reader.require("id", use: "id: ABCDE12345.com.example.app")
-        reader.require("environments", use: "environments: [production]")
-        id = reader.value("id", use: "an App ID: prefix, dot, bundle identifier", Self.appID)
-        let environments = Environment.allCases.map(\.rawValue)
-        self.environments = reader.list(
+        let isAndroid = reader.has("android")
+        if !isAndroid {
+            reader.require("id", use: "id: ABCDE12345.com.example.app")
+            reader.require("environments", use: "environments: [production]")
+        }
+        let id = reader.value("id", use: "an App ID: prefix, dot, bundle identifier", Self.appID)
+        android = AndroidDraft(reader)
+        self.id = isAndroid ? android.package : id
+        let words = Environment.allCases.map(\.rawValue)
+        let environments = reader.list(
             "environments",
-            of: environments.joined(separator: ", "),
-            words: environments,
+            of: words.joined(separator: ", "),
+            words: words,
             Environment.init(rawValue:)
         )
+        // A phone's hardware knows no builds for developers, so production need not be said.
+        self.environments =
+            isAndroid && !reader.has("environments")
+            ? android.package.map { [$0.map { _ in .production }] } : environments
         clientDataHash = reader.word("client_data_hash")
         platform = reader.word("platform")
         let categories = (UInt32(1)...10).map { ValidationCategory(rawValue: $0).name }
@@ -91,6 +104,12 @@ struct AppDraft {
         var accepted: Set<AttestationEnvironment> = []
         if named.contains(.production) { accepted.insert(.production) }
         if named.contains(.development) { accepted.insert(.development) }
+        refuseKeysOfOthers(log)
+        guard !isAndroid else {
+            var policy = AppPolicy(id: id.value, environments: accepted)
+            policy.android = android.validated()
+            return trusting(policy, named, folder: folder, files: files, log: log)
+        }
         if !accepted.isEmpty, !Self.hasTeamPrefix(id.value) {
             log.error(
                 id.place,
@@ -111,6 +130,44 @@ struct AppDraft {
             bundleVersions: bundleVersions.map { Set($0.map(\.value)) },
             acceptsAbsentBundleVersion: acceptsAbsent
         )
+        return trusting(policy, named, folder: folder, files: files, log: log)
+    }
+
+    private var isAndroid: Bool { reader.has("android") }
+
+    /// Reports what is said of another platform than the app's.
+    private func refuseKeysOfOthers(_ log: ProblemLog) {
+        let others = isAndroid ? ["id"] + Self.appleKeys : AndroidDraft.keys
+        for key in others where reader.has(key) {
+            log.error(
+                reader.place(of: key),
+                reader.path(key),
+                found: isAndroid ? "it in an Android app" : "it in an app of Apple's systems",
+                use: isAndroid
+                    ? "an entry of its own for the app of Apple's systems"
+                    : "an entry of its own for the Android app, which begins with android:"
+            )
+        }
+        let development = environments?.first { $0.value == .development }
+        if isAndroid, let development {
+            log.error(
+                development.place,
+                development.keyPath,
+                found: "development in an Android app",
+                use: "production, or test with a test_root"
+            )
+        }
+    }
+
+    /// The policy with the authority of a test, where the app has one.
+    private func trusting(
+        _ policy: AppPolicy,
+        _ named: Set<Environment>,
+        folder: String,
+        files: some ConfigurationFiles,
+        log: ProblemLog
+    ) -> AppPolicy? {
+        var policy = policy
         guard named.contains(.test) else {
             if let testRoot {
                 log.error(

@@ -194,7 +194,7 @@ extension EnrolmentAdmission.Settings {
     init(_ node: SourceNode?, log: ProblemLog) {
         self.init()
         let share = MappingReader.scheduleKeys
-        let keys = ["rate", "burst"] + share
+        let keys = ["rate", "burst", "per_attester"] + share
         guard let node, let reader = MappingReader(node, "enrolment", keys: keys, log: log) else {
             return
         }
@@ -204,6 +204,7 @@ extension EnrolmentAdmission.Settings {
         }
         if let rate { perSecond = rate.value }
         if let number = reader.integer("burst", in: 1...1_000_000) { burst = number.value }
+        if let number = reader.countOrOff("per_attester", unit: "/d") { perAttester = number.value }
         if share.contains(where: reader.has), let schedule = reader.schedule() { ramp = schedule }
     }
 }

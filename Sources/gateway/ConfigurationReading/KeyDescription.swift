@@ -95,8 +95,9 @@ extension KeyRecord {
             case .enrolled: [enrolled ?? "enrolled"]
             case .imported: ["imported"] + (enrolled.map { [$0] } ?? [])
             }
+        let ofPhone = platform == .android ? [platform.rawValue] : []
         let parts =
-            [appID, environment.rawValue] + origin
+            [appID] + ofPhone + [environment.rawValue] + origin
             + ["counter \(counters.highest.rawValue)", used ?? "never used"]
         return parts.joined(separator: ", ")
     }
@@ -112,6 +113,7 @@ extension KeyRecord {
             json.member("deleted_at", UnixTime(seconds: second).iso8601)
         }
         json.member("app_id", appID)
+        json.member("platform", platform.rawValue)
         json.member("environment", environment.rawValue)
         json.member("source", source.rawValue)
         json.member("counter", counters.highest.rawValue)

@@ -32,9 +32,7 @@ struct Judging: Sendable {
         _ admission: EnrolmentAdmission
     ) -> ServiceTable {
         let enrolment = Enrolment(
-            apps: configuration.apps,
-            roots: [AppleRoots.appAttestation],
-            receiptRoots: [AppleRoots.rootG3],
+            KeyAttestor(apps: configuration.apps, statusList: { nil }),
             keys: keys,
             issuer: issuer,
             admission: admission

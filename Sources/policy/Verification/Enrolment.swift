@@ -5,7 +5,7 @@ internal import Cryptography
 import JSONText
 package import KeyStore
 import RequestBinding
-package import Rules
+import Rules
 package import Signatures
 
 /// The gateway's own endpoints: challenges, and the enrolment of keys.
@@ -20,6 +20,8 @@ package import Signatures
 /// keeps no admitted client out. There are as many first tries as admitted challenges. Each further
 /// try counts against the address's failures and the rate of all examinations. The memory of tried
 /// challenges is bounded (``ChallengeIssuer/rememberedBlocksMax``); beyond it every try counts.
+///
+/// Platforms differ in what attests a key and in nothing else: ``KeyAttestor`` judges it.
 package final class Enrolment: Sendable {
     /// What the caller does next.
     package enum Action: Sendable {
@@ -45,25 +47,14 @@ package final class Enrolment: Sendable {
     /// The most challenges of one call.
     private static let challengesPerCallMax = 8
 
-    private struct App: Sendable {
-        let policy: AppPolicy
-        let expected: ExpectedApp
-    }
-
     package let issuer: ChallengeIssuer
     private let keys: KeyTable
     private let admission: EnrolmentAdmission
-    private let apps: [App]
-    private let roots: [X509Certificate]
-    private let receiptRoots: [X509Certificate]
+    let attestor: KeyAttestor
     private let examinationThrottle: Throttle
 
-    /// - `roots`: who may sign attestations of every app; Apple's, outside of tests.
-    /// - `receiptRoots`: who may sign receipts.
     package init(
-        apps: [AppPolicy],
-        roots: [X509Certificate],
-        receiptRoots: [X509Certificate],
+        _ attestor: KeyAttestor,
         keys: KeyTable,
         issuer: ChallengeIssuer,
         admission: EnrolmentAdmission,
@@ -72,9 +63,7 @@ package final class Enrolment: Sendable {
         self.issuer = issuer
         self.keys = keys
         self.admission = admission
-        self.roots = roots
-        self.receiptRoots = receiptRoots
-        self.apps = apps.map { App(policy: $0, expected: $0.expected) }
+        self.attestor = attestor
         examinationThrottle = Throttle(
             perSecond: limits.examinationsPerSecond,
             burst: limits.examinationsBurst
@@ -168,14 +157,18 @@ package final class Enrolment: Sendable {
 
     // MARK: POST …/keys
 
-    private static let keyMembers: Set = ["key_id", "attestation", "challenge", "context"]
+    private static let keyMembers: Set = [
+        "platform", "key_id", "attestation", "chain", "challenge", "context",
+    ]
 
-    /// Serves `{"key_id", "attestation", "challenge"}`, with `"context"` where the app has one.
+    /// Serves `{"key_id", "attestation", "challenge"}`, or for an Android phone `{"platform":
+    /// "android", "key_id", "chain", "challenge"}`; with `"context"` where the app has one.
     ///
     /// Checked in this order: the document; the challenge; whether the address, and all together,
-    /// have examinations left, unless it is the challenge's first try; Apple's steps 1–11; the
-    /// receipt where the app requires one. A key that is already enrolled is answered 200, whatever
-    /// the state of its challenge, and keeps its counter.
+    /// have examinations left, unless it is the challenge's first try; the attestation, as
+    /// ``KeyAttestor`` does; whether the certificate that attested an Android key has attested too
+    /// many. A key that is already enrolled is answered 200, whatever the state of its challenge,
+    /// and keeps its counter.
     ///
     /// - `addressWait`: nanoseconds until the gateway may verify for the client's address; `nil`
     ///   when it may now.
@@ -186,9 +179,9 @@ package final class Enrolment: Sendable {
         addressWait: UInt64? = nil
     ) -> Action {
         guard
-            let document = JSONDocument(content, members: Self.keyMembers),
+            let document = JSONDocument(content, members: Self.keyMembers, lists: ["chain"]),
             let keyText = document.string("key_id"), let keyID = KeyID(base64: keyText),
-            let objectText = document.string("attestation"),
+            let evidence = AttestationText(document),
             let challenge = document.string("challenge").map({ Array($0.utf8) }),
             case .readable(let context) = Self.context(of: document)
         else { return .refuse(.inVain(.requestMalformed)) }
@@ -205,19 +198,22 @@ package final class Enrolment: Sendable {
                 return .refuse(.waiting(.enrolmentThrottled, wait))
             }
         }
-        guard let object = Base64.decode(objectText) else {
-            return .refuse(.inVain(.attestationMalformed))
-        }
         let clientData = EnrolmentLines.clientData(
             challenge: challenge,
             contextDigest: context.map { SHA256.digest(of: $0).array }
         )
-        let examined = examine(object, keyID, context, now: now) { hashing in
+        let examined = attestor.examine(evidence, keyID, context, now: now) { hashing in
             hashing == .sha256 ? SHA256.digest(of: clientData).array : clientData
         }
         switch examined {
         case .failure(let refusal): return .refuse(refusal)
-        case .success(let record): return spend(serial, for: record)
+        case .success(let attested):
+            if let attester = attested.attester,
+                let wait = admission.take(attester: attester, tick: tick)
+            {
+                return .refuse(.waiting(.attesterThrottled, wait))
+            }
+            return spend(serial, for: attested.record)
         }
     }
 
@@ -260,79 +256,6 @@ package final class Enrolment: Sendable {
         return .readable(bytes)
     }
 
-    /// Judges an attestation whose challenge is good: Apple's steps 1–11, and the receipt.
-    ///
-    /// - `clientDataHash`: what the client has handed to `attestKey`, by the app's setting.
-    func examine(
-        _ object: [UInt8],
-        _ keyID: KeyID,
-        _ context: [UInt8]? = nil,
-        now: UnixTime,
-        clientDataHash: (AppPolicy.ClientDataHash) -> [UInt8]
-    ) -> Result<KeyRecord, EnrolmentRefusal> {
-        let verified: VerifiedAttestation
-        let app: App
-        do throws(AttestationRefusal) {
-            let attestation = try UnverifiedAttestation(bytes: object)
-            guard let named = apps.first(where: { $0.policy.hash == attestation.appIDHash })
-            else { return .failure(.inVain(.appMismatch, app: attestation.appIDHash)) }
-            app = named
-            let hash = clientDataHash(app.policy.clientDataHash)
-            verified = try attestation.verified(
-                clientDataHash: hash.span,
-                keyID: keyID,
-                apps: [app.expected],
-                roots: roots + app.policy.testRoots,
-                at: now
-            )
-        } catch {
-            return .failure(.inVain(Refusal(error.reason)))
-        }
-        let isTest = app.policy.testRoots.contains { $0.der == verified.root.der }
-        guard isTest || app.policy.environments.contains(verified.environment) else {
-            return .failure(.inVain(.environmentMismatch))
-        }
-        // A test authority has one root for attestations and receipts.
-        let receipt = receipt(of: verified, now, isTest ? app.policy.testRoots : receiptRoots)
-        guard receipt != nil || app.policy.receipt == .optional else {
-            return .failure(.inVain(.receiptRefused))
-        }
-        return .success(
-            KeyRecord(
-                attested: verified,
-                publicKey: verified.publicKey,
-                appID: app.policy.id,
-                environment: isTest ? .test : KeyEnvironment(verified.environment),
-                receipt: receipt?.bytes,
-                receiptState: receipt.map { ReceiptState($0.fields) } ?? ReceiptState(),
-                context: context,
-                now: now.seconds
-            )
-        )
-    }
-
-    /// The attestation's own receipt, if it verifies (Apple, "Assessing fraud risk", six checks).
-    private func receipt(
-        of verified: VerifiedAttestation,
-        _ now: UnixTime,
-        _ roots: [X509Certificate]
-    ) -> VerifiedReceipt? {
-        do throws(ReceiptRefusal) {
-            return try UnverifiedReceipt(bytes: verified.receipt).verified(
-                appIDs: [verified.app.id],
-                key: verified.publicKey,
-                roots: roots,
-                freshness: UnverifiedReceipt.Freshness(now: now, secondsMax: Self.receiptAgeMax)
-            )
-        } catch {
-            return nil
-        }
-    }
-
-    /// Apple asks for five minutes. A client may retry `attestKey` with the same challenge while
-    /// that is good, and gets the receipt of the first try.
-    private static let receiptAgeMax: Int64 = 3 * 86_400
-
     /// The store has answered. If it failed, the challenge is good again: the client sends the same
     /// attestation once more, since Apple attests a key only once.
     package func stored(_ outcome: EnrolOutcome, spending serial: ChallengeSerial) -> Action {
@@ -344,24 +267,6 @@ package final class Enrolment: Sendable {
         case .failed:
             issuer.takeBack(serial)
             return .refuse(EnrolmentRefusal(.storeUnavailable))
-        }
-    }
-}
-
-extension Refusal {
-    init(_ reason: AttestationRefusal.Reason) {
-        switch reason {
-        case .malformed: self = .attestationMalformed
-        case .certificateUntrusted: self = .certificateUntrusted
-        case .certificateExpired: self = .certificateExpired
-        case .nonceMismatch: self = .nonceMismatch
-        case .accessControlMismatch: self = .accessControlMismatch
-        case .keyIDMismatch: self = .keyIDMismatch
-        case .appMismatch: self = .appMismatch
-        case .counterNotZero: self = .counterNotZero
-        case .environmentMismatch: self = .environmentMismatch
-        case .categoryRefused: self = .categoryRefused
-        case .versionRefused: self = .versionRefused
         }
     }
 }
@@ -399,15 +304,5 @@ package struct EnrolmentRefusal: Error, Sendable {
     static func waiting(_ refusal: Refusal, _ nanoseconds: UInt64) -> EnrolmentRefusal {
         let seconds = Int(clamping: nanoseconds / 1_000_000_000)
         return EnrolmentRefusal(refusal, waitSeconds: min(seconds, 86_400) + 1)
-    }
-}
-
-extension ReceiptState {
-    /// Takes the fields of an attestation's receipt.
-    init(_ fields: ReceiptFields) {
-        self.init(
-            createdAt: fields.creationTime.seconds,
-            expiresAt: fields.expirationTime?.seconds
-        )
     }
 }

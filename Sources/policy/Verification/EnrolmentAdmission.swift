@@ -1,4 +1,5 @@
 package import AppAttest
+import Cryptography
 package import HTTPWire
 package import Rules
 package import Signatures
@@ -29,6 +30,10 @@ package final class EnrolmentAdmission: Sendable {
         package var perSecond = 100
         /// `burst`: challenges at once after a pause. Default 200, 1…1000000.
         package var burst = 200
+        /// `per_attester`: Android keys in a day that the same public key attests; `nil` for no
+        /// limit. Default 1000/d, 1/d…1000000/d. A phone of RKP has such a key for itself. A factory
+        /// gave one to 100,000 phones, and one that leaked signs any description.
+        package var perAttester: Int? = 1_000
         /// `percent`, or `from`, `to`, `start` and `end`: the share of the keys that may enrol, as
         /// a rule's rollout has it. Default: all.
         package var ramp = Rollout.Schedule.fixed(.whole)
@@ -62,6 +67,8 @@ package final class EnrolmentAdmission: Sendable {
 
     /// Each address has one part in this number of rate and burst for itself.
     package static let addressShare = 10
+    /// The attesting keys that are remembered: 512 KiB. Each costs an attacker a phone's key.
+    private static let attestersMax = 8_192
     /// The longest wait that a client is asked for, in seconds.
     package static let waitSecondsMax: Int64 = 3_600
 
@@ -74,6 +81,8 @@ package final class EnrolmentAdmission: Sendable {
     private let ramp: Rollout
     private let bucket = Atomic<UInt64>(0)
     private let queue = Atomic<UInt64>(0)
+    private let attesterRate: TokenRate?
+    private let attesters: AddressTable
 
     package init(_ settings: Settings) {
         self.settings = settings
@@ -86,6 +95,26 @@ package final class EnrolmentAdmission: Sendable {
         interval = 1_000_000_000 / UInt64(min(max(settings.perSecond, 1), 1_000_000))
         reserve = settings.burst / 2
         ramp = Rollout(settings.ramp, salt: "enrolment")
+        attesterRate = settings.perAttester.map { count in
+            TokenRate(count, perSeconds: 86_400, burst: count)
+        }
+        attesters = AddressTable(
+            capacity: Self.attestersMax,
+            key: (RandomBytes.word(), RandomBytes.word())
+        )
+    }
+
+    /// Takes a token of the key that has attested an Android key: `nil`, or the nanoseconds until
+    /// there is one.
+    ///
+    /// - `attester`: SHA-256 of its public key.
+    /// - `tick`: monotonic nanoseconds.
+    func take(attester: [UInt8], tick: UInt64) -> UInt64? {
+        guard let attesterRate, let id = KeyID(bytes: attester),
+            case .held(let place) = attesters.hold(id, now: tick)
+        else { return nil }
+        defer { place.release(now: tick) }
+        return place.takeEnrolment(attesterRate, now: tick)
     }
 
     /// Asks for one challenge.

@@ -25,7 +25,7 @@ extension Refusal {
             .challengeSpent, .counterReplayed, .deviceTokenUsed, .sessionUnknown, .sessionExpired,
             .sessionReplayed, .sessionMismatch, .sessionRefused:
             .retried
-        case .keyUnknown, .keyRevoked, .riskExceeded, .riskUnknown, .deviceFlagged,
+        case .keyUnknown, .keyExpired, .keyRevoked, .riskExceeded, .riskUnknown, .deviceFlagged,
             .deviceThrottled, .deviceCheckUnavailable, .unsupported, .preflight,
             .addressThrottled, .addressHeld, .keyHeld, .storeUnavailable, .challengesExhausted,
             .heldFull, .spillFailed, .contentUnseen, .noRule:
@@ -33,7 +33,9 @@ extension Refusal {
         // About attestations, and about calls of the gateway's own endpoints.
         case .attestationMalformed, .requestMalformed, .certificateUntrusted, .certificateExpired,
             .nonceMismatch, .keyIDMismatch, .accessControlMismatch, .counterNotZero,
-            .receiptRefused, .enrolmentThrottled, .enrolmentNotYet:
+            .receiptRefused, .certificateRevoked, .keyUnsuitable, .hardwareRefused, .bootRefused,
+            .appUnknown, .signerMismatch, .provisioningRefused, .patchLevelRefused,
+            .attesterThrottled, .statusListUnavailable, .enrolmentThrottled, .enrolmentNotYet:
             .none
         }
     }

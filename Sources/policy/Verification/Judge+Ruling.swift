@@ -11,9 +11,10 @@ import Sessions
 extension Judge {
     /// Checks in this order: the key; whether a signature may be verified; steps 3 and 4 of Apple's
     /// "Verify the assertion" (signature, App ID); the environment; the content's announced length;
-    /// step 5 (counter); step 6 (challenge); steps 7 and 8 (category, version); the risk. Counter
-    /// and challenge are consumed last, in one step. A failure of the store is reported after all
-    /// of these, so that a wrong request is not forwarded because the store fails.
+    /// step 5 (counter); step 6 (challenge); the key's age; steps 7 and 8 (category, version); the
+    /// risk. Counter and challenge are consumed last, in one step. A failure of the store is
+    /// reported after all of these, so that a wrong request is not forwarded because the store
+    /// fails.
     ///
     /// A session has a code instead of the signature, and a sequence number instead of the counter.
     /// It uses no verification of the address's limit, and writes nothing to the store.
@@ -79,11 +80,11 @@ extension Judge {
         isOutdated: Bool
     ) -> Verdict? {
         switch proof.evidence {
-        case .assertion(let assertion):
+        case .assertion(let evidence):
             Self.verdict(
                 of: keys.peek(
                     proof.keyID,
-                    counter: assertion.counter,
+                    counter: evidence.counter,
                     rule: rule.counter.store,
                     challenge: serial,
                     issuer: challenges
@@ -120,6 +121,10 @@ extension Judge {
     struct CheckedProof {
         let verified: VerifiedAssertion
         let builds: BuildPolicy
+        /// Days after which the key has to be replaced; `nil` for never.
+        let keyDaysMax: Int64?
+        /// The day of the key's enrolment, in days since 1970; 0 where it is not known.
+        let attestedDay: Int64
         let risk: KeyRisk
         let row: Int64?
         let isOutdated: Bool
@@ -130,6 +135,8 @@ extension Judge {
         ) {
             self.verified = verified
             builds = key.app.builds
+            keyDaysMax = key.app.android?.settings.keyDaysMax
+            attestedDay = key.stored.attestedDay ?? 0
             risk = key.stored.risk
             row = key.stored.row
             isOutdated = key.isOutdated
@@ -148,8 +155,8 @@ extension Judge {
         guard let key = keyCheck.find(proof, rule, &ruling) else { return (ruling, nil) }
         let verified: VerifiedAssertion?
         switch proof.evidence {
-        case .assertion(let assertion):
-            verified = verify(assertion, signed, key.stored, key.app, &ruling)
+        case .assertion(let evidence):
+            verified = verify(evidence, signed, key.stored, key.app, &ruling)
         case .session(let evidence):
             verified = evidence.verified(signed)
             if verified == nil { ruling.verdict = .refuse(.sessionMismatch) }
@@ -169,7 +176,7 @@ extension Judge {
     }
 
     private mutating func verify(
-        _ assertion: UnverifiedAssertion,
+        _ evidence: KeyEvidence,
         _ clientDataHash: SHA256Digest,
         _ key: StoredKey,
         _ app: AppPolicy,
@@ -181,10 +188,10 @@ extension Judge {
         }
         do throws(AssertionRefusal) {
             verifications &+= 1
-            return try assertion.verified(
-                clientDataHash: clientDataHash.bytes.span,
+            return try evidence.verified(
+                clientDataHash: clientDataHash,
                 key: key.publicKey,
-                app: app.hash
+                app: app
             )
         } catch {
             ruling.verdict = .refuse(Refusal(error.reason))
@@ -284,6 +291,9 @@ extension Judge {
         } catch {
             fault = Refusal(error.reason)
         }
+        if let days = checked.keyDaysMax, now.seconds / 86_400 - checked.attestedDay > days {
+            fault = .keyExpired
+        }
         if case .failure(let earlier) = challenge {
             fault = earlier.refusal
             ruling.challengeNote = earlier.note
@@ -330,9 +340,9 @@ extension Judge {
         switch proof.evidence {
         case .session(let evidence):
             evidence.use(isOutdated: checked.isOutdated, rule, &ruling)
-        case .assertion(let assertion):
+        case .assertion(let evidence):
             let keyID = proof.keyID
-            consume(assertion.counter, serial, keyID, checked.row, rule: rule, now: now, &ruling)
+            consume(evidence.counter, serial, keyID, checked.row, rule: rule, now: now, &ruling)
             if ruling.verdict == .pass, rule.goal == .session {
                 ruling.grant = SessionGrant(keyID, checked.verified)
             }

@@ -52,8 +52,15 @@ package struct KeyCheck {
             return nil
         }
         ruling.appID = app.id
-        guard admissions.admits(stored.app, app, rule: rule) else {
+        // An app of one platform has no keys of the other, also where their ids are alike.
+        guard stored.platform == app.attestedBy, admissions.admits(stored.app, app, rule: rule)
+        else {
             ruling.verdict = .refuse(.appMismatch)
+            return nil
+        }
+        // Neither platform's form is accepted for the other's key.
+        guard proof.platform ?? stored.platform == stored.platform else {
+            ruling.verdict = .refuse(.assertionMalformed)
             return nil
         }
         // The counters come from an older copy of the store, so only a challenge could tell this

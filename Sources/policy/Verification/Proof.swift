@@ -1,6 +1,8 @@
 package import AppAttest
+import ByteCoding
 import Cryptography
 import HTTPWire
+import KeyAttestation
 import KeyStore
 import RequestBinding
 import Rules
@@ -10,7 +12,7 @@ import Sessions
 package struct Proof: Sendable {
     /// The evidence for them.
     enum Evidence: Sendable {
-        case assertion(UnverifiedAssertion)
+        case assertion(KeyEvidence)
         case session(SessionEvidence)
     }
 
@@ -34,6 +36,14 @@ package struct Proof: Sendable {
         }
     }
 
+    /// The platform whose keys sign such evidence; `nil` for a session, which every key may open.
+    var platform: DevicePlatform? {
+        switch evidence {
+        case .assertion(let evidence): evidence.platform
+        case .session: nil
+        }
+    }
+
     /// Whether an assertion's signature was verified for it. The limits of an address count these.
     /// Checking a session's code costs less than reading the request.
     package var hasCostSignature: Bool { kind == .assertion && verified != nil }
@@ -52,6 +62,77 @@ package struct Proof: Sendable {
         switch evidence {
         case .assertion: parts
         case .session: parts.inSession
+        }
+    }
+}
+
+/// What a key has signed for a request, in the form of its platform.
+enum KeyEvidence: Sendable {
+    /// An assertion of App Attest.
+    case apple(UnverifiedAssertion)
+    /// A signature of a key in Android's keystore, with a counter that the app keeps.
+    case android(UnverifiedKeySignature)
+
+    /// Base64 characters that the largest assertion takes.
+    private static let assertionTextMax = (UnverifiedAssertion.bytesMax + 2) / 3 * 4
+
+    /// Reads the value of `App-Attest-Assertion`. No text has both forms: base64 has no full stop.
+    init?(_ text: Span<UInt8>) {
+        if UnverifiedKeySignature.begins(text) {
+            guard let signature = UnverifiedKeySignature(text) else { return nil }
+            self = .android(signature)
+            return
+        }
+        guard text.count <= Self.assertionTextMax, let bytes = Base64.decode(text),
+            let assertion = try? UnverifiedAssertion(bytes: bytes)
+        else { return nil }
+        self = .apple(assertion)
+    }
+
+    var platform: DevicePlatform {
+        switch self {
+        case .apple: .apple
+        case .android: .android
+        }
+    }
+
+    var counter: SignCounter {
+        switch self {
+        case .apple(let assertion): assertion.counter
+        case .android(let signature): signature.counter
+        }
+    }
+
+    /// Checks that the key has signed this client data, in this app. Throws `.signatureMismatch`,
+    /// then `.appMismatch`.
+    func verified(
+        clientDataHash: SHA256Digest,
+        key: P256PublicKey,
+        app: AppPolicy
+    ) throws(AssertionRefusal) -> VerifiedAssertion {
+        switch self {
+        case .apple(let assertion):
+            return try assertion.verified(
+                clientDataHash: clientDataHash.bytes.span,
+                key: key,
+                app: app.hash
+            )
+        case .android(let signature):
+            let isValid = signature.isValid(
+                clientDataHash: clientDataHash.bytes.span,
+                package: app.id,
+                key: key
+            )
+            guard isValid else {
+                throw AssertionRefusal(.signatureMismatch, "not signed for \(app.id)")
+            }
+            // The signature covers the package. No phone signs the build of its app.
+            return VerifiedAssertion(
+                app: app.hash,
+                counter: signature.counter,
+                extensions: .none,
+                flags: 0
+            )
         }
     }
 }

@@ -17,9 +17,6 @@ struct ProofReader {
         case claimed(Proof)
     }
 
-    /// Base64 characters that the largest assertion takes.
-    private static let assertionTextMax = (UnverifiedAssertion.bytesMax + 2) / 3 * 4
-
     /// Reads an assertion or a session's signature, and its further fields.
     func read(
         _ head: borrowing RequestHead,
@@ -50,12 +47,12 @@ struct ProofReader {
             return refused(.challengeMissing)
         }
         guard !fields.isAmbiguous, let keyID = KeyID(base64: bytes.extracting(keyText)),
-            let assertion = Self.assertion(bytes.extracting(assertionText))
+            let evidence = KeyEvidence(bytes.extracting(assertionText))
         else { return refused(.assertionMalformed) }
         return .claimed(
             Proof(
                 keyID: keyID,
-                evidence: .assertion(assertion),
+                evidence: .assertion(evidence),
                 challenge: challenge.map { Self.copy(bytes.extracting($0)) }
             )
         )
@@ -117,11 +114,6 @@ struct ProofReader {
                 )
             )
         }
-    }
-
-    private static func assertion(_ text: Span<UInt8>) -> UnverifiedAssertion? {
-        guard text.count <= assertionTextMax, let bytes = Base64.decode(text) else { return nil }
-        return try? UnverifiedAssertion(bytes: bytes)
     }
 
     /// 32 bytes in 44 characters of base64; missing padding is read too.

@@ -10,12 +10,16 @@ package struct TokenRate: Hashable, Sendable {
     /// Nanoseconds until the whole bucket is refilled.
     private let fill: UInt64
 
-    /// Refills `count` tokens (1…1,000,000) every `seconds` (1…3600), and the bucket holds
+    /// Refills `count` tokens (1…1,000,000) every `seconds` (1…86,400), and the bucket holds
     /// `burst` of them (1…1,000,000).
     package init(_ count: Int, perSeconds seconds: Int = 1, burst: Int) {
-        let time = UInt64(min(max(seconds, 1), 3_600)) * 1_000_000_000
-        interval = time / UInt64(min(max(count, 1), 1_000_000))
-        fill = interval * UInt64(min(max(burst, 1), 1_000_000))
+        let period = UInt64(min(max(seconds, 1), 86_400)) * 1_000_000_000
+        interval = period / UInt64(min(max(count, 1), 1_000_000))
+        let (time, overflow) = interval.multipliedReportingOverflow(
+            by: UInt64(min(max(burst, 1), 1_000_000))
+        )
+        // 292 years and more are as good as for ever.
+        fill = overflow ? UInt64.max / 2 : min(time, UInt64.max / 2)
     }
 
     /// Takes a token: `nil` when there was one, otherwise the nanoseconds until there is. `now` is

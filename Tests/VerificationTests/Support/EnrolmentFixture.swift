@@ -28,6 +28,7 @@ struct EnrolmentFixture {
         admission: EnrolmentAdmission.Settings = EnrolmentFixture.unlimited,
         journal: MemoryJournal = MemoryJournal(),
         epoch: UInt64 = 1,
+        statusList: DatedStatusList? = nil,
         _ edit: (inout Enrolment.Limits) -> Void = { _ in }
     ) throws {
         self.journal = journal
@@ -42,9 +43,7 @@ struct EnrolmentFixture {
         var limits = Enrolment.Limits()
         edit(&limits)
         enrolment = Enrolment(
-            apps: policies,
-            roots: [AppleRoots.appAttestation],
-            receiptRoots: [AppleRoots.rootG3],
+            KeyAttestor(apps: policies, statusList: { statusList }),
             keys: keys,
             issuer: issuer,
             admission: EnrolmentAdmission(admission),

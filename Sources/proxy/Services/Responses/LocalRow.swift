@@ -232,6 +232,8 @@ extension LocalRow {
         case .sessionRefused: signAgain("A session is not enough here: sign with an assertion.")
         case .keyUnknown:
             LocalRow(401, .client, .enrol, "The key is not enrolled here.", .authenticate)
+        case .keyExpired:
+            LocalRow(401, .client, .enrol, "The key is too old.", .authenticate)
         case .assertionMalformed: fixClient("The fields of the proof can't be read.")
         case .signedFieldRepeated: fixClient("A signed field came in more than one line.")
         case .digestMissing: fixClient("Content-Digest with sha-256 is asked for and absent.")
@@ -245,16 +247,15 @@ extension LocalRow {
         case .categoryRefused: forbidden("This kind of distribution is not admitted.")
         case .versionRefused: forbidden("This version of the app is not admitted.")
         case .keyRevoked: forbidden("The key was revoked.")
-        case .certificateUntrusted: forbidden("The attestation does not lead to a trusted root.")
-        case .certificateExpired:
-            unusable("The attestation's certificate is not valid now; attest again.")
-        case .nonceMismatch: unusable("The attestation is for another challenge or context.")
-        case .keyIDMismatch:
-            LocalRow(403, .client, .fixClient, "The key id is not that of the attested key.")
-        case .accessControlMismatch:
-            forbidden("The system that holds the key is not in full security.")
-        case .counterNotZero: unusable("The attested key was used before.")
-        case .receiptRefused: forbidden("The attestation's receipt is not genuine.")
+        case .certificateUntrusted, .certificateExpired, .certificateRevoked, .nonceMismatch,
+            .keyIDMismatch, .keyUnsuitable, .accessControlMismatch, .counterNotZero,
+            .receiptRefused, .hardwareRefused, .bootRefused, .appUnknown, .signerMismatch,
+            .provisioningRefused, .patchLevelRefused:
+            unattested(refusal)
+        case .attesterThrottled:
+            later(429, .client, "Too many keys with the certificates of one device.")
+        case .statusListUnavailable:
+            later(503, .gateway, "Revoked certificates can't be looked up now.")
         case .riskExceeded: forbidden("The device's risk metric is too high.")
         case .riskUnknown: forbidden("The device's risk metric is not known.")
         case .deviceFlagged: forbidden("The device was flagged.")
@@ -285,6 +286,32 @@ extension LocalRow {
         case .storeUnavailable: later(503, .gateway, "The key store can't be used now.")
         case .heldFull: later(503, .gateway, "There is no room for the content now.")
         case .spillFailed: later(503, .gateway, "The content can't be stored now.")
+        }
+    }
+
+    /// The rows of attestations that do not hold.
+    private static func unattested(_ refusal: Refusal) -> LocalRow {
+        switch refusal {
+        case .certificateUntrusted: forbidden("The attestation does not lead to a trusted root.")
+        case .certificateExpired:
+            unusable("The attestation's certificate is not valid now; attest again.")
+        case .nonceMismatch: unusable("The attestation is for another challenge or context.")
+        case .keyIDMismatch:
+            LocalRow(403, .client, .fixClient, "The key id is not that of the attested key.")
+        case .accessControlMismatch:
+            forbidden("The system that holds the key is not in full security.")
+        case .counterNotZero: unusable("The attested key was used before.")
+        case .receiptRefused: forbidden("The attestation's receipt is not genuine.")
+        case .certificateRevoked: forbidden("A certificate of the attestation was revoked.")
+        case .keyUnsuitable:
+            LocalRow(403, .client, .fixClient, "The key was not made as it has to be.")
+        case .hardwareRefused: forbidden("The key is not in hardware that is admitted.")
+        case .bootRefused: forbidden("The phone's system or bootloader is not admitted.")
+        case .appUnknown: unusable("The phone did not know the app; try again with a new key.")
+        case .signerMismatch: forbidden("The app is signed by another key.")
+        case .provisioningRefused: forbidden("This kind of certificate chain is not admitted.")
+        case .patchLevelRefused: forbidden("The phone's system is too old.")
+        default: preconditionFailure("LocalRow: \(refusal.rawValue) is about no attestation")
         }
     }
 

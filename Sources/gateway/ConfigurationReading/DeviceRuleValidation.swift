@@ -1,18 +1,24 @@
 import AppleServices
+import DeviceKey
 import KeyStore
 import Rules
 
-// Rules that need Apple's data about devices.
-extension ConfigurationDraft {
-    /// A metric needs renewed receipts, or an import from a gateway that renews them.
-    func validateRisk(_ rules: some Sequence<(RuleDraft, Rule)>, _ apple: AppleSettings) {
+/// Finds rules that need data about devices and can't get it.
+struct DeviceRuleValidation {
+    let apps: [AppPolicy]
+    let apple: AppleSettings
+    let log: ProblemLog
+
+    /// Apple's metric needs renewed receipts, or an import. A phone's comes with its key.
+    func validateRisk(_ rules: some Sequence<(RuleDraft, Rule)>) {
         let why =
             apple.credentials.isEmpty
             ? "it without apple.keys" : apple.receipts.renews ? nil : "it without renewed receipts"
         guard let why else { return }
         for (draft, rule) in rules {
-            guard rule.mode.verifies, let risk = draft.risk else { continue }
-            reader.log.warning(
+            let ofApple = apps.contains { $0.attestedBy == .apple && rule.apps.admits($0) }
+            guard rule.mode.verifies, ofApple, let risk = draft.risk else { continue }
+            log.warning(
                 risk.max.place,
                 risk.max.keyPath,
                 found: "\(why), where only keys import can bring a metric",
@@ -22,17 +28,13 @@ extension ConfigurationDraft {
     }
 
     /// Each app that such a rule admits needs a key of its team, and a host that knows its tokens.
-    func validateDevices(
-        _ rules: some Sequence<(RuleDraft, Rule)>,
-        _ apps: [AppPolicy],
-        _ apple: AppleSettings
-    ) {
+    func validateDevices(_ rules: some Sequence<(RuleDraft, Rule)>) {
         // Unreadable values are reported where they stand.
-        guard !reader.log.hasErrors else { return }
+        guard !log.hasErrors else { return }
         for (draft, rule) in rules {
             guard rule.asksDevice, let device = draft.device else { continue }
             func report(_ found: String, use: String) {
-                reader.log.error(device.place, device.keyPath, found: found, use: use)
+                log.error(device.place, device.keyPath, found: found, use: use)
             }
             let teams = apple.credentials.map(\.teamID)
             guard !teams.isEmpty else {
@@ -45,7 +47,12 @@ extension ConfigurationDraft {
             }
             for app in apps where rule.apps.admits(app) {
                 let team = app.id.prefix { $0 != "." }
-                if teams.count > 1, !teams.contains(String(team)) {
+                if app.attestedBy == .android {
+                    report(
+                        "it for \(app.id), an Android app, of whose phones Apple knows no bits",
+                        use: "a rule of its own for the Android app"
+                    )
+                } else if teams.count > 1, !teams.contains(String(team)) {
                     report(
                         "it for \(app.id), whose team has no key",
                         use: "apple.keys with team: \(team), or apps that leave it out"
