@@ -8,10 +8,12 @@ import Testing
 extension Scenarios {
     /// Whose keys pass where: apps, hosts, and what no rule is for.
     @Suite(.overEachClient) struct Admissions {
-        private static let apps = """
-              - { id: TEAM123456.com.example.live, environments: [production] }
-              - { id: \(Scenario.appID), environments: [test], test_root: root.pem }
+        private static var apps: String {
             """
+              - { id: TEAM123456.com.example.live, environments: [production] }
+              - \(Scenario.app)
+            """
+        }
         private static let request = SoftwareKey.Request(method: "GET", target: "/v1/orders")
         private static let signing = SigningForm.lines([.method, .target], headers: [])
 

@@ -12,7 +12,7 @@ import Testing
 
 /// What becomes of calls to Apple, by a stand-in for it.
 extension Scenarios {
-    @Suite(.enabled(if: Scenario.isPossible)) struct Apple {
+    @Suite(.ofApple, .enabled(if: Scenario.isPossible)) struct Apple {
         @Test(
             arguments: [200, 304, 400, 401, 403, 404, 405, 429, 500, 503],
             [AppleService.receipts, .queryBits]

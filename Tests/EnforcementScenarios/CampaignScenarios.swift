@@ -14,7 +14,7 @@ import Testing
 extension Scenarios {
     /// The renewal of many keys in compressed time, with the gateway's own parts: the database, the
     /// renewer, the client for Apple, and a stand-in for Apple over TLS.
-    @Suite struct Campaigns {
+    @Suite(.ofApple) struct Campaigns {
         /// Keys; the environment asks for more, such as 10000. A sanitizer makes each renewal some
         /// ten times as long.
         private static let count =

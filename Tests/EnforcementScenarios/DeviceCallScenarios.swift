@@ -6,7 +6,7 @@ import Testing
 
 extension Scenarios {
     /// Origins that ask Apple about devices by themselves.
-    @Suite(.enabled(if: Scenario.isPossible)) struct DeviceCalls {
+    @Suite(.ofApple, .enabled(if: Scenario.isPossible)) struct DeviceCalls {
         private static let open = "{ address: 127.0.0.1:0, calls: any }"
 
         private func call(

@@ -7,7 +7,7 @@ import Testing
 
 extension Scenarios {
     /// What Apple's two bits of a device do to requests.
-    @Suite(.enabled(if: Scenario.isPossible)) struct Devices {
+    @Suite(.ofApple, .enabled(if: Scenario.isPossible)) struct Devices {
         @Test func `a second trial is refused after a reinstall, and another device gets its own`()
             throws
         {

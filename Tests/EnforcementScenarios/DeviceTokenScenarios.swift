@@ -8,7 +8,7 @@ import Testing
 
 extension Scenarios {
     /// A device that lives on the token of another one.
-    @Suite(.enabled(if: Scenario.isPossible)) struct DeviceTokens {
+    @Suite(.ofApple, .enabled(if: Scenario.isPossible)) struct DeviceTokens {
         /// 257 tokens of a clean device were enough to serve a flagged one for ever.
         @Test func `no number of other tokens makes a used one good again`() throws {
             let stand = try DeviceStand(apple: "rate: 1000/s")
@@ -90,7 +90,7 @@ extension Scenarios {
     }
 
     /// Keys of teams that come and go while a change waits.
-    @Suite(.enabled(if: Scenario.isPossible)) struct DeviceTeams {
+    @Suite(.ofApple, .enabled(if: Scenario.isPossible)) struct DeviceTeams {
         private static let other = StandInTeam(teamID: "TEAM654321", keyID: "GFED321CBA")
 
         /// Has a change of bits begun that Apple does not take at once.

@@ -8,7 +8,7 @@ import Testing
 
 extension Scenarios {
     /// Requests that wait for Apple.
-    @Suite(.enabled(if: Scenario.isPossible)) struct DeviceWaits {
+    @Suite(.ofApple, .enabled(if: Scenario.isPossible)) struct DeviceWaits {
         /// Sends a request and does not read the answer.
         private func begin(
             _ stand: DeviceStand,
@@ -140,7 +140,7 @@ extension Scenarios {
     }
 
     /// Bits that origins have Apple keep.
-    @Suite(.enabled(if: Scenario.isPossible)) struct DeviceUpdates {
+    @Suite(.ofApple, .enabled(if: Scenario.isPossible)) struct DeviceUpdates {
         @Test func `the other bit stays as it was`() throws {
             let stand = try DeviceStand()
             defer { stand.end() }

@@ -9,7 +9,7 @@ import Testing
 
 extension Scenarios {
     /// What a client gets whose key is not on the disk in time.
-    @Suite struct EnrolmentWaits {
+    @Suite(.ofApple) struct EnrolmentWaits {
         private static let rules = """
             - id: orders
               match: { path: /v1/orders }

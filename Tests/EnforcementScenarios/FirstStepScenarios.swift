@@ -5,7 +5,7 @@ import Testing
 
 extension Scenarios {
     /// The first commands of a new operator: `init` and `doctor`.
-    @Suite struct FirstSteps {
+    @Suite(.ofApple) struct FirstSteps {
         private static let appID = Scenario.appID
 
         /// What `doctor` said, by its lines.

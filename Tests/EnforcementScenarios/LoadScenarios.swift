@@ -5,7 +5,7 @@ import Testing
 extension Scenarios {
     /// The load generator against the gateway: what it finds as expected, and that it finds what is
     /// not.
-    @Suite(.enabled(if: Scenario.loadProgram != nil)) struct Loads {
+    @Suite(.ofApple, .enabled(if: Scenario.loadProgram != nil)) struct Loads {
         private static let rules = """
             - id: bare
               match: { path: /v1/bare }

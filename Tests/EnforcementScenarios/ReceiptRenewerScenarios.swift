@@ -18,7 +18,7 @@ import Testing
 
 extension Scenarios {
     /// The renewal of receipts in a real store, by an Apple that answers as a test says.
-    @Suite struct ReceiptRenewals {
+    @Suite(.ofApple) struct ReceiptRenewals {
         /// What Apple answers to one key's receipt.
         struct Row: Sendable, CustomTestStringConvertible {
             let name: String

@@ -11,7 +11,7 @@ import Testing
 
 extension Scenarios {
     /// Receipts renewed by the gateway at a stand-in for Apple.
-    @Suite(.enabled(if: Scenario.isPossible)) struct Receipts {
+    @Suite(.ofApple, .enabled(if: Scenario.isPossible)) struct Receipts {
         /// Stores a key with the receipt of its attestation.
         private func imported(_ stand: AppleStand) throws -> SoftwareKey {
             let key = Scenario.device.makeKey()

@@ -8,7 +8,7 @@ import Testing
 
 extension Scenarios {
     /// `portcullis report`, compared with what is then refused.
-    @Suite struct Reports {
+    @Suite(.ofApple) struct Reports {
         private static let rules = """
             - id: orders
               match: { path: /v1/orders }

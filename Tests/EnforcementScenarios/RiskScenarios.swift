@@ -9,7 +9,7 @@ import Testing
 
 extension Scenarios {
     /// Apple's risk metric in rules.
-    @Suite struct Risk {
+    @Suite(.ofApple) struct Risk {
         private static func rules(_ risk: String) -> String {
             """
             - id: limited

@@ -9,7 +9,7 @@ import Testing
 
 extension Scenarios {
     /// What of a request is never written down.
-    @Suite struct Secrets {
+    @Suite(.ofApple) struct Secrets {
         private static let rules = """
             - id: orders
               match: { path: /v1/orders }

@@ -237,8 +237,8 @@ extension Scenarios {
             )
         }
 
-        @Test func `a damaged attestation is refused over the wire, and no key comes of it`() throws
-        {
+        @Test(.ofApple)
+        func `a damaged attestation is refused over the wire, and no key comes of it`() throws {
             let scenario = try Scenario()
             defer { scenario.end() }
             let (gateway, _) = try start(scenario)

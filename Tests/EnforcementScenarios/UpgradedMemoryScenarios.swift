@@ -9,7 +9,7 @@ import Testing
 
 extension Scenarios {
     /// What else a process remembers, over an upgrade: tokens of devices, and sessions of TLS.
-    @Suite(.enabled(if: Scenario.isPossible)) struct UpgradedMemories {
+    @Suite(.ofApple, .enabled(if: Scenario.isPossible)) struct UpgradedMemories {
         private static let rules = """
             - id: kind
               match: { path: /v1/kind }

@@ -4,10 +4,10 @@ import Synchronization
 import TLSSession
 import Testing
 
-/// How the scenarios' clients speak to the gateway.
+/// How the scenarios' clients speak to the gateway, and whose keys they have.
 ///
-/// The scenarios are the same for each. `PORTCULLIS_CLIENTS=tls` or `http2` chooses one for a whole
-/// run; suites that are marked ``OverEachClient`` run over all three in any case.
+/// The scenarios are the same for each. `PORTCULLIS_CLIENTS=tls`, `http2` or `android` chooses one
+/// for a whole run; suites that are marked ``OverEachClient`` run over all of them in any case.
 enum ClientSide: String, CaseIterable, Sendable {
     /// HTTP/1.1 in the clear.
     case http1
@@ -16,6 +16,8 @@ enum ClientSide: String, CaseIterable, Sendable {
     case tls
     /// HTTP/2 by prior knowledge, on the same listener as HTTP/1.1.
     case http2
+    /// HTTP/1.1 in the clear, with keys of Android phones.
+    case android
 
     @TaskLocal static var current = ofRun ?? .http1
 
@@ -25,7 +27,7 @@ enum ClientSide: String, CaseIterable, Sendable {
             return nil
         }
         guard let side = ClientSide(rawValue: name) else {
-            fatalError("PORTCULLIS_CLIENTS=\(name): use http1, tls or http2")
+            fatalError("PORTCULLIS_CLIENTS=\(name): use http1, tls, http2 or android")
         }
         return side
     }()
@@ -37,7 +39,7 @@ enum ClientSide: String, CaseIterable, Sendable {
 
     private func listeners() throws -> String {
         switch self {
-        case .http1: return "  - address: 127.0.0.1:0"
+        case .http1, .android: return "  - address: 127.0.0.1:0"
         case .http2: return "  - { address: 127.0.0.1:0, http2: on }"
         case .tls:
             let files = try Self.certificate.get()
@@ -80,7 +82,8 @@ enum ClientSide: String, CaseIterable, Sendable {
     private static let madeIn = Mutex<String?>(nil)
 }
 
-/// Runs each scenario over HTTP/1.1, HTTP/1.1 under TLS and HTTP/2, unless the run was told one.
+/// Runs each scenario over HTTP/1.1, HTTP/1.1 under TLS and HTTP/2, and with Android phones, unless
+/// the run was told one.
 struct OverEachClient: TestTrait, SuiteTrait, TestScoping {
     let isRecursive = true
 
@@ -114,4 +117,23 @@ struct InTheClear: TestTrait, TestScoping {
 
 extension Trait where Self == InTheClear {
     static var inTheClear: Self { InTheClear() }
+}
+
+/// Runs a scenario with devices of Apple's whatever the run was told: it is about what they alone
+/// send.
+struct OfApple: TestTrait, SuiteTrait, TestScoping {
+    let isRecursive = true
+
+    func provideScope(
+        for test: Test,
+        testCase: Test.Case?,
+        performing function: @concurrent @Sendable () async throws -> Void
+    ) async throws {
+        guard testCase != nil, ClientSide.current == .android else { return try await function() }
+        try await ClientSide.$current.withValue(.http1) { try await function() }
+    }
+}
+
+extension Trait where Self == OfApple {
+    static var ofApple: Self { OfApple() }
 }

@@ -9,15 +9,32 @@ import TLSSession
 /// A folder with a configuration, and the programs that run on it. All of it is gone after
 /// ``end()``.
 final class Scenario {
-    static let appID = "TEAM123456.com.example.shop"
+    /// The App ID; of an Android app the package name.
+    static var appID: String {
+        ClientSide.current == .android ? "com.example.shop" : "TEAM123456.com.example.shop"
+    }
     static let now = UnixTime(seconds: Int64(Date().timeIntervalSince1970))
     static let authority = SoftwareAuthority(seed: Array("scenarios".utf8), madeAt: now)
-    static let device = SoftwareDevice(
+    static var device: SoftwareDevice { ClientSide.current == .android ? phone : iPhone }
+    private static let iPhone = SoftwareDevice(
         authority: authority,
-        appID: appID,
+        appID: "TEAM123456.com.example.shop",
         environment: .production,
         shape: .beforeTwentySeven
     )
+    private static let phone = SoftwareDevice(
+        authority: authority,
+        package: "com.example.shop",
+        phone: SoftwarePhone()
+    )
+
+    /// The test app's entry of `apps`. No list of revoked phones is known here.
+    static var app: String {
+        let trust = "environments: [test], test_root: root.pem"
+        guard ClientSide.current == .android else { return "{ id: \(appID), \(trust) }" }
+        let signer = Hex.text(SoftwarePhone.signer)
+        return "{ android: \(appID), signers: [\"\(signer)\"], \(trust), on_error: forward }"
+    }
 
     /// The program under test; it lies beside the bundle of the tests.
     static let program = built("portcullis")
@@ -174,8 +191,7 @@ final class Scenario {
         let place = database.map { "postgresql: { address: \"\($0)\" }" } ?? "sqlite: \"\(store)\""
         let secured = originSide == .tls ? ", tls: { ca: origin.pem }" : ""
         let rules = apps == nil ? Self.naming(Self.appID, in: rules) : rules
-        let apps =
-            apps ?? "  - { id: \(Self.appID), environments: [test], test_root: root.pem }"
+        let apps = apps ?? "  - \(Self.app)"
         let indented = rules.split(separator: "\n").map { "  \($0)" }.joined(separator: "\n")
         try write(
             file,

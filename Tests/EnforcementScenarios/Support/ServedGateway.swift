@@ -50,10 +50,7 @@ extension ServedGateway {
     /// Enrols a key with a context.
     func enrol(_ key: SoftwareKey, _ client: HTTPClient, context: [UInt8]) throws -> Answer {
         let challenge = try challenges("enrolment", client)[0]
-        let object = key.attestation(challenge: challenge, context: context, at: Scenario.now)
-        let document =
-            #"{"key_id":"\#(key.keyID.base64)","attestation":"\#(Base64.text(object))","#
-            + #""challenge":"\#(challenge)","context":"\#(Base64.text(context))"}"#
+        let document = key.enrolment(challenge: challenge, context: context, at: Scenario.now)
         return try client.send(
             "POST",
             "/.well-known/app-attest/keys",
@@ -70,18 +67,33 @@ extension ServedGateway {
         damage: AttestationDamage? = nil
     ) throws -> Answer {
         let challenge = try given ?? challenges("enrolment", client)[0]
-        let object = key.attestation(
-            clientDataHash: SHA256.digest(of: Array(challenge.utf8)).array,
-            at: time,
-            damage: damage
-        )
         let document =
-            #"{"key_id":"\#(key.keyID.base64)","attestation":"\#(Base64.text(object))","#
-            + #""challenge":"\#(challenge)"}"#
+            damage.map { Self.damaged(key, challenge, at: time, $0) }
+            ?? key.enrolment(challenge: challenge, at: time)
         return try client.send(
             "POST",
             "/.well-known/app-attest/keys",
             content: Array(document.utf8)
         )
+    }
+
+    /// A document with damage. A phone's chain has only one: it was made for another challenge.
+    private static func damaged(
+        _ key: SoftwareKey,
+        _ challenge: String,
+        at time: UnixTime,
+        _ damage: AttestationDamage
+    ) -> String {
+        guard key.device.phone == nil else {
+            let other = String(challenge.reversed())
+            return key.enrolment(challenge: other, at: time).replacing(other, with: challenge)
+        }
+        let object = key.attestation(
+            clientDataHash: SHA256.digest(of: Array(challenge.utf8)).array,
+            at: time,
+            damage: damage
+        )
+        return #"{"key_id":"\#(key.keyID.base64)","attestation":"\#(Base64.text(object))","#
+            + #""challenge":"\#(challenge)"}"#
     }
 }
