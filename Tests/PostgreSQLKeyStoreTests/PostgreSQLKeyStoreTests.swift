@@ -52,6 +52,13 @@ import Testing
         func stored(_ keyID: KeyID) throws -> KeyRecord? { try archive.record(keyID) }
     }
 
+    @Test func `a list of revoked certificates revokes keys, and gives back those that it took`()
+        throws
+    {
+        let settings = try DatabaseServer.shared.get().makeStore()
+        try ListedKeysContract.check(try PostgreSQLKeyArchive(settings))
+    }
+
     @Test(arguments: StoreContract.all(decided: .atCommit))
     func `the store in PostgreSQL keeps the contract`(contract: StoreContract) throws {
         try contract.run(in: Lab())

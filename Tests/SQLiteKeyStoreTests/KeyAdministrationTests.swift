@@ -1,4 +1,5 @@
 import AppAttest
+import Foundation
 import GRDB
 import KeyStore
 import TestSupport
@@ -247,6 +248,48 @@ import Testing
         #expect(try keys.scan(filter, after: nil, limit: 9).records.isEmpty)
         _ = try keys.delete(bare.keyID, ChangeNote(now: 10))
         #expect(try keys.record(bare.keyID)?.chain == nil)
+    }
+
+    @Test func `a list of revoked certificates revokes keys, and gives back those that it took`()
+        throws
+    {
+        try ListedKeysContract.check(keys)
+    }
+
+    @Test func `many chains are compared in many pieces, and the last row is known`() throws {
+        let count = ListedKeys.count
+        var records = KeyRecord.many(count)
+        for index in records.indices {
+            records[index].platform = .android
+            records[index].chain = ChainRecord(
+                serials: ["1", String(index, radix: 16) + "c35747a084470c31", "8f00aa", "7e01bb"],
+                certificatesIssued: 8
+            )
+        }
+        for start in stride(from: 0, to: count, by: 20_000) {
+            _ = try keys.store(Array(records[start...].prefix(20_000)))
+        }
+        let clock = ContinuousClock()
+        var result: (comparison: ListComparison, keys: [ListedKey])?
+        let time = try clock.measure {
+            result = try ListedKeysContract.compare(
+                keys,
+                with: ["5c35747a084470c31": "REVOKED", "ffc35747a084470c31": "REVOKED"]
+            )
+        }
+        #expect(result?.comparison.compared == count)
+        #expect(result?.comparison.last == Int64(count))
+        #expect(result?.keys.count == 2)
+        if count > ListedKeys.countUsual { print("\(count) chains were compared in \(time)") }
+    }
+
+    /// More with `PORTCULLIS_LISTED_KEYS`, to measure.
+    private enum ListedKeys {
+        static let countUsual = 9_000
+        static var count: Int {
+            ProcessInfo.processInfo.environment["PORTCULLIS_LISTED_KEYS"].flatMap { Int($0) }
+                ?? countUsual
+        }
     }
 
     @Test func `an export holds counters that are in the log only`() throws {

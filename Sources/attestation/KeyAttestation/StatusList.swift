@@ -10,15 +10,38 @@ internal import JSONText
 /// library lets suspended certificates pass; here they are refused. Text that is no such list is an
 /// error and never an empty list.
 public struct StatusList: Hashable, Sendable {
+    /// What the list says of a certificate, for people.
+    public struct Entry: Hashable, Sendable, CustomStringConvertible {
+        /// The longest word that is kept; a longer one counts as `?`.
+        public static let wordBytesMax = 32
+
+        /// `REVOKED` or `SUSPENDED`, or a word that is not known here.
+        public let status: String
+        /// Such as `KEY_COMPROMISE`; `nil` where the list does not say.
+        public let reason: String?
+
+        /// Status and reason: `REVOKED (KEY_COMPROMISE)`.
+        public var description: String { reason.map { "\(status) (\($0))" } ?? status }
+
+        /// Logs and exports have it, so other bytes than those of Google's words are not kept.
+        fileprivate static func word(_ bytes: [UInt8]) -> String {
+            let isWord = bytes.allSatisfy { byte in
+                (0x41...0x5A).contains(byte) || byte == 0x5F
+            }
+            guard isWord, (1...wordBytesMax).contains(bytes.count) else { return "?" }
+            return String(decoding: bytes, as: UTF8.self)
+        }
+    }
+
     /// The longest list that is read: 16 MiB. Google's had 2,000 entries in 250 KB in 2026.
     public static let bytesMax = 16 << 20
 
-    private let entries: Set<CertificateSerial>
+    private let entries: [CertificateSerial: Entry]
 
     /// A list without entries, for a caller that has none and says so.
-    public static let empty = StatusList(entries: [])
+    public static let empty = StatusList(entries: [:])
 
-    private init(entries: Set<CertificateSerial>) {
+    private init(entries: [CertificateSerial: Entry]) {
         self.entries = entries
     }
 
@@ -41,14 +64,17 @@ public struct StatusList: Hashable, Sendable {
     /// The first of these serials that is in the list: of a chain that arrives, or of one that was
     /// accepted earlier under an older list.
     public func revoked(among serials: some Sequence<CertificateSerial>) -> CertificateSerial? {
-        serials.first { entries.contains($0) }
+        serials.first { entries[$0] != nil }
     }
+
+    /// What the list says of a certificate; `nil` for one that is not in it.
+    public subscript(serial: CertificateSerial) -> Entry? { entries[serial] }
 
     private static func entries(
         _ text: Span<UInt8>
-    ) throws(JSONError) -> Set<CertificateSerial> {
+    ) throws(JSONError) -> [CertificateSerial: Entry] {
         var reader = JSONReader()
-        var entries: Set<CertificateSerial>?
+        var entries: [CertificateSerial: Entry]?
         try reader.beginObject(text)
         while let name = try reader.nextName(text) {
             guard name == Array("entries".utf8) else {
@@ -56,14 +82,15 @@ public struct StatusList: Hashable, Sendable {
                 continue
             }
             guard entries == nil else { throw reader.error("entries are given twice") }
-            var found: Set<CertificateSerial> = []
+            var found: [CertificateSerial: Entry] = [:]
             try reader.beginObject(text)
             while let name = try reader.nextName(text) {
                 guard let serial = CertificateSerial(String(decoding: name, as: UTF8.self)) else {
                     throw reader.error("an entry is named by no serial number")
                 }
-                try entry(&reader, text)
-                found.insert(serial)
+                let entry = try entry(&reader, text)
+                // Two spellings of one serial: the first one counts.
+                if found[serial] == nil { found[serial] = entry }
             }
             entries = found
         }
@@ -75,20 +102,30 @@ public struct StatusList: Hashable, Sendable {
     private static func entry(
         _ reader: inout JSONReader,
         _ text: Span<UInt8>
-    ) throws(JSONError) {
-        var hasStatus = false
+    ) throws(JSONError) -> Entry {
+        var (status, reason): (String?, String?)
         try reader.beginObject(text)
         while let name = try reader.nextName(text) {
-            guard name == Array("status".utf8) else {
-                try reader.skipValue(text, depth: 3)
-                continue
+            switch name {
+            case Array("status".utf8):
+                guard status == nil, case .string(let word) = try reader.scalar(text) else {
+                    throw reader.error("a status is no text, or given twice")
+                }
+                status = Entry.word(word)
+            case Array("reason".utf8):
+                // It decides nothing, so any value is read.
+                guard reader.peek(text) == UInt8(ascii: "\""),
+                    case .string(let word) = try reader.scalar(text)
+                else {
+                    try reader.skipValue(text, depth: 3)
+                    continue
+                }
+                reason = Entry.word(word)
+            default: try reader.skipValue(text, depth: 3)
             }
-            guard !hasStatus, case .string = try reader.scalar(text) else {
-                throw reader.error("a status is no text, or given twice")
-            }
-            hasStatus = true
         }
-        guard hasStatus else { throw reader.error("an entry has no status") }
+        guard let status else { throw reader.error("an entry has no status") }
+        return Entry(status: status, reason: reason)
     }
 }
 
@@ -117,6 +154,9 @@ public struct CertificateSerial: Hashable, Sendable, CustomStringConvertible {
         let digits = text.drop { $0 == "0" }
         description = digits.isEmpty ? "0" : digits.lowercased()
     }
+
+    /// The number that ``description`` wrote.
+    package init(written text: some StringProtocol) { description = String(text) }
 
     /// The number of an INTEGER's bytes, big-endian. No bit is a sign: serials are not negative.
     init(bytes: [UInt8]) {

@@ -11,7 +11,9 @@ extension PostgreSQLKeyArchive {
     ) throws(StoreProblem) -> Revocation {
         switch try status(keyID) {
         case nil, .deleted: return .unknown
-        case .revoked(let second): return .alreadyRevoked(at: second)
+        case .revoked(let second):
+            try unlist(keyID, note)
+            return .alreadyRevoked(at: second)
         case .active:
             try change(keyID, "revoked_at = $1", KeyChange(.revoked, keyID, keys: 1, note))
             return .revoked
@@ -27,6 +29,7 @@ extension PostgreSQLKeyArchive {
         case .active: return .active
         case .revoked:
             let columns = "revoked_at = nullif($1, $1)"
+            try unlist(keyID, nil)
             try change(keyID, columns, KeyChange(.restored, keyID, keys: 1, note))
             return .restored
         }

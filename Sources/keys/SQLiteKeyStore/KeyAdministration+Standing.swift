@@ -14,7 +14,11 @@ extension KeyAdministration {
         try change(keyID) { status, db in
             switch status {
             case nil, .deleted: return .unknown
-            case .revoked(let second): return .alreadyRevoked(at: second)
+            case .revoked(let second):
+                if try Self.unlist(keyID, db) {
+                    try KeyChangeLog.add(KeyChange(.revoked, keyID, keys: 1, note), db)
+                }
+                return .alreadyRevoked(at: second)
             case .active:
                 try Self.set("revoked_at = ?1", keyID, note, db)
                 try KeyChangeLog.add(KeyChange(.revoked, keyID, keys: 1, note), db)
@@ -33,6 +37,7 @@ extension KeyAdministration {
             case .active: return .active
             case .revoked:
                 try Self.set("revoked_at = NULL", keyID, note, db)
+                _ = try Self.unlist(keyID, db)
                 try KeyChangeLog.add(KeyChange(.restored, keyID, keys: 1, note), db)
                 return .restored
             }
@@ -126,6 +131,19 @@ extension KeyAdministration {
         )
         let revision = try nextRevision(db)
         try statement.execute(arguments: [max(note.now, 0), revision, Data(keyID.bytes)])
+    }
+
+    /// Takes away the mark of a key that a list has revoked: from now on a command decides. Returns
+    /// whether it had one.
+    private static func unlist(_ keyID: KeyID, _ db: Database) throws -> Bool {
+        try db.execute(
+            sql: """
+                UPDATE chains SET listed = NULL
+                WHERE key = (SELECT id FROM keys WHERE key_id = ?) AND listed IS NOT NULL
+                """,
+            arguments: [Data(keyID.bytes)]
+        )
+        return db.changesCount == 1
     }
 
     /// Keeps the row, so that its number, key id and counter can't be used again.

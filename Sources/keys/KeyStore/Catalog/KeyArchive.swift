@@ -66,6 +66,21 @@ package protocol KeyArchive: AnyObject, Sendable {
         _ note: ChangeNote
     ) throws(StoreProblem) -> ExpiryPiece
 
+    /// The chains of a piece of the keys, in the order of their rows.
+    ///
+    /// - row: the row after which the piece begins; 0 for the first piece.
+    func chains(after row: Int64) throws(StoreProblem) -> ChainPiece
+
+    /// Makes the changes that a list of revoked certificates asks for, in one transaction, and
+    /// notes each. A key that a command has revoked stays so.
+    ///
+    /// - Returns: those that were made.
+    func apply(
+        _ changes: [ListedChange],
+        now: Int64,
+        by actor: String
+    ) throws(StoreProblem) -> [ListedKey]
+
     /// Waits until no gateway uses its state from before the changes. Blocks.
     func awaitGateways()
 

@@ -1,0 +1,82 @@
+package import KeyStore
+import Testing
+
+/// What every store promises where a list of revoked certificates is compared with its keys.
+package enum ListedKeysContract {
+    private static let note = ChangeNote(now: 50, by: "ann")
+
+    /// Compares all keys with a list of these entries.
+    @discardableResult
+    package static func compare(
+        _ archive: some KeyArchive,
+        with list: [Substring: String],
+        now: Int64 = 100
+    ) throws -> (comparison: ListComparison, keys: [ListedKey]) {
+        var comparison = ListComparison()
+        var keys: [ListedKey] = []
+        while try archive.compare(
+            &comparison,
+            with: { serial in list[serial].map { "\(serial) \($0)" } },
+            now: now,
+            by: "portcullis",
+            told: { keys += $0 }
+        ) {}
+        return (comparison, keys)
+    }
+
+    /// - archive: without keys.
+    package static func check(_ archive: some KeyArchive) throws {
+        var phones = (1...5).map { KeyRecord.phone(UInt8($0)) }
+        phones[4].chain = nil
+        _ = try archive.store(phones + [.sample(9)])
+        let serial = { (phone: Int) in Substring(phones[phone].chain?.serials[1] ?? "") }
+
+        let first = try compare(archive, with: [serial(0): "REVOKED", serial(1): "SUSPENDED"])
+        #expect(first.comparison.compared == 4)
+        #expect(first.comparison.revoked == 2 && first.comparison.restored == 0)
+        #expect(Set(first.keys.map(\.keyID)) == [phones[0].keyID, phones[1].keyID])
+        let revoked = try #require(try archive.record(phones[0].keyID))
+        #expect(revoked.status == .revoked(at: 100))
+        #expect(revoked.chain?.listed == "\(serial(0)) REVOKED")
+        let change = try #require(try archive.changes(of: phones[0].keyID, limit: 1).first)
+        #expect(change.action == .revoked && change.note.actor == "portcullis")
+        #expect(change.note.why == "Google's status list: \(serial(0)) REVOKED")
+        #expect(try archive.record(phones[2].keyID)?.status == .active)
+
+        // The same list changes nothing, and has nothing to tell.
+        let again = try compare(archive, with: [serial(0): "REVOKED", serial(1): "SUSPENDED"])
+        #expect(again.keys.isEmpty)
+
+        // A command takes a listed key over, and another one revokes a key by itself.
+        #expect(try archive.revoke(phones[0].keyID, note) == .alreadyRevoked(at: 100))
+        #expect(try archive.record(phones[0].keyID)?.chain?.listed == nil)
+        #expect(try archive.changes(of: phones[0].keyID, limit: 9).count == 2)
+        #expect(try archive.revoke(phones[2].keyID, note) == .revoked)
+
+        // Where the entries disappear, the one that the list alone has revoked is good again.
+        let lifted = try compare(archive, with: [serial(2): "REVOKED"])
+        #expect(lifted.keys.map(\.keyID) == [phones[1].keyID])
+        #expect(lifted.comparison.restored == 1)
+        #expect(try archive.record(phones[0].keyID)?.status == .revoked(at: 100))
+        let good = try #require(try archive.record(phones[1].keyID))
+        #expect(good.status == .active && good.chain?.listed == nil)
+        #expect(try archive.changes(of: phones[1].keyID, limit: 1).first?.action == .restored)
+        // What a command has revoked is not the list's, although the list names it.
+        #expect(try archive.record(phones[2].keyID)?.chain?.listed == nil)
+        try compare(archive, with: [:])
+        #expect(try archive.record(phones[2].keyID)?.status == .revoked(at: 50))
+
+        // A restored key that the list still names is revoked by the next comparison.
+        try compare(archive, with: [serial(3): "REVOKED"])
+        #expect(try archive.restore(phones[3].keyID, note) == .restored)
+        #expect(try archive.record(phones[3].keyID)?.chain?.listed == nil)
+        let anew = try compare(archive, with: [serial(3): "REVOKED"])
+        #expect(anew.keys.map(\.keyID) == [phones[3].keyID])
+
+        // Any certificate of a chain counts, and a deleted key is left alone.
+        _ = try archive.delete(phones[3].keyID, note)
+        let all = try compare(archive, with: ["8f00": "REVOKED"])
+        #expect(all.keys.map(\.keyID) == [phones[1].keyID])
+        #expect(try archive.record(KeyRecord.sample(9).keyID)?.status == .active)
+    }
+}
