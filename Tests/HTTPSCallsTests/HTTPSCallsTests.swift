@@ -46,7 +46,7 @@ import Testing
 
         func outcome(_ request: HTTPSRequest) async -> Result<HTTPSAnswer, HTTPSFault> {
             await withCheckedContinuation { going in
-                calls.post(request) { going.resume(returning: $0) }
+                calls.send(request) { going.resume(returning: $0) }
             }
         }
 
@@ -185,7 +185,7 @@ import Testing
         let request = try stand.request()
         let results = Mutex<[HTTPSFault.Reason?]>([])
         for _ in 0..<5 {
-            stand.calls.post(request) { result in
+            stand.calls.send(request) { result in
                 let reason: HTTPSFault.Reason? =
                     if case .failure(let fault) = result { fault.reason } else { nil }
                 results.withLock { $0.append(reason) }
@@ -206,7 +206,7 @@ import Testing
             for _ in 0..<100 {
                 group.addTask {
                     await withCheckedContinuation { going in
-                        calls.post(request) { result in
+                        calls.send(request) { result in
                             going.resume(returning: (try? result.get().status) == 200)
                         }
                     }

@@ -37,7 +37,8 @@ final class AppleClient: AppleCalling {
 
     private let queue = DispatchQueue(label: "portcullis.apple")
     private let board: Mutex<Board>
-    private let https = HTTPSCalls()
+    /// Makes the calls, those to Google too; ``stop(_:)`` ends all of them.
+    let https = HTTPSCalls()
     private let wallClock: @Sendable () -> Int64
 
     /// - wallClock: milliseconds since 1970.
@@ -137,7 +138,7 @@ final class AppleClient: AppleCalling {
         request.trust = transport.trust
         request.proxy = transport.proxy
         request.avoidsOldConnections = call.avoidsOldConnections
-        https.post(request) { [self] result in
+        https.send(request) { [self] result in
             let (reply, detail) = Self.reply(result)
             queue.async { self.change(detail: detail) { $0.answered(ticket, reply, $1) } }
         }
@@ -160,7 +161,7 @@ final class AppleClient: AppleCalling {
 }
 
 extension AppleFault {
-    fileprivate init(_ reason: HTTPSFault.Reason) {
+    init(_ reason: HTTPSFault.Reason) {
         switch reason {
         case .unreachable: self = .unreachable
         case .tls: self = .tls

@@ -50,7 +50,7 @@ package final class HTTPSCalls: @unchecked Sendable {
     }
 
     /// Begins a call. `done` is called once.
-    package func post(_ request: HTTPSRequest, _ done: @escaping Completion) {
+    package func send(_ request: HTTPSRequest, _ done: @escaping Completion) {
         inbox.withLock { inbox in
             inbox.requests.append((request, done))
             wake(&inbox)
@@ -87,7 +87,7 @@ package final class HTTPSCalls: @unchecked Sendable {
         }
     }
 
-    /// Takes the posted calls; `false` when no work is left, and the service has ended.
+    /// Takes the waiting calls; `false` when no work is left, and the service has ended.
     private func takesRequests() -> Bool {
         let (requests, isStopped) = inbox.withLock { inbox in
             defer { inbox.requests = [] }

@@ -1,6 +1,6 @@
 internal import CCurl
 
-/// A POST to another party's service.
+/// A request to another party's service: a POST with content, or a GET without.
 package struct HTTPSRequest: Sendable {
     /// The authorities whose certificates are trusted.
     package enum Trust: Hashable, Sendable {
@@ -14,8 +14,11 @@ package struct HTTPSRequest: Sendable {
     package var url: String
     /// Fields beside `Content-Type`, each without line ends.
     package var fields: [(name: String, value: String)] = []
-    package var contentType: String
-    package var content: [UInt8]
+    package var contentType: String?
+    /// `nil` for a GET.
+    package var content: [UInt8]?
+    /// The fields of the answer that are kept, in lower case.
+    package var keptFields: [String] = []
     /// The time for everything from the look-up of the name to the last byte.
     package var timeout: Duration
     package var trust = Trust.system
@@ -27,6 +30,13 @@ package struct HTTPSRequest: Sendable {
     /// The longest answer that is accepted.
     package var answerBytesMax = 256 << 10
 
+    /// A GET.
+    package init(getting url: String, timeout: Duration) {
+        self.url = url
+        self.timeout = timeout
+    }
+
+    /// A POST.
     package init(url: String, contentType: String, content: [UInt8], timeout: Duration) {
         self.url = url
         self.contentType = contentType
@@ -41,6 +51,21 @@ package struct HTTPSAnswer: Hashable, Sendable {
     /// Seconds that it asks to wait; `nil` when it does not say.
     package let retryAfter: Int?
     package let content: [UInt8]
+    /// Those of ``HTTPSRequest/keptFields`` that it has, by their names in lower case. Several
+    /// fields of one name are joined by commas (RFC 9110 §5.2).
+    package let fields: [String: String]
+
+    package init(
+        status: Int,
+        retryAfter: Int?,
+        content: [UInt8],
+        fields: [String: String] = [:]
+    ) {
+        self.status = status
+        self.retryAfter = retryAfter
+        self.content = content
+        self.fields = fields
+    }
 }
 
 /// Why a call has no answer.

@@ -6,11 +6,15 @@ final class Transfer {
     let handle: UnsafeMutableRawPointer
     private let fields: UnsafeMutablePointer<curl_slist>?
     private let answerBytesMax: Int
+    private let keptFields: [String]
     private var content: [UInt8] = []
+    private var answerFields: [String: String] = [:]
     private let done: HTTPSCalls.Completion
 
     /// The most milliseconds that libcurl may take: a day, which fits its numbers everywhere.
     private static let millisecondsMax: Int64 = 86_400_000
+    /// The longest value of a field that is kept, in bytes; the rest of a longer one is left out.
+    private static let fieldBytesMax = 1_024
 
     /// `nil` for a request that libcurl does not accept, or without memory.
     init?(_ request: HTTPSRequest, _ done: @escaping HTTPSCalls.Completion) {
@@ -18,10 +22,11 @@ final class Transfer {
         handle = call
         self.done = done
         answerBytesMax = request.answerBytesMax
+        keptFields = request.keptFields
         var list: UnsafeMutablePointer<curl_slist>?
         // No `Expect: 100-continue`: a server that does not know it costs a second.
         let lines =
-            ["Content-Type: \(request.contentType)", "Expect:"]
+            [request.contentType.map { "Content-Type: \($0)" }, "Expect:"].compactMap(\.self)
             + request.fields.map { "\($0.name): \($0.value)" }
         for line in lines {
             guard let longer = curl_slist_append(list, line) else { break }
@@ -45,7 +50,6 @@ final class Transfer {
             ccurl_allow_https_only(call),
             ccurl_leave_resolver(call),
             ccurl_set_text(call, CURLOPT_URL, request.url),
-            ccurl_set_content(call, request.content, request.content.count),
             ccurl_set_pointer(call, CURLOPT_HTTPHEADER, fields),
             ccurl_set_receiver(call, { Transfer.receive($0, $1, $2, $3) }, me),
             // An empty text, so that the environment is not used.
@@ -63,6 +67,12 @@ final class Transfer {
                 Int(min(max(milliseconds, 1), Self.millisecondsMax))
             ),
         ]
+        if let content = request.content {
+            codes.append(ccurl_set_content(call, content, content.count))
+        }
+        if !keptFields.isEmpty {
+            codes.append(ccurl_set_field_receiver(call, { Transfer.field($0, $1, $2, $3) }, me))
+        }
         if case .pem(let text) = request.trust {
             codes += [
                 ccurl_set_text(call, CURLOPT_CAINFO, nil),
@@ -90,6 +100,38 @@ final class Transfer {
         return total
     }
 
+    /// Takes a line of the answer's head.
+    private static func field(
+        _ bytes: UnsafeMutablePointer<CChar>?,
+        _ size: Int,
+        _ count: Int,
+        _ owner: UnsafeMutableRawPointer?
+    ) -> Int {
+        guard let bytes, let owner else { return 0 }
+        let (total, overflow) = size.multipliedReportingOverflow(by: count)
+        guard !overflow else { return 0 }
+        // As in `receive`: the object has the handle, and libcurl owns the bytes, which are copied.
+        let transfer = Unmanaged<Transfer>.fromOpaque(owner).takeUnretainedValue()
+        let line = UnsafeRawBufferPointer(start: bytes, count: total)
+        transfer.take(line: String(decoding: line, as: UTF8.self))
+        return total
+    }
+
+    private func take(line: String) {
+        let parts = line.split(separator: ":", maxSplits: 1)
+        guard parts.count == 2 else {
+            // A status line: the answer after an interim one has its own fields.
+            if line.hasPrefix("HTTP/") { answerFields = [:] }
+            return
+        }
+        let name = parts[0].lowercased()
+        guard keptFields.contains(name) else { return }
+        let value = parts[1].drop { $0.isWhitespace }.prefix { !$0.isNewline }
+        let before = answerFields[name].map { $0 + ", " } ?? ""
+        let joined = (before + value).utf8.prefix(Self.fieldBytesMax)
+        answerFields[name] = String(decoding: joined, as: UTF8.self)
+    }
+
     /// Reports the result to its owner.
     func end(_ code: CURLcode) {
         guard code == CURLE_OK else {
@@ -99,7 +141,8 @@ final class Transfer {
         let answer = HTTPSAnswer(
             status: ccurl_number(handle, CURLINFO_RESPONSE_CODE),
             retryAfter: wait > 0 ? Int(clamping: wait) : nil,
-            content: content
+            content: content,
+            fields: answerFields
         )
         done(.success(answer))
     }

@@ -1,4 +1,5 @@
-// A stand-in for Apple's services, for tests and the demonstration.
+// A stand-in for Apple's services, and for Google's list of revoked certificates, for tests and the
+// demonstration.
 //
 //   StandInServer         the server: TLS with an authority of its own, a port for each host
 //   StandInTeam           a team with its key, which the stand-in knows and a gateway gets
@@ -7,6 +8,7 @@
 //   TokenCheck            checks the token of a call as Apple does
 //   ReceiptService        exchanges receipts for newer ones, good or wrong
 //   BitService            the two bits of devices
+//   StatusListService     Google's list of revoked certificates
 //   StandInConnection     a connection, with one request after another
 //
 // It checks what Apple is known to check (reference: "Assessing fraud risk", "Accessing and

@@ -3,6 +3,8 @@ struct StandInAnswer {
     var status: Int
     var retryAfter: Int?
     var contentType = "text/plain"
+    /// Further fields.
+    var fields: [(name: String, value: String)] = []
     var body: [UInt8]
 
     init(_ status: Int, _ text: String = "") {
@@ -12,13 +14,14 @@ struct StandInAnswer {
 
     /// The answer as bytes on the wire.
     var bytes: [UInt8] {
-        let retry = retryAfter.map { "Retry-After: \($0)\r\n" } ?? ""
+        var lines = retryAfter.map { "Retry-After: \($0)\r\n" } ?? ""
+        for field in fields { lines += "\(field.name): \(field.value)\r\n" }
         let head =
-            "HTTP/1.1 \(status) -\r\n\(retry)Content-Type: \(contentType)\r\n"
+            "HTTP/1.1 \(status) -\r\n\(lines)Content-Type: \(contentType)\r\n"
             + "Content-Length: \(body.count)\r\n\r\n"
         // These have no content and no length (RFC 9110 §8.6, §15.4.5).
         guard status != 304, status != 204 else {
-            return Array("HTTP/1.1 \(status) -\r\n\(retry)\r\n".utf8)
+            return Array("HTTP/1.1 \(status) -\r\n\(lines)\r\n".utf8)
         }
         return Array(head.utf8) + body
     }

@@ -1,11 +1,11 @@
-import AppleServices
 import EventLoops
 import TLSSession
 
 /// A connection to the stand-in, with one request after another.
 final class StandInConnection: Connection {
-    private unowned let standIn: StandInServer
-    private let host: AppleHost
+    typealias Answering = (StandInRequest, _ tick: UInt64) -> (StandInPlay, StandInAnswer)
+
+    private let answering: Answering
     private var inbox: [UInt8] = []
     private var request: StandInRequest?
     /// The bytes that are sent when the deadline has passed.
@@ -17,12 +17,10 @@ final class StandInConnection: Connection {
         _ descriptor: Int32,
         _ peer: SocketAddress,
         _ session: TLSSession,
-        of standIn: StandInServer,
-        _ host: AppleHost,
-        on loop: EventLoop
+        on loop: EventLoop,
+        _ answering: @escaping Answering
     ) {
-        self.standIn = standIn
-        self.host = host
+        self.answering = answering
         super.init(
             descriptor: descriptor,
             peer: peer,
@@ -80,7 +78,7 @@ final class StandInConnection: Connection {
     }
 
     private func answer(_ request: StandInRequest) {
-        let (play, answer) = standIn.answer(request, at: host, tick: loop.now)
+        let (play, answer) = answering(request, loop.now)
         switch play {
         case .hang: break
         case .garbage: send(Array("\u{1}\u{2} this is no HTTP\r\n\r\n".utf8))

@@ -22,12 +22,15 @@ package final class StandInServer: Sendable {
         var receipts = ReceiptService()
         var bits = BitService()
         var calls = StandInCalls()
+        var statusList = StatusListService()
     }
 
     /// The authority of the certificates, in PEM; `apple.roots` names this file.
     package let rootFile: String
     /// The port of each host.
     package let ports: [AppleHost: UInt16]
+    /// The port of Google's list of revoked certificates.
+    package let statusListPort: UInt16
     let now: @Sendable () -> UnixTime
     private let state = Mutex(State())
     private let changed = NSCondition()
@@ -59,28 +62,45 @@ package final class StandInServer: Sendable {
         var ports: [AppleHost: UInt16] = [:]
         var sockets: [(host: AppleHost, descriptor: Int32)] = []
         for host in AppleHost.all {
-            guard let address = SocketAddress(ip: "127.0.0.1", port: 0) else {
-                throw Failure(description: "no loopback address")
-            }
-            let descriptor = try Listener.open(address)
+            let descriptor = try Self.socket()
             ports[host] = Listener.boundAddress(descriptor).port
             sockets.append((host, descriptor))
         }
         self.ports = ports
+        let statusList = try Self.socket()
+        statusListPort = Listener.boundAddress(statusList).port ?? 0
         loop.start()
         loop.perform { [self, sockets] in
-            for socket in sockets { listen(socket.descriptor, socket.host, tls) }
+            for socket in sockets {
+                listen(socket.descriptor, tls) { [unowned self] request, tick in
+                    answer(request, at: socket.host, tick: tick)
+                }
+            }
+            listen(statusList, tls) { [unowned self] request, _ in
+                change { $0.statusList.answer(request) }
+            }
         }
     }
 
-    private func listen(_ descriptor: Int32, _ host: AppleHost, _ tls: TLSContext) {
+    private static func socket() throws -> Int32 {
+        guard let address = SocketAddress(ip: "127.0.0.1", port: 0) else {
+            throw Failure(description: "no loopback address")
+        }
+        return try Listener.open(address)
+    }
+
+    private func listen(
+        _ descriptor: Int32,
+        _ tls: TLSContext,
+        _ answering: @escaping StandInConnection.Answering
+    ) {
         let listeners = bound.value
         let listener = Listener(descriptor: descriptor, on: loop)
-        listener.accepted = { [unowned self, unowned listeners] descriptor, peer in
+        listener.accepted = { [loop, unowned listeners] descriptor, peer in
             guard let session = try? TLSSession(accepting: tls) else {
                 return Connection.discard(descriptor)
             }
-            let connection = StandInConnection(descriptor, peer, session, of: self, host, on: loop)
+            let connection = StandInConnection(descriptor, peer, session, on: loop, answering)
             guard (try? loop.register(connection)) != nil else { return connection.close() }
             let name = ObjectIdentifier(connection)
             listeners.connections[name] = connection
@@ -138,6 +158,35 @@ package final class StandInServer: Sendable {
 
     package func setBits(of device: String, _ bit0: Bool, _ bit1: Bool) {
         change { $0.bits.set(device, bit0, bit1, at: now()) }
+    }
+
+    // MARK: Google's list
+
+    /// The section `google` of a configuration that uses this server.
+    ///
+    /// - more: further settings of `status_list`.
+    package func googleSettings(_ more: String = "") -> String {
+        let url = "https://localhost:\(statusListPort)\(StatusListService.path)"
+        return "{ roots: \(rootFile), status_list: { url: \"\(url)\"\(more) } }"
+    }
+
+    /// Sets the list that is served from now on.
+    ///
+    /// - fields: of the answer, such as `Cache-Control`; `nil` for those of the list before.
+    package func serveStatusList(_ text: String, fields: [(String, String)]? = nil) {
+        change { $0.statusList.serve(text, fields) }
+    }
+
+    /// Sets the play of all requests for the list.
+    package func playStatusList(_ play: StandInPlay) { change { $0.statusList.play = play } }
+
+    /// The requests for the list so far.
+    package var statusListCalls: [StandInListCall] { state.withLock { $0.statusList.calls } }
+
+    /// Waits until this holds of the requests for the list; `false` when it does not within ten
+    /// seconds.
+    package func waitForList(until isTrue: ([StandInListCall]) -> Bool) -> Bool {
+        wait { _ in isTrue(statusListCalls) }
     }
 
     // MARK: The script

@@ -59,6 +59,16 @@ static inline CURLcode ccurl_set_receiver(CURL *call, ccurl_receiver receiver, v
     return curl_easy_setopt(call, CURLOPT_WRITEDATA, owner);
 }
 
+static inline CURLcode ccurl_set_field_receiver(CURL *call, ccurl_receiver receiver, void *owner)
+{
+    CURLcode code = curl_easy_setopt(call, CURLOPT_HEADERFUNCTION, receiver);
+    if (code != CURLE_OK) return code;
+    /* A proxy's answer to CONNECT has fields of its own. */
+    code = curl_easy_setopt(call, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
+    if (code != CURLE_OK) return code;
+    return curl_easy_setopt(call, CURLOPT_HEADERDATA, owner);
+}
+
 static inline CURLcode ccurl_begin(void)
 {
     return curl_global_init(CURL_GLOBAL_DEFAULT);

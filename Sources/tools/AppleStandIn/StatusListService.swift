@@ -1,0 +1,66 @@
+/// Google's list of revoked certificates, as android.googleapis.com serves it.
+struct StatusListService {
+    static let path = "/attestation/status"
+
+    private var text = "{\"entries\": {}}"
+    private var version = 0
+    private var fields: [(String, String)] = []
+    var play = StandInPlay.proper
+    private(set) var calls: [StandInListCall] = []
+
+    mutating func serve(_ text: String, _ fields: [(String, String)]?) {
+        version += 1
+        self.text = text
+        if let fields { self.fields = fields }
+    }
+
+    /// The tag of the list that is served.
+    private var tag: String { "\"list-\(version)\"" }
+
+    mutating func answer(_ request: StandInRequest) -> (StandInPlay, StandInAnswer) {
+        let answer = answerProper(request)
+        calls.append(
+            StandInListCall(
+                method: request.method,
+                path: request.path,
+                tag: request["If-None-Match"],
+                hasAuthorization: request["Authorization"] != nil,
+                status: answer.status
+            )
+        )
+        return (play, answer)
+    }
+
+    private func answerProper(_ request: StandInRequest) -> StandInAnswer {
+        switch play {
+        case .status(let status, let retryAfter, let body):
+            var answer = StandInAnswer(status, body)
+            answer.retryAfter = retryAfter
+            return answer
+        case .long(let count): return StandInAnswer(200, String(repeating: "A", count: count))
+        case .proper, .slow, .hang, .garbage, .cut, .receipt, .receiptOfAttestation,
+            .receiptAsSent:
+            break
+        }
+        guard request.path == Self.path else { return StandInAnswer(404, "Not Found") }
+        guard request.method == "GET", request.bodyCount == 0 else {
+            return StandInAnswer(405, "Method Not Allowed")
+        }
+        let isKnown = request["If-None-Match"] == tag
+        var answer = isKnown ? StandInAnswer(304) : StandInAnswer(200, text)
+        answer.contentType = "application/json"
+        answer.fields = [("ETag", tag)] + fields
+        return answer
+    }
+}
+
+/// A request for the list.
+package struct StandInListCall: Hashable, Sendable {
+    package let method: String
+    package let path: String
+    /// The value of `If-None-Match`.
+    package let tag: String?
+    package let hasAuthorization: Bool
+    /// The status of the answer.
+    package let status: Int
+}
