@@ -12,9 +12,7 @@ package import Rules
 ///     portcullis.db.rollout.log.1    what was in it before, once it has reached 1 MiB
 package struct RolloutFile: Sendable {
     /// Why a change is not on disk.
-    struct Fault: Error {
-        let text: String
-    }
+    typealias Fault = WholeFile.Fault
 
     /// The most bytes of the orders: the most orders, at some 500 bytes each.
     private static let bytesMax = 1 << 20
@@ -59,26 +57,8 @@ package struct RolloutFile: Sendable {
     }
 
     private func read() throws(Fault) -> RolloutOrders {
-        let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
-        guard descriptor >= 0 else {
-            if errno == ENOENT { return RolloutOrders() }
-            throw Fault(text: "orders that can't be read: \(Self.lastError)")
-        }
-        defer { close(descriptor) }
-        var status = stat()
-        guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG,
-            status.st_size <= Self.bytesMax
-        else { throw Fault(text: "no regular file, or more than 1 MiB") }
-        var bytes = [UInt8](repeating: 0, count: Int(status.st_size))
-        var done = 0
-        while done < bytes.count {
-            let count = bytes.withUnsafeMutableBytes { buffer in
-                // The rest is not empty, and inside the buffer.
-                Glibc.read(descriptor, buffer.baseAddress.map { $0 + done }, buffer.count - done)
-            }
-            if count < 0, errno == EINTR { continue }
-            guard count > 0 else { throw Fault(text: "orders that can't be read to their end") }
-            done += count
+        guard let bytes = try WholeFile.read(path, bytesMax: Self.bytesMax) else {
+            return RolloutOrders()
         }
         do throws(JSONError) {
             return try RolloutOrders(json: bytes.span)
@@ -91,15 +71,7 @@ package struct RolloutFile: Sendable {
     /// disk.
     func save(_ orders: RolloutOrders, _ change: RolloutOrders.Change) throws(Fault) {
         try audit(change)
-        let draft = path + ".new"
-        unlink(draft)
-        try Self.write(orders.json, to: draft, O_CREAT | O_EXCL)
-        guard rename(draft, path) == 0 else {
-            let error = Self.lastError
-            unlink(draft)
-            throw Fault(text: "\(path) can't be replaced: \(error)")
-        }
-        try synchroniseFolder()
+        try WholeFile.replace(path, by: orders.json)
     }
 
     /// The last lines of the audit log, the oldest first; `nil` where it can't be read. Waits for
@@ -129,44 +101,8 @@ package struct RolloutFile: Sendable {
         if lstat(auditPath, &status) == 0, status.st_size >= Self.auditMax,
             rename(auditPath, auditPath + ".1") != 0
         {
-            throw Fault(text: "\(auditPath) can't be moved aside: \(Self.lastError)")
+            throw Fault(text: "\(auditPath) can't be moved aside: \(WholeFile.lastError)")
         }
-        try Self.write(change.line, to: auditPath, O_CREAT | O_APPEND)
+        try WholeFile.write(change.line, to: auditPath, O_CREAT | O_APPEND)
     }
-
-    private static func write(
-        _ bytes: [UInt8],
-        to path: String,
-        _ flags: Int32
-    ) throws(Fault) {
-        let descriptor = open(path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | flags, 0o600)
-        guard descriptor >= 0 else { throw Fault(text: "\(path) can't be written: \(lastError)") }
-        defer { close(descriptor) }
-        var done = 0
-        while done < bytes.count {
-            let count = bytes.withUnsafeBytes { buffer in
-                // The rest is not empty, and inside the buffer.
-                Glibc.write(descriptor, buffer.baseAddress.map { $0 + done }, buffer.count - done)
-            }
-            if count < 0, errno == EINTR { continue }
-            guard count > 0 else { throw Fault(text: "\(path) can't be written: \(lastError)") }
-            done += count
-        }
-        guard fsync(descriptor) == 0 else {
-            throw Fault(text: "\(path) can't be brought to disk: \(lastError)")
-        }
-    }
-
-    /// Makes the new name survive a power cut.
-    private func synchroniseFolder() throws(Fault) {
-        let slash = path.lastIndex(of: "/")
-        let folder = slash.map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
-        let descriptor = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-        guard descriptor >= 0 else { throw Fault(text: "\(folder): \(Self.lastError)") }
-        // Where a folder can't be synchronised, the file system does it by itself or not at all.
-        _ = fsync(descriptor)
-        close(descriptor)
-    }
-
-    private static var lastError: String { String(cString: strerror(errno)) }
 }
