@@ -54,7 +54,7 @@ let device: [Target.Dependency] = [
 ]
 let wires: [Target.Dependency] = ["CLinux", "TLSSession", "EventLoops"]
 let process: [Target.Dependency] = [
-    "AppleServices", "ConfigurationReading", "HTTP2Wire", "HTTPSCalls",
+    "AppleServices", "ConfigurationReading", "GoogleServices", "HTTP2Wire", "HTTPSCalls",
     "PostgreSQLKeyStore", "Proxy", "SQLiteKeyStore", "Services", logging,
 ]
 let stand: [Target.Dependency] = ["SoftwareAuthenticator"]
@@ -324,6 +324,12 @@ let package = Package(
                 + ["Sessions", "Verification", yams]
         ),
         .part("AppleServices", in: "gateway", uses: policy + verdict + ["Telemetry"]),
+        .part(
+            "GoogleServices",
+            in: "gateway",
+            uses: ["AppleServices", "KeyAttestation"],
+            embeds: ["Snapshot"]
+        ),
         .part("Gateway", in: "gateway", uses: policy + verdict + sockets + process + ["CLinux"]),
         .part(
             "Inspection",
@@ -421,6 +427,7 @@ let package = Package(
         .tests("Services", uses: policy + verdict + ["Telemetry"]),
         .tests("Proxy", uses: policy + verdict + sockets + ["Services"]),
         .tests("AppleServices", uses: policy + verdict + ["Telemetry", "TestSupport"]),
+        .tests("GoogleServices", uses: ["AppleServices", "KeyAttestation"]),
         .tests(
             "Inspection",
             uses: policy + stand + ["Challenges", "TestSupport"]

@@ -89,7 +89,8 @@ struct AppleDraft {
         }
     }
 
-    private static func isAddress(_ text: String, scheme: String, needsPort: Bool) -> Bool {
+    /// Whether a text is a scheme, a host and perhaps a port.
+    static func isAddress(_ text: String, scheme: String, needsPort: Bool) -> Bool {
         guard text.hasPrefix(scheme) else { return false }
         let rest = String(text.dropFirst(scheme.count))
         if rest.hasPrefix("unix:") { return false }
@@ -123,7 +124,7 @@ struct AppleDraft {
             valid.credentials.append(credential)
         }
         if let roots {
-            valid.roots = certificates(roots, folder, files, log)
+            valid.roots = Self.certificates(roots, folder, files, log)
         }
         return valid
     }
@@ -159,7 +160,8 @@ struct AppleDraft {
         return nil
     }
 
-    private func certificates(
+    /// Reads a file of authorities.
+    static func certificates(
         _ file: Located<String>,
         _ folder: String,
         _ files: some ConfigurationFiles,

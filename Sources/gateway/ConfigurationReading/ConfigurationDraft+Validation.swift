@@ -55,6 +55,7 @@ extension ConfigurationDraft {
             enrolment: enrolment,
             apple: apple,
             verdict: verdict.validated(folder: folder, files: files, log: reader.log),
+            google: google.validated(folder: folder, files: files, log: reader.log),
             trustedProxies: trustedProxies.map(\.value),
             addressSource: addressSource?.value ?? .xForwardedFor,
             traces: traces,

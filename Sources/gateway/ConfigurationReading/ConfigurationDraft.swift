@@ -37,9 +37,9 @@ struct ConfigurationDraft {
 
     static let keys = [
         "listen", "admin", "lanes", "origins", "apps", "store", "challenges", "sessions",
-        "enrolment", "apple", "verdict", "trusted_proxies", "client_address", "traces", "timeouts",
-        "limits", "log", "process", "endpoints", "plan", "probes", "spill_folder", "hooks",
-        "default", "rules",
+        "enrolment", "apple", "verdict", "google", "trusted_proxies", "client_address", "traces",
+        "timeouts", "limits", "log", "process", "endpoints", "plan", "probes", "spill_folder",
+        "hooks", "default", "rules",
     ]
 
     /// Whether apps get the plan from the gateway.
@@ -60,6 +60,7 @@ struct ConfigurationDraft {
     let enrolment: EnrolmentAdmission.Settings
     let apple: AppleDraft
     let verdict: VerdictDraft
+    let google: GoogleDraft
     let trustedProxies: [Located<IPNetwork>]
     let addressSource: Located<ClientAddress.Source>?
     let traces: TraceRule
@@ -100,6 +101,7 @@ struct ConfigurationDraft {
         enrolment = EnrolmentAdmission.Settings(reader.node("enrolment"), log: log)
         apple = AppleDraft(reader.node("apple"), log: log)
         verdict = VerdictDraft(reader.node("verdict"), log: log)
+        google = GoogleDraft(reader.node("google"), log: log)
         trustedProxies =
             reader.list(
                 "trusted_proxies",

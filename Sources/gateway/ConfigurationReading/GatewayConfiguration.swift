@@ -38,6 +38,7 @@ package struct GatewayConfiguration: Sendable {
     package let apple: AppleSettings
     /// `verdict`: how the verdicts for origins are signed; `nil`, the default, for not at all.
     package let verdict: VerdictSettings?
+    package let google: GoogleSettings
     /// `trusted_proxies`: the peers that may name the client's address. Default: none.
     package let trustedProxies: [IPNetwork]
     /// `client_address`: the field those proxies write. Default x-forwarded-for.
