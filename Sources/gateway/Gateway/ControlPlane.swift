@@ -34,8 +34,8 @@ final class QueueBound<Value>: @unchecked Sendable {
 /// loops, the log, and the configuration in use.
 ///
 /// Each part is an object that owns its state on this queue: `Certificates`, `OriginDirectory`,
-/// `Rollouts`, `Guards`, `Reporting`, `AppleOperations`, `StoreUpkeep`, `FaultReports`, `Reloads`
-/// and `Lifecycle`. `GatewayServer` wires them.
+/// `Rollouts`, `Guards`, `Reporting`, `AppleOperations`, `GoogleOperations`, `StoreUpkeep`,
+/// `FaultReports`, `Reloads` and `Lifecycle`. `GatewayServer` wires them.
 final class ControlPlane: Sendable {
     /// The progress of the end.
     enum Ending {

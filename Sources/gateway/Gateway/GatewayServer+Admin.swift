@@ -117,6 +117,7 @@ extension GatewayServer: AdminSource {
         snapshot.tls = parts.certificates.facts(addresses)
         snapshot.devices = DeviceFacts(parts.apple.devices.standing)
         snapshot.receipts = parts.apple.receiptFacts
+        snapshot.statusList = parts.google.facts
         snapshot.held = HeldFacts(
             memoryBytes: held.memoryBytes,
             diskBytes: held.diskBytes,

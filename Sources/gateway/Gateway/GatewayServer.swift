@@ -183,11 +183,12 @@ package final class GatewayServer: @unchecked Sendable {
             OriginDirectory.Found(servers: servers, origins: settings.origins, registry: registry),
             resolver,
             orders: Rollouts(plane, orders, RolloutFile(configuration)),
-            AppleOperations(plane, calls, devices, keys)
+            AppleOperations(plane, calls, devices, keys),
+            GoogleOperations(plane, configuration, judging.statusLists, calls.https)
         )
         operatorTokens.replace(by: configuration.operatorToken)
         reloads = Reloads(plane, judging, parts, admission, outputs, accessLog, operatorTokens)
-        lifecycle = Lifecycle(plane, reloads, parts.apple, keys, outputs)
+        lifecycle = Lifecycle(plane, reloads, parts, keys, outputs)
         faults = FaultReports(plane, outputs)
         upkeep = StoreUpkeep(plane, keys, judging.issuer)
         for set in listening.all { try set.listen() }
@@ -259,6 +260,7 @@ package final class GatewayServer: @unchecked Sendable {
         if plane.surroundings.watchesSignals { SignalWatch.noteStops() }
         watchFaults()
         plane.queue.sync { connectParts() }
+        parts.google.prepare()
         startLoops()
         let collector = SnapshotCollector(self)
         judging.probes.ask(collector)
@@ -271,6 +273,7 @@ package final class GatewayServer: @unchecked Sendable {
             upkeep.start()
         }
         parts.apple.start()
+        parts.google.start()
         guard plane.surroundings.watchesSignals else { return plane.perform { self.announce() } }
         // Signals are watched before the gateway reports that it serves: they may follow at once.
         signals = SignalWatch(on: plane.queue) { [self] in
@@ -373,7 +376,8 @@ extension Reloads.Parts {
         _ found: OriginDirectory.Found,
         _ resolver: Resolver,
         orders rollouts: Rollouts,
-        _ apple: AppleOperations
+        _ apple: AppleOperations,
+        _ google: GoogleOperations
     ) {
         self.certificates = certificates
         directory = OriginDirectory(plane, found, resolver, certificates, apple.devices)
@@ -381,6 +385,7 @@ extension Reloads.Parts {
         guards = Guards(plane, rollouts)
         reporting = Reporting(plane)
         self.apple = apple
+        self.google = google
     }
 }
 

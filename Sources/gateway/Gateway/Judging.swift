@@ -14,6 +14,8 @@ struct Judging: Sendable {
     let issuer: ChallengeIssuer
     let sessions: SessionTable
     let probes = ProbeResponder()
+    /// Google's list, for enrolments of Android phones.
+    let statusLists = StatusLists()
 
     /// A judge of requests to a configuration's rules.
     func judge(_ configuration: GatewayConfiguration) -> Judge {
@@ -32,7 +34,10 @@ struct Judging: Sendable {
         _ admission: EnrolmentAdmission
     ) -> ServiceTable {
         let enrolment = Enrolment(
-            KeyAttestor(apps: configuration.apps, statusList: { nil }),
+            KeyAttestor(
+                apps: configuration.apps,
+                statusList: { [statusLists] in statusLists.newest }
+            ),
             keys: keys,
             issuer: issuer,
             admission: admission

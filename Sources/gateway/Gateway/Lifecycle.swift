@@ -22,6 +22,7 @@ final class Lifecycle: Sendable {
     private let plane: ControlPlane
     private let reloads: Reloads
     private let apple: AppleOperations
+    private let google: GoogleOperations
     private let keys: KeyTable
     private let outputs: LogOutputs
     private let state: QueueBound<State>
@@ -29,13 +30,13 @@ final class Lifecycle: Sendable {
     init(
         _ plane: ControlPlane,
         _ reloads: Reloads,
-        _ apple: AppleOperations,
+        _ parts: Reloads.Parts,
         _ keys: KeyTable,
         _ outputs: LogOutputs
     ) {
         self.plane = plane
         self.reloads = reloads
-        self.apple = apple
+        (apple, google) = (parts.apple, parts.google)
         self.keys = keys
         self.outputs = outputs
         state = QueueBound(State(), on: plane.queue)
@@ -160,6 +161,7 @@ final class Lifecycle: Sendable {
         state.value.loopsWithClients -= 1
         guard state.value.loopsWithClients == 0 else { return }
         apple.endRenewing()
+        google.end()
         apple.devices.finish(within: min(drainLeft, DeviceCheckClient.finishTime)) { [self] left in
             plane.perform { self.endCalls(changesLeft: left) }
         }
@@ -255,6 +257,7 @@ final class Lifecycle: Sendable {
             )
             done(.done(process: success.process, pauseMicroseconds: microseconds))
             apple.endRenewing()
+            google.end()
             keys.leaveStore()
             drain()
         }

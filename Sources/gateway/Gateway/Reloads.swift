@@ -21,6 +21,7 @@ final class Reloads: Sendable {
         let guards: Guards
         let reporting: Reporting
         let apple: AppleOperations
+        let google: GoogleOperations
     }
 
     /// Whether a reload runs.
@@ -171,6 +172,7 @@ final class Reloads: Sendable {
         operatorTokens.replace(by: read.operatorToken)
         plane.configuration = read
         parts.apple.loaded(read)
+        parts.google.loaded(read)
         parts.directory.loaded(next.servers, next.settings.origins)
         parts.certificates.loaded(next.certificates, next.stamps)
         state.value.accessLog = next.accessLog

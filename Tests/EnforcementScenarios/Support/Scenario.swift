@@ -192,6 +192,9 @@ final class Scenario {
         let secured = originSide == .tls ? ", tls: { ca: origin.pem }" : ""
         let rules = apps == nil ? Self.naming(Self.appID, in: rules) : rules
         let apps = apps ?? "  - \(Self.app)"
+        if apps.contains("android:"), !more.contains("google:") {
+            try keepStatusList(beside: database == nil ? store : file)
+        }
         let indented = rules.split(separator: "\n").map { "  \($0)" }.joined(separator: "\n")
         try write(
             file,
@@ -212,6 +215,20 @@ final class Scenario {
             \(indented)
             \(more.contains("timeouts:") ? "" : "timeouts: { \(Self.drainIdle) }")
 
+            """
+        )
+    }
+
+    /// A copy of an empty list of Google's that is so young that no scenario asks for another one.
+    private func keepStatusList(beside name: String) throws {
+        try write(
+            name + ".google-status",
+            """
+            portcullis-status-list 1
+            url https://android.googleapis.com/attestation/status
+            date \(Self.now.seconds)
+
+            {"entries": {}}
             """
         )
     }

@@ -94,6 +94,7 @@ extension AdminSnapshot {
         apple.write(into: &out)
         devices.write(into: &out)
         receipts?.write(into: &out)
+        StatusListFacts.write(statusList, into: &out)
         out.counter(
             "access_log_lines_dropped_total",
             droppedLogLines,

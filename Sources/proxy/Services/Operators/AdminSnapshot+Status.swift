@@ -15,6 +15,7 @@ extension AdminSnapshot {
             writeStore(into: &out)
             tls.write(into: &out)
             apple.write(into: &out)
+            statusList?.write(into: &out)
             out.member("connections_open", openConnections)
             out.member("sessions_open", openSessions)
             out.array("unknown_servers") { out in unknownServers.forEach { out.element($0) } }

@@ -38,6 +38,8 @@ package struct AdminSnapshot: Sendable {
     package var devices = DeviceFacts()
     /// The renewal of receipts; `nil` where the store keeps none.
     package var receipts: ReceiptFacts?
+    /// Google's list of revoked certificates; `nil` where no app is an Android app.
+    package var statusList: StatusListFacts?
     package var openSessions = 0
     /// The origins and their servers.
     package var origins: [OriginFacts] = []

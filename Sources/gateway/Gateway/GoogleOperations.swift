@@ -1,0 +1,339 @@
+import AppleServices
+import ConfigurationReading
+import Cryptography
+import Dispatch
+import EventLoops
+import GoogleServices
+import HTTPSCalls
+import KeyAttestation
+import Logging
+import Rules
+import Services
+import Signatures
+import Synchronization
+import Verification
+
+/// Google's list of revoked certificates: fetches it, keeps a copy on disk, gives it to enrolments,
+/// and has the enrolled keys compared with each newer one.
+///
+/// It works only where an app is an Android app. Its state changes on its own queue; the lock is
+/// for readers.
+final class GoogleOperations: Sendable {
+    /// The settings that a reload replaces.
+    private struct Settings: Equatable {
+        var google: GoogleSettings
+        /// The copy on disk, beside the store as operators' orders are; `nil` without a store.
+        var path: String?
+        /// Whether any app needs the list.
+        var isNeeded: Bool
+
+        init(_ configuration: GatewayConfiguration) {
+            google = configuration.google
+            path =
+                switch configuration.store {
+                case .none: nil
+                case .sqlite(let file): file + ".google-status"
+                case .postgresql: configuration.place(of: "").file + ".google-status"
+                }
+            isNeeded = configuration.apps.contains { $0.android != nil }
+        }
+
+        var bounds: StatusListSchedule.Bounds {
+            StatusListSchedule.Bounds(least: google.intervalMin, most: google.intervalMax)
+        }
+    }
+
+    private struct State {
+        var settings: Settings
+        var schedule: StatusListSchedule
+        var outcomes: [String: UInt64] = [:]
+        var pace = NoticePace<String>()
+        /// A timer with a lower number than this one does nothing.
+        var timer: UInt64 = 0
+        var isEnded = false
+    }
+
+    /// Seconds by which a copy's date may be in the future, since clocks differ.
+    private static let aheadMax: Int64 = 3_600
+
+    private let plane: ControlPlane
+    private let lists: StatusLists
+    private let https: HTTPSCalls
+    private let queue = DispatchQueue(label: "portcullis.google", qos: .utility)
+    private let state: Mutex<State>
+    private let comparer: ListedKeyComparer
+
+    init(
+        _ plane: ControlPlane,
+        _ configuration: GatewayConfiguration,
+        _ lists: StatusLists,
+        _ https: HTTPSCalls
+    ) {
+        self.plane = plane
+        self.lists = lists
+        self.https = https
+        let settings = Settings(configuration)
+        state = Mutex(
+            State(settings: settings, schedule: StatusListSchedule(settings.bounds))
+        )
+        comparer = ListedKeyComparer(plane, configuration.store)
+    }
+
+    /// Reads the copy on disk, so that the first enrolment finds a list. Waits for the disk.
+    func prepare() {
+        let settings = state.withLock(\.settings)
+        guard settings.isNeeded else { return }
+        lists.known = stored(settings)
+    }
+
+    /// Begins to fetch, and to compare.
+    func start() {
+        queue.async { [self] in begin() }
+    }
+
+    /// A reload has read the settings.
+    func loaded(_ configuration: GatewayConfiguration) {
+        let next = Settings(configuration)
+        queue.async { [self] in
+            let before = state.withLock { state in
+                defer {
+                    state.settings = next
+                    state.schedule.bounds = next.bounds
+                }
+                return state.settings
+            }
+            guard next != before else { return }
+            if !next.isNeeded || next.google.statusListURL != before.google.statusListURL {
+                lists.known = nil
+            }
+            if lists.known == nil { prepare() }
+            begin()
+        }
+    }
+
+    /// Makes no further call and no further change: the gateway ends, or the successor does it.
+    func end() {
+        state.withLock { $0.isEnded = true }
+        comparer.end()
+    }
+
+    // MARK: On the queue
+
+    private func begin() {
+        guard let known = lists.known else { return wait(nil) }
+        let age = known.source == .release ? nil : plane.wallSeconds - known.date
+        let pause = state.withLock { $0.schedule.first(age: age) }
+        let date = UnixTime(seconds: known.date).iso8601
+        let words = "\(known.list.count) entries, \(known.source.words), of \(date)"
+        plane.perform { [plane] in plane.log.notice("Google's status list: \(words)") }
+        comparer.compare(with: known.list)
+        wait(pause)
+    }
+
+    /// - pause: the time until the next call; `nil` for none.
+    private func wait(_ pause: Duration?) {
+        let number = state.withLock { state in
+            state.timer &+= 1
+            return state.timer
+        }
+        guard let pause else { return }
+        queue.asyncAfter(deadline: .now() + DispatchTimeInterval(pause)) { [weak self] in
+            guard let self, state.withLock({ $0.timer == number && !$0.isEnded }) else { return }
+            fetch(number)
+        }
+    }
+
+    private func fetch(_ number: UInt64) {
+        let google = state.withLock(\.settings.google)
+        var request = HTTPSRequest(getting: google.statusListURL, timeout: google.timeout)
+        request.trust = google.roots.map { .pem($0) } ?? .system
+        request.proxy = google.proxy
+        request.answerBytesMax = StatusList.bytesMax
+        request.keptFields = StatusListReply.fields
+        request.fields = [("Accept", "application/json")]
+        if let tag = lists.known?.tag { request.fields.append(("If-None-Match", tag)) }
+        https.send(request) { [weak self] result in
+            guard let self else { return }
+            queue.async { self.ended(result, number) }
+        }
+    }
+
+    private func ended(_ result: Result<HTTPSAnswer, HTTPSFault>, _ number: UInt64) {
+        // A reload has asked elsewhere meanwhile.
+        guard state.withLock({ $0.timer == number && !$0.isEnded }) else { return }
+        switch result {
+        case .failure(let fault):
+            failed(AppleFault(fault.reason).rawValue, fault.detail, retryAfter: nil)
+        case .success(let answer):
+            let reply = StatusListReply(
+                status: answer.status,
+                content: answer.content,
+                fields: answer.fields,
+                known: lists.known,
+                now: plane.wallSeconds
+            )
+            switch reply {
+            case .list(let list): take(list, answer)
+            case .unchanged(let date): confirm(date, answer)
+            case .refused(.status):
+                failed("status", "answered \(answer.status)", retryAfter: answer.retryAfter)
+            case .refused(.unreadable):
+                failed("unreadable", "what came is no list", retryAfter: nil)
+            case .refused(.shrunk):
+                failed(
+                    "shrunk",
+                    "what came has fewer than half of the entries of the list before",
+                    retryAfter: nil
+                )
+            }
+        }
+    }
+
+    private func take(_ list: KnownStatusList, _ answer: HTTPSAnswer) {
+        let before = lists.known
+        lists.known = list
+        if let path = state.withLock(\.settings.path) {
+            let url = state.withLock(\.settings.google.statusListURL)
+            let copy = StatusListFile(
+                url: url,
+                date: list.date,
+                tag: list.tag,
+                text: answer.content
+            )
+            write(copy, to: path)
+        }
+        if before?.list != list.list {
+            let count = list.list.count
+            plane.perform { [plane] in
+                plane.log.notice("Google's status list: a newer one came, with \(count) entries")
+            }
+        }
+        answered("fetched", answer, list)
+    }
+
+    /// The list in use is still the newest: it has another date, in memory and on disk.
+    private func confirm(_ date: Int64, _ answer: HTTPSAnswer) {
+        guard var known = lists.known else { return }
+        (known.date, known.source) = (date, .google)
+        lists.known = known
+        if let path = state.withLock(\.settings.path),
+            let bytes = try? WholeFile.read(path, bytesMax: StatusListFile.bytesMax),
+            var copy = StatusListFile(bytes)
+        {
+            copy.date = date
+            write(copy, to: path)
+        }
+        answered("unchanged", answer, known)
+    }
+
+    private func answered(_ outcome: String, _ answer: HTTPSAnswer, _ known: KnownStatusList) {
+        let freshness = StatusListReply.freshness(answer.fields)
+        let pause = state.withLock { state in
+            state.outcomes[outcome, default: 0] &+= 1
+            return state.schedule.answered(fresh: freshness, random: RandomBytes.word())
+        }
+        comparer.compare(with: known.list)
+        wait(pause)
+    }
+
+    private func failed(_ outcome: String, _ detail: String, retryAfter: Int?) {
+        let (pause, untold) = state.withLock { state in
+            state.outcomes[outcome, default: 0] &+= 1
+            return (
+                state.schedule.failed(retryAfter: retryAfter, random: RandomBytes.word()),
+                state.pace.untold(of: outcome, now: MonotonicClock.nanoseconds)
+            )
+        }
+        if untold != nil {
+            plane.perform { [plane] in
+                plane.log.warning(
+                    """
+                    Google's status list can't be fetched, \(outcome): \(detail); the list before \
+                    stays in use; next: see deploy/docs/google-services.md
+                    """
+                )
+            }
+        }
+        wait(pause)
+    }
+
+    // MARK: The disk
+
+    /// The copy on disk, or the list of the release.
+    private func stored(_ settings: Settings) -> KnownStatusList? {
+        if let path = settings.path {
+            do throws(WholeFile.Fault) {
+                let bytes = try WholeFile.read(path, bytesMax: StatusListFile.bytesMax)
+                if let bytes {
+                    let copy = StatusListFile(bytes)
+                    if var known = copy?.known() {
+                        // A clock that was set back since: the list may be of any age.
+                        if known.date > plane.wallSeconds + Self.aheadMax { known.date = 0 }
+                        // Another address may have another list.
+                        if copy?.url == settings.google.statusListURL { return known }
+                    } else {
+                        tell("the copy \(path) can't be understood, and is replaced")
+                    }
+                }
+            } catch {
+                tell("the copy \(path): \(error.text)")
+            }
+        }
+        return try? KnownStatusList.ofRelease()
+    }
+
+    private func write(_ copy: StatusListFile, to path: String) {
+        do throws(WholeFile.Fault) {
+            try WholeFile.replace(path, by: copy.bytes)
+        } catch {
+            tell("\(error.text); a restart begins with an older list")
+        }
+    }
+
+    private func tell(_ text: String) {
+        plane.perform { [plane] in plane.log.warning("Google's status list: \(text)") }
+    }
+
+    // MARK: For operators
+
+    /// The state for the admin pages; `nil` where no app needs the list.
+    var facts: StatusListFacts? {
+        guard let known = lists.known else { return nil }
+        var facts = StatusListFacts()
+        facts.source = known.source.rawValue
+        facts.entries = known.list.count
+        facts.dateSeconds = known.date
+        facts.ageSeconds = max(plane.wallSeconds - known.date, 0)
+        let outcomes = state.withLock(\.outcomes)
+        facts.fetches = outcomes.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
+        facts.keys = comparer.facts
+        return facts
+    }
+}
+
+/// The list in use, for enrolments on every event loop. An enrolment is rare, and takes the lock
+/// for the time of a copy.
+final class StatusLists: Sendable {
+    private let state = Mutex<KnownStatusList?>(nil)
+
+    /// The list in use; `nil` where no app needs one.
+    var known: KnownStatusList? {
+        get { state.withLock { $0 } }
+        set { state.withLock { $0 = newValue } }
+    }
+
+    /// The same for an enrolment, which judges its age.
+    var newest: DatedStatusList? {
+        known.map { DatedStatusList($0.list, fetchedAt: $0.date) }
+    }
+}
+
+extension KnownStatusList.Source {
+    fileprivate var words: String {
+        switch self {
+        case .google: "from Google"
+        case .copy: "from the copy on disk"
+        case .release: "from the release"
+        }
+    }
+}

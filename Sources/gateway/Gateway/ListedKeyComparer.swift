@@ -1,0 +1,180 @@
+import AppleServices
+import ConfigurationReading
+import Cryptography
+import Dispatch
+import KeyAttestation
+import KeyStore
+import Logging
+import Services
+import Synchronization
+
+/// Compares the chains of all enrolled keys with Google's list, on a queue of its own.
+///
+/// It works on the store as a command does, piece by piece, so neither event loops nor the writer
+/// wait for it, and every gateway of the store obeys. A list that is the same as before is compared
+/// with the keys that were enrolled since: another gateway may have judged them by an older one.
+final class ListedKeyComparer: Sendable {
+    /// The author of the changes, for `keys history`.
+    static let actor = "portcullis"
+    /// The pause after a failure of the store, by the number of consecutive ones.
+    private static let pauses = BackOff(first: .seconds(1), most: .seconds(30))
+    /// Keys for which a line of the log is written, of one comparison.
+    private static let toldMax = 20
+    /// Rows before the last one that are compared again: a database may show a row later than the
+    /// next one.
+    private static let overlap: Int64 = 1_000
+
+    private struct State {
+        /// The list to compare with.
+        var list: StatusList?
+        /// The list that all keys up to ``last`` were compared with.
+        var doneList: StatusList?
+        var last: Int64 = 0
+        var isRunning = false
+        var isEnded = false
+        var facts = StatusListFacts.Keys()
+    }
+
+    private let plane: ControlPlane
+    private let store: StorePlace
+    private let queue = DispatchQueue(label: "portcullis.listed", qos: .utility)
+    private let state = Mutex(State())
+
+    init(_ plane: ControlPlane, _ store: StorePlace) {
+        self.plane = plane
+        self.store = store
+    }
+
+    /// A list came, or the list in use was confirmed. A comparison with an older one ends.
+    func compare(with list: StatusList) {
+        let begins = state.withLock { state in
+            state.list = list
+            defer { state.isRunning = true }
+            return !state.isRunning
+        }
+        if begins { queue.async { self.run(failures: 0) } }
+    }
+
+    /// Makes no further change.
+    func end() { state.withLock { $0.isEnded = true } }
+
+    var facts: StatusListFacts.Keys { state.withLock(\.facts) }
+
+    // MARK: On the queue
+
+    private func run(failures: Int) {
+        while let (list, first) = next() {
+            let start = ContinuousClock.now
+            var comparison = ListComparison(after: first)
+            do throws(StoreProblem) {
+                guard try compare(list, &comparison) else { continue }
+            } catch {
+                return retry(after: failures + 1, error)
+            }
+            state.withLock { state in
+                (state.doneList, state.last) = (list, comparison.last)
+                // Only what is not asked for again is done.
+                if state.list == list { state.list = nil }
+                state.facts.seconds = (ContinuousClock.now - start).inSeconds
+            }
+            report(comparison)
+        }
+    }
+
+    /// The next list, and the row after which it is compared; `nil` when there is none.
+    private func next() -> (StatusList, Int64)? {
+        state.withLock { state in
+            guard let list = state.list, !state.isEnded else {
+                state.isRunning = false
+                return nil
+            }
+            return (list, list == state.doneList ? max(state.last - Self.overlap, 0) : 0)
+        }
+    }
+
+    /// Compares all chains after a row; `false` when a newer list has come, or the gateway ends.
+    private func compare(
+        _ list: StatusList,
+        _ comparison: inout ListComparison
+    ) throws(StoreProblem) -> Bool {
+        guard let archive = try store.archive() else { return true }
+        defer { try? archive.close() }
+        var told = 0
+        var hasMore = true
+        while hasMore {
+            guard state.withLock({ $0.list == list && !$0.isEnded }) else { return false }
+            hasMore = try archive.compare(
+                &comparison,
+                with: { digits in
+                    list[CertificateSerial(written: digits)].map { "\(digits) \($0)" }
+                },
+                now: plane.wallSeconds,
+                by: Self.actor
+            ) { keys in
+                count(keys)
+                for key in keys.prefix(Self.toldMax - told) { tell(key) }
+                told = min(told + keys.count, Self.toldMax)
+            }
+        }
+        return true
+    }
+
+    private func count(_ keys: [ListedKey]) {
+        state.withLock { state in
+            let revoked = keys.count { $0.change.entry != nil }
+            state.facts.revoked &+= UInt64(revoked)
+            state.facts.restored &+= UInt64(keys.count - revoked)
+        }
+    }
+
+    private func retry(after failures: Int, _ error: StoreProblem) {
+        let pause = Self.pauses.pause(after: failures, random: RandomBytes.word())
+        if failures == 1 {
+            plane.perform { [plane] in
+                plane.log.error(
+                    """
+                    the enrolled keys could not be compared with Google's status list, \(error); \
+                    it is tried again
+                    """
+                )
+            }
+        }
+        queue.asyncAfter(deadline: .now() + DispatchTimeInterval(pause)) { [weak self] in
+            self?.run(failures: failures)
+        }
+    }
+
+    private func tell(_ key: ListedKey) {
+        let name = key.keyID.logName
+        plane.perform { [plane] in
+            switch key.change.entry {
+            case let entry?:
+                plane.log.notice(
+                    "key \(name) is revoked: Google's status list has its certificate \(entry)"
+                )
+            case nil:
+                plane.log.notice(
+                    "key \(name) is good again: Google's status list no longer has its certificate"
+                )
+            }
+        }
+    }
+
+    private func report(_ comparison: ListComparison) {
+        guard comparison.revoked + comparison.restored > 0 else { return }
+        plane.perform { [plane] in
+            plane.log.notice(
+                """
+                Google's status list: of \(comparison.compared) keys, \(comparison.revoked) were \
+                revoked and \(comparison.restored) are good again; `portcullis keys history` has all
+                """
+            )
+        }
+    }
+}
+
+extension Duration {
+    fileprivate var inSeconds: Double {
+        Double(components.seconds) + Double(components.attoseconds) * 1e-18
+    }
+}

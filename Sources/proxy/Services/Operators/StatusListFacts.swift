@@ -1,0 +1,93 @@
+import JSONText
+import Telemetry
+
+/// The state of Google's list of revoked certificates, for operators.
+package struct StatusListFacts: Sendable {
+    /// What it has done to enrolled keys, since the start.
+    package struct Keys: Sendable {
+        package var revoked: UInt64 = 0
+        package var restored: UInt64 = 0
+        /// The time of the last comparison, in seconds.
+        package var seconds = 0.0
+
+        package init() {}
+    }
+
+    /// Where the list in use came from: `google`, `copy` or `release`.
+    package var source = ""
+    package var entries = 0
+    /// Second of Unix time at which Google vouched for it, and the seconds since.
+    package var dateSeconds: Int64 = 0
+    package var ageSeconds: Int64 = 0
+    /// Requests for it since the start, by how they ended.
+    package var fetches: [(outcome: String, count: UInt64)] = []
+    package var keys = Keys()
+
+    package init() {}
+}
+
+extension StatusListFacts {
+    /// Writes the metrics. The families exist on every gateway; without an Android app they have no
+    /// samples.
+    static func write(_ facts: StatusListFacts?, into out: inout Exposition) {
+        out.metric(
+            "google_status_list_age_seconds",
+            type: "gauge",
+            help: "Age of Google's list of revoked certificates; absent without Android apps."
+        )
+        if let facts { out.sample("google_status_list_age_seconds", [], Int(facts.ageSeconds)) }
+        out.metric(
+            "google_status_list_entries",
+            type: "gauge",
+            help: "Entries of Google's list of revoked certificates, by where it came from."
+        )
+        if let facts {
+            out.sample("google_status_list_entries", [("source", facts.source)], facts.entries)
+        }
+        out.metric(
+            "google_status_list_fetches_total",
+            type: "counter",
+            help: "Requests for Google's list of revoked certificates by how they ended."
+        )
+        for (outcome, count) in facts?.fetches ?? [] {
+            out.sample("google_status_list_fetches_total", [("outcome", outcome)], count)
+        }
+        out.metric(
+            "google_status_list_compare_seconds",
+            type: "gauge",
+            help: "Time of the last comparison of the enrolled keys with Google's list."
+        )
+        if let facts {
+            out.sample("google_status_list_compare_seconds", [], facts.keys.seconds)
+        }
+        out.metric(
+            "keys_listed_total",
+            type: "counter",
+            help: "Keys that Google's list has revoked, and keys that are good again."
+        )
+        if let facts {
+            out.sample("keys_listed_total", [("change", "revoked")], facts.keys.revoked)
+            out.sample("keys_listed_total", [("change", "restored")], facts.keys.restored)
+        }
+    }
+
+    /// Writes the list for `/status`.
+    func write(into out: inout JSONWriter) {
+        out.object("google_status_list") { out in
+            out.member("source", source)
+            out.member("date_seconds", dateSeconds)
+            out.member("age_seconds", ageSeconds)
+            out.member("entries", entries)
+            out.array("fetches") { out in
+                for (outcome, count) in fetches {
+                    out.object { out in
+                        out.member("outcome", outcome)
+                        out.member("count", count)
+                    }
+                }
+            }
+            out.member("keys_revoked", keys.revoked)
+            out.member("keys_restored", keys.restored)
+        }
+    }
+}
