@@ -23,6 +23,28 @@ import Testing
     }
 
     @Test(arguments: [
+        ("apple", 1, 0), ("android", 0, 1), ("apple:3,android:1", 3, 1), ("android,apple:2", 2, 1),
+    ])
+    func `platforms are shares`(text: String, apple: Int, android: Int) throws {
+        let mix = try #require(PlatformMix(text))
+        #expect(mix.apple == apple && mix.android == android)
+        #expect(PlatformMix(mix.text) == mix)
+        let fleet = Fleet(seed: "a", appID: "b", package: "c", platforms: mix, count: 8)
+        let read = try #require(Fleet(text: Array(fleet.text.utf8)))
+        #expect(read.platforms == mix && read.package == "c")
+        let keys = (0..<8).map { read.devices(at: UnixTime(seconds: 1_800_000_000)).key($0) }
+        let phones = keys.filter { $0.device.phone != nil }
+        #expect(phones.count == 8 * android / (apple + android))
+        #expect(phones.allSatisfy { $0.device.appID == "c" })
+        #expect(Set(phones.map(\.device.phone?.name)).count == phones.count)
+    }
+
+    @Test(arguments: ["", "windows", "apple:0", "apple:1001", "apple,apple", "apple:1:2", "apple,"])
+    func `other platforms are refused`(text: String) {
+        #expect(PlatformMix(text) == nil)
+    }
+
+    @Test(arguments: [
         "", "{}", #"{"seed":"a","app_id":"b","devices":0,"next_counter":1}"#,
         #"{"seed":"a","app_id":"b","devices":1,"next_counter":0}"#,
         #"{"seed":"a","app_id":"b","devices":1,"next_counter":4294967296}"#,
@@ -33,12 +55,12 @@ import Testing
 
     @Test func `the same seed makes the same keys, another one others`() {
         let time = UnixTime(seconds: 1_800_000_000)
-        let lines = Self.fleet.importLines(0..<3, Self.fleet.device(at: time))
-        let later = Self.fleet.device(at: time.advanced(bySeconds: 86_400))
-        #expect(lines == Self.fleet.importLines(0..<3, later))
+        let lines = Self.fleet.devices(at: time).importLines(0..<3)
+        let later = Self.fleet.devices(at: time.advanced(bySeconds: 86_400))
+        #expect(lines == later.importLines(0..<3))
         #expect(Set(lines.split(separator: "\n")).count == 3)
         let other = Fleet(seed: "other", appID: Self.fleet.appID, count: 100)
-        #expect(lines != other.importLines(0..<3, other.device(at: time)))
+        #expect(lines != other.devices(at: time).importLines(0..<3))
     }
 
     @Test func `a busy device is passed over, and none is taken when all are`() {
@@ -108,11 +130,10 @@ import Testing
     }
 
     @Test func `what was signed beforehand verifies, counter by counter`() async throws {
-        let device = Self.fleet.device(at: UnixTime(seconds: 1_800_000_000))
+        let devices = Self.fleet.devices(at: UnixTime(seconds: 1_800_000_000))
         let template = RequestTemplateTests.template("[method, target]")
         let order = PreSigned.Order(
-            fleet: Self.fleet,
-            device: device,
+            fleet: devices,
             template: template,
             devices: (0..<70).map { $0 + 5 },
             firstCounter: 66,
@@ -125,7 +146,7 @@ import Testing
         var proof = ProofTexts()
         for (local, number) in [(0, 0), (0, 1), (63, 1), (64, 0), (69, 1)] {
             #expect(made.copy(device: local, number: number, hasChallenge: false, into: &proof))
-            let key = device.makeKey(seed: Self.fleet.keySeed(local + 5))
+            let key = devices.key(local + 5)
             #expect(proof.keyID == Array(key.keyID.base64.utf8))
             let bytes = Base64.decode(proof.assertion.span)
             let verified = try UnverifiedAssertion(bytes: try #require(bytes)).verified(

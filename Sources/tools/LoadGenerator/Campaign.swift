@@ -204,8 +204,7 @@ extension Campaign {
         let free = plan.deviceCount(loop: loop) - plan.staleDeviceCount(loop: loop)
         let devices = min(free, max(needed, 1))
         return PreSigned.Order(
-            fleet: plan.fleet,
-            device: plan.device,
+            fleet: plan.devices,
             template: plan.template,
             devices: (0..<devices).map { plan.fleetIndex($0, loop: loop) },
             firstCounter: plan.fleet.nextCounter + DeviceSet.counterGap,

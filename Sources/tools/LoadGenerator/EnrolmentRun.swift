@@ -17,7 +17,7 @@ package struct EnrolmentRun: Sendable {
     let endpoints: String
     let fleet: Fleet
     let connections: Int
-    private let device: SoftwareDevice
+    private let devices: FleetDevices
     private let now: UnixTime
     private let hashing: AppPolicy.ClientDataHash
 
@@ -36,11 +36,14 @@ package struct EnrolmentRun: Sendable {
         connections: Int,
         now: UnixTime
     ) throws(LoadError) {
-        guard let app = configuration.apps.first(where: { $0.id == fleet.appID }) else {
-            throw LoadError("the configuration has no app \(fleet.appID)")
-        }
-        guard app.isTest else {
-            throw LoadError("app \(app.id) trusts no authority of devices made of software")
+        let apps = try fleet.appIDs.map { id throws(LoadError) in
+            guard let app = configuration.apps.first(where: { $0.id == id }) else {
+                throw LoadError("the configuration has no app \(id)")
+            }
+            guard app.isTest else {
+                throw LoadError("app \(id) trusts no authority of devices made of software")
+            }
+            return app
         }
         self.fleet = fleet
         self.server = server
@@ -48,8 +51,8 @@ package struct EnrolmentRun: Sendable {
         self.now = now
         host = url.authority
         endpoints = configuration.endpointsPath
-        device = fleet.device(at: now)
-        hashing = app.clientDataHash
+        devices = fleet.devices(at: now)
+        hashing = apps.first?.clientDataHash ?? .sha256
     }
 
     /// The document that asks for a device's challenge.
@@ -57,24 +60,21 @@ package struct EnrolmentRun: Sendable {
         var json = JSONWriter()
         json.object { json in
             json.member("purpose", ChallengePurpose.enrolment.name)
-            json.member("key_id", device.makeKey(seed: fleet.keySeed(index)).keyID.base64)
+            // A phone makes its key with the challenge, and so after it.
+            if !fleet.platforms.isPhone(index) {
+                json.member("key_id", devices.key(index).keyID.base64)
+            }
         }
         return json.text
     }
 
     /// The document that enrols a device: asks the stand-in for Apple to attest its key.
     func enrolment(of index: Int, _ challenge: [UInt8]) -> String {
-        let key = device.makeKey(seed: fleet.keySeed(index))
-        let hash = hashing == .raw ? challenge : SHA256.digest(of: challenge).array
-        let object = Base64.text(key.attestation(clientDataHash: hash, at: now))
-        let text = String(decoding: challenge, as: UTF8.self)
-        var json = JSONWriter()
-        json.object { json in
-            json.member("key_id", key.keyID.base64)
-            json.member("attestation", object)
-            json.member("challenge", text)
-        }
-        return json.text
+        devices.key(index).enrolment(
+            challenge: String(decoding: challenge, as: UTF8.self),
+            clientDataHash: hashing == .raw ? challenge : nil,
+            at: now
+        )
     }
 
     /// Enrols all devices; those that are enrolled already count as `known`.

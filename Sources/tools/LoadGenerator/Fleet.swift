@@ -15,7 +15,12 @@ package import SoftwareAuthenticator
 package struct Fleet: Sendable {
     /// A secret: a program that knows it can sign for all devices.
     package let seed: String
+    /// The app on the devices, by the gateway's name for it: an App ID; where all devices are
+    /// Android phones, a package name.
     package let appID: String
+    /// The package name of the phones among other devices.
+    package let package: String?
+    package let platforms: PlatformMix
     package let count: Int
     /// No device has used this counter or a higher one.
     package var nextCounter: UInt32
@@ -25,22 +30,41 @@ package struct Fleet: Sendable {
     /// A run may use this number of counters. If it breaks off, they stay reserved.
     package static let counterReserve: UInt32 = 1 << 24
 
-    package init(seed: String, appID: String, count: Int, nextCounter: UInt32 = 1) {
+    package init(
+        seed: String,
+        appID: String,
+        package: String? = nil,
+        platforms: PlatformMix = .apple,
+        count: Int,
+        nextCounter: UInt32 = 1
+    ) {
         self.seed = seed
         self.appID = appID
+        self.package = package
+        self.platforms = platforms
         self.count = count
         self.nextCounter = nextCounter
     }
 
     /// Reads the text of a fleet's file; `nil` for any other text.
     package init?(text: [UInt8]) {
-        let members: Set = ["seed", "app_id", "devices", "next_counter"]
+        let members: Set = [
+            "seed", "app_id", "package", "platforms", "devices", "next_counter",
+        ]
         guard let document = JSONDocument(text.span, members: members),
             let seed = document.string("seed"), let appID = document.string("app_id"),
             let count = document.integer("devices"), (1...Self.countMax).contains(count),
-            let next = document.integer("next_counter").flatMap(UInt32.init(exactly:)), next > 0
+            let next = document.integer("next_counter").flatMap(UInt32.init(exactly:)), next > 0,
+            let platforms = PlatformMix(document.string("platforms") ?? PlatformMix.apple.text)
         else { return nil }
-        self.init(seed: seed, appID: appID, count: count, nextCounter: next)
+        self.init(
+            seed: seed,
+            appID: appID,
+            package: document.string("package"),
+            platforms: platforms,
+            count: count,
+            nextCounter: next
+        )
     }
 
     /// The text of its file.
@@ -49,6 +73,8 @@ package struct Fleet: Sendable {
         json.object { json in
             json.member("seed", seed)
             json.member("app_id", appID)
+            if let package { json.member("package", package) }
+            if platforms != .apple { json.member("platforms", platforms.text) }
             json.member("devices", count)
             json.member("next_counter", nextCounter)
         }
@@ -70,35 +96,108 @@ package struct Fleet: Sendable {
         SoftwareAuthority(seed: Array("load authority \(seed)".utf8), madeAt: now)
     }
 
-    /// The device that makes the keys, with objects as iOS before 27 makes them.
-    package func device(at now: UnixTime) -> SoftwareDevice {
-        SoftwareDevice(
-            authority: authority(at: now),
-            appID: appID,
+    /// The apps on the devices, by the gateway's names for them.
+    var appIDs: [String] { package.map { [appID, $0] } ?? [appID] }
+
+    /// The devices, which make the keys.
+    package func devices(at now: UnixTime) -> FleetDevices { FleetDevices(self, at: now) }
+}
+
+/// The devices of a fleet, with objects as iOS before 27 makes them, and as phones with RKP do.
+package struct FleetDevices: Sendable {
+    private let fleet: Fleet
+    private let apple: SoftwareDevice
+
+    init(_ fleet: Fleet, at now: UnixTime) {
+        self.fleet = fleet
+        apple = SoftwareDevice(
+            authority: fleet.authority(at: now),
+            appID: fleet.appID,
             environment: .production,
             shape: .beforeTwentySeven
         )
     }
 
-    /// The seed for the key of a device.
-    func keySeed(_ index: Int) -> [UInt8] { Array("load device \(seed) \(index)".utf8) }
-    /// The seed for the key of a stranger, which no gateway knows.
-    func strangerSeed(_ index: Int) -> [UInt8] { Array("load stranger \(seed) \(index)".utf8) }
+    /// Each phone has its own name, and so a key of its own that attests: the gateway limits what
+    /// one such key may attest.
+    private func device(_ index: Int) -> SoftwareDevice {
+        guard fleet.platforms.isPhone(index) else { return apple }
+        var phone = SoftwarePhone()
+        phone.name = "load \(index)"
+        return SoftwareDevice(
+            authority: apple.authority,
+            package: fleet.package ?? fleet.appID,
+            phone: phone
+        )
+    }
+
+    /// The key of a device.
+    func key(_ index: Int) -> SoftwareKey {
+        device(index).makeKey(seed: Array("load device \(fleet.seed) \(index)".utf8))
+    }
+
+    /// The key of a stranger, which no gateway knows.
+    func stranger(_ index: Int) -> SoftwareKey {
+        device(index).makeKey(seed: Array("load stranger \(fleet.seed) \(index)".utf8))
+    }
 
     /// The lines of `portcullis keys import` for some of the devices, each with its line feed.
-    package func importLines(_ range: Range<Int>, _ device: SoftwareDevice) -> String {
-        range.map { device.makeKey(seed: keySeed($0)).importLine(as: .test) + "\n" }.joined()
+    package func importLines(_ range: Range<Int>) -> String {
+        range.map { key($0).importLine(as: .test) + "\n" }.joined()
     }
 }
 
+/// How many of a fleet's devices are of which platform: of each four in a row, with
+/// `apple:3,android:1`, the last one is a phone.
+package struct PlatformMix: Hashable, Sendable {
+    /// Devices of Apple's, and Android phones, of as many in a row.
+    package let apple: Int
+    package let android: Int
+
+    /// Nothing but devices of Apple's.
+    package static let apple = PlatformMix(apple: 1, android: 0)
+
+    private static let sharesMax = 1_000
+
+    private init(apple: Int, android: Int) {
+        self.apple = apple
+        self.android = android
+    }
+
+    /// Reads `apple`, `android` or shares of both, `apple:3,android:1`; `nil` for other text.
+    package init?(_ text: String) {
+        var shares: [Substring: Int] = [:]
+        for part in text.split(separator: ",", omittingEmptySubsequences: false) {
+            let words = part.split(separator: ":", omittingEmptySubsequences: false)
+            guard words.count <= 2, ["apple", "android"].contains(words[0]),
+                let share = words.count == 1 ? 1 : Int(words[1]),
+                (1...Self.sharesMax).contains(share),
+                shares.updateValue(share, forKey: words[0]) == nil
+            else { return nil }
+        }
+        self.init(apple: shares["apple"] ?? 0, android: shares["android"] ?? 0)
+    }
+
+    package var text: String {
+        switch (apple, android) {
+        case (_, 0): "apple"
+        case (0, _): "android"
+        default: "apple:\(apple),android:\(android)"
+        }
+    }
+
+    /// Whether a device of a fleet is a phone, by its number.
+    func isPhone(_ index: Int) -> Bool { index % (apple + android) >= apple }
+}
+
 extension GatewayConfiguration {
-    /// The rule that verifies a request with a key of this app.
+    /// The rule that verifies a request with a key of these apps.
     ///
     /// - Throws: when no rule judges the request, when the rule verifies nothing, or when it does
-    ///   not admit the app's keys.
+    ///   not admit the apps' keys.
     package func judgingRule(
         for sketch: RequestSketch,
-        keysOf appID: String
+        keysOf appIDs: [String]
     ) throws(LoadError) -> Rule {
         let rule: Rule
         switch self.rule(for: sketch) {
@@ -109,8 +208,10 @@ extension GatewayConfiguration {
         guard rule.mode != .off else {
             throw LoadError("rule \(rule.id) is off for this request: nothing is verified")
         }
-        if let app = apps.first(where: { $0.id == appID }), !rule.apps.admits(app) {
-            throw LoadError("rule \(rule.id) admits no keys of \(appID); give it apps: [\(appID)]")
+        for app in apps where appIDs.contains(app.id) && !rule.apps.admits(app) {
+            throw LoadError(
+                "rule \(rule.id) admits no keys of \(app.id); give it apps: [\(app.id)]"
+            )
         }
         return rule
     }

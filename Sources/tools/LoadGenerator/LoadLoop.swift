@@ -100,10 +100,10 @@ final class LoadLoop {
             firstCounter: plan.fleet.nextCounter,
             underWayMax: plan.demand.underWayMax
         )
-        signer = Signer(plan.fleet, plan.device, template)
+        signer = Signer(plan.devices, template)
         challenges = ChallengePool(lifetime: plan.challengeLifetime)
         sessions = SessionStock(plan.template, deviceCount: count)
-        openingSigner = Signer(plan.fleet, plan.device, plan.openingTemplate)
+        openingSigner = Signer(plan.devices, plan.openingTemplate)
         stale = StaleSupply(usesChallenges: needsChallenge, staleCount)
         tamperings = plan.demand.tamperings(hasContent: template.hasContent)
         expectations = Sending.allCases.map { sending in

@@ -19,7 +19,7 @@ package struct LoadPlan: Sendable {
     /// The request that opens a session, for requests that are signed with sessions.
     let openingTemplate: RequestTemplate
     let fleet: Fleet
-    let device: SoftwareDevice
+    let devices: FleetDevices
     let options: Options
 
     /// The user's choices.
@@ -76,7 +76,7 @@ package struct LoadPlan: Sendable {
             url: request.url.text,
             headers: request.fields
         )
-        rule = try configuration.judgingRule(for: sketch, keysOf: fleet.appID)
+        rule = try configuration.judgingRule(for: sketch, keysOf: fleet.appIDs)
         if case .session = options.proof { try Self.checkSessions(rule, options) }
         let demand = RequestDemand(rule, underWayMax: options.underWayMax)
         template = RequestTemplate(
@@ -103,7 +103,7 @@ package struct LoadPlan: Sendable {
         host = request.url.authority
         self.server = server
         self.fleet = fleet
-        device = fleet.device(at: now)
+        devices = fleet.devices(at: now)
         var options = options
         options.loops = min(options.loops, options.connections, fleet.count)
         self.options = options

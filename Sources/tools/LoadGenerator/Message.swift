@@ -21,7 +21,9 @@ extension RequestTemplate {
         if let proof {
             field(demand.fields.keyID, proof.keyID, into: &message.head)
             field(demand.fields.assertion, proof.assertion, into: &message.head)
-            if sending == .tamperedSignature { Self.changeSignature(in: &message.head) }
+            if sending == .tamperedSignature {
+                Self.changeSignature(proof.assertion, in: &message.head)
+            }
             if demand.sendsChallengeField {
                 field(demand.fields.challenge, proof.challenge, into: &message.head)
             }
@@ -71,10 +73,14 @@ extension RequestTemplate {
     /// with its head. Before them is the signature, whose last 32 bytes are `s`. So the byte 80
     /// before the end is inside `s`, and a change of a whole character changes it.
     private static let charactersBehindChange = 80 * 4 / 3
+    /// The text of an Android key ends in the signature, and so in `s`.
+    private static let phoneCharactersBehindChange = 16
 
-    private static func changeSignature(in head: inout [UInt8]) {
+    private static func changeSignature(_ assertion: [UInt8], in head: inout [UInt8]) {
+        let isPhone = assertion.starts(with: "v1.".utf8)
         // CR and LF follow the value.
-        let place = head.count - 2 - charactersBehindChange
+        let place =
+            head.count - 2 - (isPhone ? phoneCharactersBehindChange : charactersBehindChange)
         guard place > 0 else { return }
         head[place] = head[place] == UInt8(ascii: "A") ? UInt8(ascii: "B") : UInt8(ascii: "A")
     }

@@ -10,8 +10,7 @@ import SoftwareAuthenticator
 struct PreSigned: Sendable {
     /// The assertions to make.
     struct Order: Sendable {
-        let fleet: Fleet
-        let device: SoftwareDevice
+        let fleet: FleetDevices
         let template: RequestTemplate
         /// The devices of the event loop, by their number in the fleet.
         let devices: [Int]
@@ -59,7 +58,7 @@ struct PreSigned: Sendable {
         var hasher = ContentHasher()
         let contents = order.template.contents
         for local in range {
-            var key = order.device.makeKey(seed: order.fleet.keySeed(order.devices[local]))
+            var key = order.fleet.key(order.devices[local])
             key.counter = SignCounter(rawValue: order.firstCounter - 1)
             bytes += Base64.encode(key.keyID.bytes)
             for number in 0..<order.perDevice {
@@ -71,7 +70,7 @@ struct PreSigned: Sendable {
                     content,
                     challenge: challenge.isEmpty ? nil : challenge
                 )
-                let text = Base64.encode(key.assertion(clientDataHash: hash))
+                let text = key.assertionText(clientDataHash: hash)
                 precondition(text.count <= assertionCount, "PreSigned: a longer assertion")
                 bytes.append(UInt8(text.count))
                 bytes += text

@@ -34,7 +34,7 @@ package struct SignedRequest: Sendable {
         device index: Int,
         now: UnixTime
     ) throws(LoadError) {
-        let rule = try configuration.judgingRule(for: request, keysOf: fleet.appID)
+        let rule = try configuration.judgingRule(for: request, keysOf: fleet.appIDs)
         let demand = RequestDemand(rule)
         guard (0..<fleet.count).contains(index) else {
             throw LoadError("--device \(index): the fleet has the devices 0…\(fleet.count - 1)")
@@ -50,7 +50,7 @@ package struct SignedRequest: Sendable {
         }
         var values = ["host": url.authority]
         for field in request.headers { values[field.name.lowercased()] = field.value }
-        var key = fleet.device(at: now).makeKey(seed: fleet.keySeed(index))
+        var key = fleet.devices(at: now).key(index)
         key.counter = SignCounter(rawValue: fleet.nextCounter - 1)
         fleet.nextCounter += 1
         let proof = key.proof(

@@ -4,8 +4,7 @@ import SoftwareAuthenticator
 
 /// Signs during the run, with keys that are made when they are first needed.
 struct Signer {
-    private let fleet: Fleet
-    private let device: SoftwareDevice
+    private let fleet: FleetDevices
     private let template: RequestTemplate
     private var hasher = ContentHasher()
     private var keys: [Int: SoftwareKey] = [:]
@@ -13,9 +12,8 @@ struct Signer {
     private(set) var count: UInt64 = 0
     private(set) var nanoseconds: UInt64 = 0
 
-    init(_ fleet: Fleet, _ device: SoftwareDevice, _ template: RequestTemplate) {
+    init(_ fleet: FleetDevices, _ template: RequestTemplate) {
         self.fleet = fleet
-        self.device = device
         self.template = template
     }
 
@@ -33,14 +31,14 @@ struct Signer {
         challenge: [UInt8],
         into proof: inout ProofTexts
     ) {
-        var key = keys[index] ?? device.makeKey(seed: fleet.keySeed(index))
+        var key = keys[index] ?? fleet.key(index)
         if keys[index] == nil { keys[index] = key }
         sign(&key, counter, content, challenge, into: &proof)
     }
 
     /// Signs with a key that no gateway knows.
     mutating func signAsStranger(_ index: Int, challenge: [UInt8], into proof: inout ProofTexts) {
-        var key = device.makeKey(seed: fleet.strangerSeed(index))
+        var key = fleet.stranger(index)
         sign(&key, 1, 0, challenge, into: &proof)
     }
 
@@ -58,7 +56,7 @@ struct Signer {
         )
         key.counter = SignCounter(rawValue: counter - 1)
         proof.keyID = Base64.encode(key.keyID.bytes)
-        proof.assertion = Base64.encode(key.assertion(clientDataHash: hash))
+        proof.assertion = key.assertionText(clientDataHash: hash)
         proof.challenge = challenge
     }
 }

@@ -18,8 +18,16 @@ struct PrepareCommand: AsyncParsableCommand {
     @Argument(help: "The fleet's file, which must not exist yet.")
     var fleet: String
 
-    @Option(help: "The App ID, as the gateway's configuration has it.")
+    @Option(
+        help: "The App ID, or the package name of phones, as the gateway's configuration has it."
+    )
     var appID: String
+
+    @Option(help: "The devices: apple, android, or shares such as apple:3,android:1.")
+    var platform = PlatformMix.apple.text
+
+    @Option(help: "Among other devices: the package name of the phones.")
+    var package: String?
 
     @Option(help: "How many devices.")
     var devices = 1_000
@@ -40,9 +48,23 @@ struct PrepareCommand: AsyncParsableCommand {
         guard (1...Fleet.countMax).contains(devices) else {
             throw LoadError("--devices: 1…\(Fleet.countMax)")
         }
-        let made = Fleet(seed: seed ?? Fleet.randomSeed(), appID: appID, count: devices)
-        guard Fleet.isPlain(made.seed), Fleet.isPlain(appID) else {
-            throw LoadError("--seed, --app-id: printable ASCII without spaces and quotes")
+        guard let platforms = PlatformMix(platform) else {
+            throw LoadError("--platform \(platform): use apple, android or apple:3,android:1")
+        }
+        guard (package != nil) == (platforms.apple > 0 && platforms.android > 0) else {
+            throw LoadError("--package NAME is for phones among other devices, which need it")
+        }
+        let made = Fleet(
+            seed: seed ?? Fleet.randomSeed(),
+            appID: appID,
+            package: package,
+            platforms: platforms,
+            count: devices
+        )
+        guard [made.seed, appID, package ?? appID].allSatisfy(Fleet.isPlain) else {
+            throw LoadError(
+                "--seed, --app-id, --package: printable ASCII without spaces and quotes"
+            )
         }
         guard !FileManager.default.fileExists(atPath: fleet) else {
             throw LoadError("\(fleet): is there already; its devices' counters are in it")
@@ -64,7 +86,7 @@ struct PrepareCommand: AsyncParsableCommand {
         guard FileManager.default.createFile(atPath: path, contents: nil),
             let file = FileHandle(forWritingAtPath: path)
         else { throw LoadError("\(path): can't be written") }
-        let device = made.device(at: .current)
+        let fleet = made.devices(at: .current)
         let starts = Array(stride(from: 0, to: made.count, by: Self.batch))
         let width = max(ProcessInfo.processInfo.activeProcessorCount, 1)
         for group in stride(from: 0, to: starts.count, by: width) {
@@ -73,7 +95,7 @@ struct PrepareCommand: AsyncParsableCommand {
                 for start in batches {
                     tasks.addTask {
                         let range = start..<min(start + Self.batch, made.count)
-                        return (start, made.importLines(range, device))
+                        return (start, fleet.importLines(range))
                     }
                 }
                 return await tasks.reduce(into: []) { $0.append($1) }
