@@ -1,5 +1,7 @@
 import AppleStandIn
+import ByteCoding
 import Foundation
+import SoftwareAuthenticator
 
 /// The configuration of the story.
 enum DemoConfiguration {
@@ -13,6 +15,11 @@ enum DemoConfiguration {
           - id: \(Phone.appID)
             environments: [test]                 # devices made of software, and their root
             test_root: software-root.pem
+          - android: \(Phone.package)
+            signers: ["\(Hex.text(SoftwarePhone.signer))"]
+            environments: [test]                 # the same root, in the place of Google's
+            test_root: software-root.pem
+            on_error: forward                    # there is no list of revoked phones here
           - id: \(PackagedApp.appID)
             environments: [test]                 # the keys of the client package's stand-in
             test_root: package-root.pem
@@ -27,7 +34,7 @@ enum DemoConfiguration {
           - id: place-order
             match: { method: [POST], path: /v1/orders }
             mode: enforce
-            apps: [\(Phone.appID)]
+            apps: [\(Phone.appID), \(Phone.package)]
             sign: [method, target, body, challenge]
             body: { digest: held, limit: 1MiB }  # verified whole before the origin sees any of it
           - id: upload-photo

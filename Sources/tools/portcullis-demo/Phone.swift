@@ -1,14 +1,15 @@
 import AppAttest
-import ByteCoding
 import Cryptography
-import JSONText
 import RequestBinding
 import SoftwareAuthenticator
 
-/// The app's side: what an app does with DCAppAttestService, with a software key in its place.
+/// The app's side: what an app does with DCAppAttestService or with Android's keystore, with a
+/// software key in its place.
 struct Phone {
     /// The App ID of the story.
     static let appID = "DEMO123456.com.example.shop"
+    /// The Android app's name.
+    static let package = "com.example.shop"
     static let endpoints = "/.well-known/app-attest"
 
     /// Its key, with the counter in it.
@@ -36,17 +37,9 @@ struct Phone {
         .json("\(endpoints)/challenges", #"{"purpose":"\#(purpose)"}"#)
     }
 
-    /// The request that enrols the key: `attestKey` over SHA-256 of the challenge.
+    /// The request that enrols the key, attested over SHA-256 of the challenge.
     func enrolment(_ challenge: String, at now: UnixTime) -> Call {
-        let hash = SHA256.digest(of: Array(challenge.utf8)).array
-        let attestation = Base64.text(key.attestation(clientDataHash: hash, at: now))
-        return .json(
-            "\(Self.endpoints)/keys",
-            JSONValue.object([
-                .init("key_id", .string(keyID)), .init("attestation", .string(attestation)),
-                .init("challenge", .string(challenge)),
-            ]).line
-        )
+        .json("\(Self.endpoints)/keys", key.enrolment(challenge: challenge, at: now))
     }
 
     /// Adds the proof to a request: `generateAssertion` over SHA-256 of its description.

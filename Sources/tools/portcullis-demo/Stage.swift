@@ -62,6 +62,11 @@ final class Stage {
     /// Another device with the app on it.
     var anotherDevice: SoftwareDevice { Self.device(authority) }
 
+    /// An Android phone with the app on it.
+    var androidPhone: SoftwareDevice {
+        SoftwareDevice(authority: authority, package: Phone.package, phone: SoftwarePhone())
+    }
+
     /// The wall clock.
     static var now: UnixTime { UnixTime(seconds: Int64(time(nil))) }
 
@@ -153,8 +158,7 @@ protocol Step: Sendable {
 enum Story {
     static let steps: [any Step] = [
         UnprovenRequest(), FirstEnrolment(), AdmittedRequest(), ReplayedRequest(),
-        TamperedRequest(), StreamedUpload(), RevokedKey(), SecondTrial(), PartialRollout(),
-        ClientPackage(),
-        CountedVerdicts(),
+        TamperedRequest(), AndroidRequest(), StreamedUpload(), RevokedKey(), SecondTrial(),
+        PartialRollout(), ClientPackage(), CountedVerdicts(),
     ]
 }

@@ -65,8 +65,8 @@ struct CountedVerdicts: Step {
                 .flatMap { $0.split(separator: " ").last }.flatMap { Int($0) }
         }
         stage.narrator.claim(
-            "one replay and one spent challenge, as told above",
-            count("place-order", "counter-replayed") == 1
+            "two replays and one spent challenge, as told above",
+            count("place-order", "counter-replayed") == 2
                 && count("place-order", "challenge-spent") == 1
         )
         stage.narrator.claim(
