@@ -9,7 +9,7 @@ extension ClientScenarios {
         private final class Stand {
             let gateway: AndroidGateway
             let app: AndroidApp
-            private let folder = FileManager.default.temporaryDirectory
+            let folder = FileManager.default.temporaryDirectory
                 .appending(path: "portcullis-android-\(UUID().uuidString)")
 
             init() throws {
@@ -22,9 +22,14 @@ extension ClientScenarios {
             }
 
             /// Starts the app: again, or with a record of another name for another install.
-            func start(_ name: String = "record", context: String = "") throws {
+            func start(
+                _ name: String = "record",
+                context: String = "",
+                at address: String? = nil
+            ) throws {
                 let record = folder.appending(path: name).path
-                let words = "start http://\(gateway.address) \(AndroidApp.package) \(record)"
+                let address = address ?? gateway.address
+                let words = "start http://\(address) \(AndroidApp.package) \(record)"
                 try app.tell(context.isEmpty ? words : "\(words) \(context)")
             }
 
@@ -105,6 +110,63 @@ extension ClientScenarios {
                 )
             )
             #expect(try stand.get() == "200 proven")
+        }
+
+        @Test func `the real gateway takes what the client sends`() throws {
+            let stand = try Stand()
+            defer { stand.end() }
+            let origin = try TestOrigin()
+            defer { origin.stop() }
+            try AndroidGateway.rootPEM.write(
+                to: stand.folder.appending(path: "root.pem"),
+                atomically: true,
+                encoding: .utf8
+            )
+            let signer = String(repeating: "07", count: 32)
+            let app = """
+                { android: \(AndroidApp.package), signers: ["\(signer)"], environments: [test],
+                test_root: root.pem, on_error: forward }
+                """
+            let gateway = try ClientGateway(
+                in: stand.folder,
+                """
+                listen: [{ address: "127.0.0.1:0" }]
+                lanes: 2
+                origins: { shop: { servers: ["\(origin.address)"] } }
+                apps: [\(app.replacing("\n", with: " "))]
+                store: { sqlite: portcullis.db }
+                default: { origin: shop, mode: off }
+                timeouts: { drain_idle: 100ms }
+                rules:
+                  - { id: orders, match: { path: /v1/orders }, mode: enforce,
+                      apps: [\(AndroidApp.package)], headers: [idempotency-key] }
+                  - { id: strict, match: { path: /v1/strict }, mode: enforce,
+                      apps: [\(AndroidApp.package)], counter: strict }
+
+                """
+            )
+            defer { gateway.kill() }
+            try stand.start(context: "account-17", at: "127.0.0.1:\(gateway.port)")
+            let order = #"send POST /v1/orders?dry=1 {"item":"lamp"} Idempotency-Key:8e03978e"#
+            #expect(try stand.app.tell(order) == "200 proven")
+            let seen = try #require(origin.requests.last)
+            #expect(seen.head.value("app-attest-verdict") == "pass")
+            #expect(seen.head.value("app-attest-app-id") == AndroidApp.package)
+            #expect(seen.head.value("app-attest-context") == "YWNjb3VudC0xNw==")
+            #expect(try stand.get() == "200 proven")
+            #expect(try stand.app.tell("crowd 16 /v1/orders") == "200 proven x16")
+            #expect(try stand.app.tell("made") == "strongbox")
+            // Its challenges have ended with it; the counter goes on.
+            try gateway.restart()
+            #expect(try stand.app.tell(order) == "200 proven")
+            try gateway.restart(wipingStore: true)
+            #expect(try stand.app.tell(order) == "200 proven")
+            #expect(try stand.app.tell("made") == "strongbox strongbox")
+            #expect(try stand.get("/v1/strict") == "200 proven")
+            let keyID = try #require(origin.requests.last?.head.value("app-attest-key-id"))
+            try gateway.revoke(keyID)
+            #expect(try stand.app.tell(order) == "403 proven")
+            #expect(try stand.app.tell("log").hasSuffix("refused key-revoked, next none"))
         }
 
         private struct Row {

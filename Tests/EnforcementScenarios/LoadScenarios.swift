@@ -204,6 +204,51 @@ extension Scenarios {
             #expect(result.status == 0, "\(result)")
         }
 
+        @Test func `a fleet of both platforms enrols, and each verdict is as expected`() throws {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            let (appID, package) = ("TEAM123456.com.example.load", "com.example.load")
+            let made = try load(
+                scenario,
+                [
+                    "prepare", scenario.path("fleet.json"), "--app-id", appID, "--platform",
+                    "apple:3,android:1", "--package", package, "--devices", "40", "--root",
+                    scenario.path("root.pem"),
+                ]
+            )
+            #expect(made.status == 0, "\(made)")
+            let origin = try scenario.origin()
+            let trust = "environments: [test], test_root: root.pem"
+            let signer = String(repeating: "07", count: 32)
+            try scenario.configure(
+                origin: "127.0.0.1:\(origin.port)",
+                apps: """
+                      - { id: \(appID), \(trust) }
+                      - { android: \(package), signers: ["\(signer)"], \(trust), on_error: forward }
+                    """,
+                rules: Scenario.naming("\(appID), \(package)", in: Self.rules),
+                more: "limits: { address_failures: off }"
+            )
+            let gateway = try scenario.serve()
+            let enrolled = try load(
+                scenario,
+                [
+                    "enrol", scenario.path("fleet.json"), "http://127.0.0.1:\(gateway.port)",
+                    "--config", scenario.path("portcullis.yaml"),
+                ]
+            )
+            #expect(enrolled.printed.hasPrefix("enrolled: 40,"), "\(enrolled)")
+            for (path, more) in [
+                ("/v1/orders", ["-X", "POST", "--content", "0..2000"]),
+                ("/v1/window", ["--sign-before"]),
+            ] {
+                let result = try run(scenario, gateway, path, more, count: 400)
+                #expect(result.status == 0, "\(result)")
+            }
+            let apps = Set(origin.seen.flatMap { $0.head.all("App-Attest-App-Id") })
+            #expect(apps == [appID, package])
+        }
+
         @Test func `a fleet's receipts are good enough for an app that requires them`() throws {
             let scenario = try Scenario()
             defer { scenario.end() }

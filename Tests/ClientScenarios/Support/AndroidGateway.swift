@@ -72,6 +72,9 @@ final class AndroidGateway: Sendable {
         }
     }
 
+    /// The authority of the phones.
+    static var rootPEM: String { authority.rootPEM }
+
     var attester: String { "http://\(address)/attest" }
 
     func stop() { origin.stop() }
