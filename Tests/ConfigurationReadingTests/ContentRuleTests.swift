@@ -1,4 +1,6 @@
 import ConfigurationReading
+import Cryptography
+import HTTPWire
 import Proxy
 import Rules
 import Testing
@@ -28,6 +30,59 @@ import Testing
     }
 
     private static let held = "sign: [body]"
+
+    /// A configuration whose listeners decide as these lines say.
+    private static func deciding(_ listeners: [String]) -> LoadedConfiguration {
+        let lines = listeners.enumerated().map { index, listener in
+            "  - { address: \"127.0.0.1:\(9000 + index)\", decides: \(listener) }\n"
+        }
+        let text = """
+            listen:
+            \(lines.joined())
+            trusted_proxies: [127.0.0.1/32]
+            origins: { o: { servers: ["o:80"] } }
+            apps: [{ id: TEAM123456.a, environments: [production] }]
+            store: { sqlite: p.db }
+            default: { origin: o, mode: off }
+            rules:
+              - { id: a, match: { path: /a }, mode: enforce, sign: [body] }
+              - { id: b, match: { path: /b }, mode: enforce, sign: [method] }
+            """
+        return ConfigurationLoader.load("p.yaml", files: MemoryFiles(files: ["p.yaml": text]))
+    }
+
+    @Test(arguments: ["auth_request", "forward_auth", "ext_authz"])
+    func `where the asking proxy sends the content, rules may sign it`(form: String) throws {
+        let loaded = Self.deciding(["\(form), content: whole"])
+        let decides = try #require(loaded.configuration).listeners[0].decides
+        #expect(decides?.form.rawValue == form)
+        #expect(decides?.content == .whole)
+        #expect(!loaded.warnings.contains { $0.text.contains("content-unseen") })
+    }
+
+    @Test func `check warns where content does not come to one of several listeners`() throws {
+        let loaded = Self.deciding(["ext_authz, content: whole", "forward_auth"])
+        let configuration = try #require(loaded.configuration)
+        #expect(
+            loaded.warnings.map(\.text).filter { $0.contains("content-unseen") } == [
+                """
+                p.yaml:3: warning: listen[1].decides: found it without content: whole, so that \
+                rules which sign the content refuse every request there (content-unseen): a; use \
+                content: whole beside decides where Traefik asks with forwardBody; Caddy can't \
+                send content: have it forward such requests to a listener without decides
+                """
+            ]
+        )
+        for (path, isNamed) in [("/a", true), ("/b", false)] {
+            let sketch = RequestSketch(method: "POST", url: "https://a.example\(path)", headers: [])
+            let now = UnixTime(seconds: 1_797_292_800)
+            let explained = Explanation(sketch, configuration, now: now)
+            let line = "  refused at 127.0.0.1:9001 with 413: content-unseen\n"
+            #expect(explained.text.contains(line) == isNamed)
+            let member = "\"content_unseen_at\": [\"127.0.0.1:9001\"]"
+            #expect(explained.json.contains(member) == isNamed)
+        }
+    }
 
     @Test func `content that is signed is held unless the rule says otherwise`() throws {
         let configuration = try #require(Self.loaded(Self.held).configuration)

@@ -8,7 +8,7 @@ import Testing
 extension Scenarios {
     /// Somebody else's proxy forwards, and asks the gateway for a decision about each request.
     @Suite(.serialized) struct Decisions {
-        private static let signing = SigningForm.lines(
+        static let signing = SigningForm.lines(
             [.method, .target, .challenge],
             headers: []
         )
@@ -28,6 +28,19 @@ extension Scenarios {
               preflight: forward
               unsupported: forward
             - { id: closed, match: { path: /closed/** }, mode: deny }
+            """
+        /// What can be asked about where the proxy sends the content.
+        private static let contentRules = """
+
+            - id: pay
+              match: { path: /pay/** }
+              mode: enforce
+              body: { digest: held, limit: 4MiB, memory: 4KiB }
+            - id: streamed
+              match: { path: /streamed/** }
+              mode: enforce
+              body: { digest: streamed, limit: 4MiB }
+            - { id: seen, match: { path: /seen/** }, mode: observe }
             """
 
         /// A proxy, the gateway that it asks, and the application behind the proxy.
@@ -50,9 +63,11 @@ extension Scenarios {
                 try ClientSide.$current.withValue(.http1) {
                     try scenario.configure(
                         origin: "127.0.0.1:\(port)",
-                        rules: Decisions.rules,
+                        rules: Decisions.rules
+                            + (proxy.sendsContent ? Decisions.contentRules : ""),
                         more: "trusted_proxies: [127.0.0.1/32]",
-                        listeners: "  - { address: 127.0.0.1:0, decides: \(proxy.form) }"
+                        listeners: "  - { address: 127.0.0.1:0, decides: \(proxy.form)"
+                            + "\(proxy.sendsContent ? ", content: whole" : "") }"
                     )
                 }
                 key = try scenario.imported()[0]
@@ -82,7 +97,8 @@ extension Scenarios {
             mutating func signed(
                 _ method: String,
                 _ target: String,
-                _ content: [UInt8] = []
+                _ content: [UInt8] = [],
+                by signing: SigningForm = Decisions.signing
             ) throws -> (SoftwareKey.Request, RequestProof) {
                 let challenge = try gateway.challenges("assertion", client)[0]
                 let request = SoftwareKey.Request(
@@ -91,7 +107,7 @@ extension Scenarios {
                     content: content,
                     challenge: challenge
                 )
-                return (request, key.proof(of: request, signing: Decisions.signing))
+                return (request, key.proof(of: request, signing: signing))
             }
         }
 
@@ -316,11 +332,14 @@ extension Scenarios {
 
 extension GatewayProcess {
     /// Where its second listener is.
-    fileprivate func secondPort() throws -> UInt16 {
-        try child.wait(for: "second listener") { _, complained in
+    func secondPort() throws -> UInt16 { try port(ofListener: 2) }
+
+    /// Where a listener is, counted from 1.
+    func port(ofListener number: Int) throws -> UInt16 {
+        try child.wait(for: "listener \(number)") { _, complained in
             let parts = complained.components(separatedBy: "listening on 127.0.0.1:")
-            guard parts.count > 2 else { return nil }
-            return UInt16(parts[2].prefix { $0.isNumber })
+            guard parts.count > number else { return nil }
+            return UInt16(parts[number].prefix { $0.isNumber })
         }
     }
 }

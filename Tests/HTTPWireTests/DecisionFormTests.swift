@@ -130,6 +130,7 @@ import Testing
         (.extAuthz, [partial + "false"], .unseen), (.extAuthz, [partial + "true"], .unseen),
         (.extAuthz, [partial + "false", "Content-Length: 5"], .whole),
         (.extAuthz, [partial + "true", "Content-Length: 5"], .unseen),
+        (.extAuthz, [partial + "false", "Transfer-Encoding: chunked"], .unseen),
         (.extAuthz, [partial + "no", "Content-Length: 5"], .unseen),
         (.extAuthz, [partial + "false", partial + "true", "Content-Length: 5"], .unseen),
         (.extAuthz, [partial + "false", partial + "false", "Content-Length: 5"], .unseen),

@@ -6,7 +6,8 @@ usage: decisions.py PORTCULLIS
 Each proxy runs its example of deploy/decisions, with other addresses and nothing else changed, in
 front of applications that can be led around it: hypercorn and Apache take over a connection by
 Upgrade: h2c, PHP takes other names of a field for that field, and all of them take other spellings
-of a path for that path. What ran must be what was signed.
+of a path for that path. What ran must be what was signed. Where a proxy sends content with its
+question, that includes the content.
 
 Exit status: 0 when all held, 1 when something is WRONG or does not start, 2 when no proxy is there.
 """
@@ -24,12 +25,14 @@ import h2.exceptions
 
 import judge
 from attacks.attack import NotApplicable
+from attacks.bodies import variant
 from attacks.fields import MARKS
+from attacks.genuine import FORM, expect_success, order, post
 from attacks.spelling import METHODS, PATHS, SCRIPTS, script, unsigned
 from backends import BACKENDS
 from backends.apache import MODULES, ModWSGI
 from backends.backend import find
-from client import Client, head
+from client import Client, chunk, head
 from device import Device
 from gateway import Gateway
 from processes import Processes, end_when_told, free_port
@@ -49,6 +52,8 @@ PROXIES = {
     "envoy": ("ext_authz", ["envoy.yaml"],
               ["--disable-hot-restart", "--concurrency", "1", "-c", "envoy.yaml"]),
 }
+# Those that ask with the content, so that rules can sign it.
+WITH_CONTENT = {"haproxy", "traefik", "envoy"}
 APPLICATIONS = ["hypercorn ASGI, Django", "php -S"]
 SIGN = "origin: interop, mode: enforce, sign: [method, target, challenge]"
 RULES = f"""\
@@ -67,6 +72,9 @@ RULES = f"""\
   - {{ id: others, match: {{ path: "/**" }}, origin: interop, mode: observe,
       sign: [method, target, challenge] }}
 """
+UPLOAD = f"match: {{ method: [POST], path: /upload }}, {SIGN}"
+SIGNED_UPLOAD = UPLOAD.replace(", sign: [method, target, challenge]",
+                               ", body: { digest: held, limit: 4MiB }")
 NAMES = ["App-Attest-Verdict", "App-Attest-Key-Id", "X-HTTP-Method-Override", "X-Original-URL",
          "Idempotency-Key"]
 # By these some applications execute another method, path or host than those of the request, or leave
@@ -104,15 +112,18 @@ class Deciding(Gateway):
     """A gateway that other proxies ask, with a listener for clients too."""
 
     form = ""
+    has_content = False
 
     def configuration(self, origin, limits, address, apple):
         self.asked = free_port()
         whole = super().configuration(origin, limits, address, apple)
         before, _ = whole.split("default:")
+        content = ", content: whole" if self.has_content else ""
+        rules = RULES.replace(UPLOAD, SIGNED_UPLOAD) if self.has_content else RULES
         return (
             before.replace("origins:", f"  - {{ address: 127.0.0.1:{self.asked}, decides:"
-                           f" {self.form} }}\norigins:", 1)
-            + f"default: {{ mode: deny }}\nrules:\n{RULES}"
+                           f" {self.form}{content} }}\norigins:", 1)
+            + f"default: {{ mode: deny }}\nrules:\n{rules}"
         )
 
 
@@ -130,7 +141,8 @@ class Front(Stand):
         for command in self.backend.commands(self.port, self.folder):
             self.processes.start(command, environment)
         self.processes.wait_port(self.port, self.backend.name)
-        self.gateway = type("Deciding", (Deciding,), {"form": form})(
+        kind = {"form": form, "has_content": self.proxy in WITH_CONTENT}
+        self.gateway = type("Deciding", (Deciding,), kind)(
             program, self.folder, self.port, devices
         )
         self.gateway.wait()
@@ -311,8 +323,101 @@ def nominated(options):
     return run
 
 
-def rows():
+def differing(change, chunked=False, digest=False, fields=(), signed=None):
+    """Content that `change` makes of what was signed."""
+    def run(stand, token):
+        target, content = f"/upload?t={token}", order(token) if signed is None else signed
+        stand.promise(token, "POST", target, content)
+        stand.promises[token].broken = True
+        proof = stand.proof("POST", target, content)
+        body = change(content)
+        framing = ("Transfer-Encoding", "chunked") if chunked else ("Content-Length", len(body))
+        sent = [("Host", "interop.test"), FORM, *(proof if digest else proof[:-1]), *fields, framing]
+        if chunked:
+            body = chunk(body) + b"0\r\n\r\n" if body else b"0\r\n\r\n"
+        with stand.connect() as client:
+            client.send(head("POST", target, sent) + body)
+            answer = client.answer("POST")
+        return f"it was answered {answer.status}" if answer and answer.status < 300 else None
+
+    return run
+
+
+def whole(size, chunked=False):
+    """Content as it was signed, of this size at least."""
+    def run(stand, token):
+        target, content = f"/upload?t={token}", order(token) + b"&x=" + b"y" * size
+        stand.promise(token, "POST", target, content)
+        sent = [("Host", "interop.test"), FORM, *stand.proof("POST", target, content)]
+        with stand.connect() as client:
+            if chunked:
+                sent.append(("Transfer-Encoding", "chunked"))
+                client.send(head("POST", target, sent) + chunk(content[:9]))
+                time.sleep(LATE)
+                client.send(chunk(content[9:]) + b"0\r\n\r\n")
+            else:
+                client.send(head("POST", target, [*sent, ("Content-Length", len(content))]) + content)
+            return expect_success(client.answer("POST"))
+
+    return run
+
+
+def twice(stand, token):
+    """The same signed request again, and behind it one whose content was changed."""
+    other = stand.token()
+    stand.kin[token] = [other]
+    parts = []
+    for name, content in [(token, order(token)), (other, order(other).replace(b"alice", b"mallory"))]:
+        target = f"/upload?t={name}"
+        stand.promise(name, "POST", target, order(name))
+        sent = [("Host", "interop.test"), FORM, ("Content-Length", len(content)),
+                *stand.proof("POST", target, order(name))]
+        parts.append(head("POST", target, sent) + content)
+    stand.promises[other].broken = True
+    with stand.connect() as client:
+        client.send(parts[0] + parts[0] + parts[1])
+        first = expect_success(client.answer("POST"))
+        for _ in range(2):
+            client.answer("POST")
+        return first
+
+
+def content_rows():
+    for chunked in [False, True]:
+        framing = "chunked" if chunked else "length"
+        yield f"content as signed, {framing}", post("/upload", chunked=chunked)
+        yield f"40 KiB as signed, {framing}", whole(40 << 10, chunked)
+        for name, change in [
+            ("another byte", lambda signed: signed[:3] + b"m" + signed[4:]),
+            ("a byte less", lambda signed: signed[:-1]),
+            ("doubled", lambda signed: signed * 2),
+            ("nothing", lambda signed: b""),
+            ("100 KiB behind it", lambda signed: signed + b"&x=" + b"y" * (100 << 10)),
+        ]:
+            yield f"content: {name}, {framing}", differing(change, chunked)
+        large = b"to=alice&x=" + b"y" * (2 << 20)
+        yield f"2 MiB as signed, {framing}", differing(bytes, chunked, signed=large)
+        yield f"content where none was signed, {framing}", differing(
+            lambda _: b"to=mallory", chunked, signed=b"")
+        for ending in ["closed", "reset"]:
+            for evil in [True, False]:
+                what = "changed" if evil else "cut short"
+                yield f"content {what}, {framing}, {ending}", variant(
+                    "/upload", evil, chunked, ending)
+    yield "content as signed, Expect", post("/upload", expect=True)
+    yield "content with a digest: another byte", differing(
+        lambda signed: signed[:3] + b"m" + signed[4:], digest=True)
+    yield "the same again, and another", twice
+    for claim in [("X-Envoy-Auth-Partial-Body", "false"), ("X-Original-Content-Length", "0"),
+                  ("X-Forwarded-Content-Length", "0")]:
+        yield f"content where none was signed, {claim[0]}", differing(
+            lambda _: b"to=mallory", True, fields=[claim], signed=b"")
+
+
+def rows(has_content):
     yield "genuine", genuine
+    if has_content:
+        yield from content_rows()
     both = [("Connection", "Upgrade, HTTP2-Settings"), ("HTTP2-Settings", SETTINGS)]
     for value in ["h2c", "H2C", "h2c, websocket", "websocket, h2c"]:
         yield f"Upgrade: {value}", tunnel(value, both)
@@ -340,7 +445,7 @@ def examine(proxy, backend, program, folder, devices):
     stand = Front(proxy, backend, program, folder, devices)
     try:
         found = []
-        for name, run in rows():
+        for name, run in rows(proxy in WITH_CONTENT):
             token = stand.token()
             try:
                 fault = run(stand, token)
@@ -357,6 +462,8 @@ def examine(proxy, backend, program, folder, devices):
             if name.endswith("preflight"):
                 lines = [line for line in lines if line["method"] != "OPTIONS"]
             faults += judge.faults(lines, stand.promises.get(token))
+            for other in stand.kin.get(token, []):
+                faults += judge.faults(records.get(other, []), stand.promises.get(other))
             for fault in faults[-1:]:
                 print(f"WRONG: {proxy}: {backend.name}: {name}: {fault}")
         wrong = sum(bool(faults) for _, _, faults in found)
@@ -388,7 +495,7 @@ def main():
     def holds(pair):
         proxy, backend = pair
         # One for each genuine request.
-        devices = [Device() for _ in range(40)]
+        devices = [Device() for _ in range(100)]
         try:
             return examine(proxy, backend, program, os.path.join(folder, proxy), devices) == 0
         except Exception as error:

@@ -15,6 +15,14 @@ enum DecidingProxy: String, CaseIterable, Sendable {
         }
     }
 
+    /// Whether it sends the content with its question.
+    var sendsContent: Bool {
+        switch self {
+        case .nginx, .caddy: false
+        case .haproxy, .traefik, .envoy: true
+        }
+    }
+
     /// The files of the example; the first is the one that it is started with.
     private var files: [String] {
         switch self {

@@ -129,14 +129,14 @@ package struct DecisionQuestion: Hashable, Sendable {
         case .forwardAuth: return .whole
         case .extAuthz:
             guard !question.fields.contains(.upgrade) else { return .unseen }
-            let hasContent = question.framing.hasContent
             guard question.fields.has(bytes, "x-envoy-auth-partial-body") else {
-                return hasContent ? .unseen : .whole
+                return question.framing.hasContent ? .unseen : .whole
             }
-            guard let value = question.fields.only(bytes, "x-envoy-auth-partial-body") else {
-                return .unseen
-            }
-            return hasContent && ByteScan.equal(bytes, value, "false") ? .whole : .unseen
+            guard let value = question.fields.only(bytes, "x-envoy-auth-partial-body"),
+                case .length(let length) = question.framing, length > 0,
+                ByteScan.equal(bytes, value, "false")
+            else { return .unseen }
+            return .whole
         }
     }
 }

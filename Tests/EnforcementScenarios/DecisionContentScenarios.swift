@@ -1,0 +1,333 @@
+import Cryptography
+import LoopbackKit
+import RequestBinding
+import SoftwareAuthenticator
+import TestSupport
+import Testing
+
+// Requests with content, where the asking proxy sends it: the application executes what was signed,
+// once, and nothing else.
+extension Scenarios.Decisions {
+    private static let senders = DecidingProxy.allCases.filter(\.sendsContent)
+    private static let paths = ["/pay/1", "/streamed/1"]
+    private static let wholeSigning = SigningForm.lines(
+        [.method, .target, .body, .challenge],
+        headers: []
+    )
+
+    private static func bytes(_ count: Int) -> [UInt8] {
+        (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 31 ^ $0 >> 8) }
+    }
+
+    /// A request in one of the two framings of HTTP/1.1.
+    private static func raw(
+        _ method: String,
+        _ target: String,
+        _ fields: [(name: String, value: String)],
+        _ content: [UInt8],
+        isChunked: Bool,
+        trailers: String = ""
+    ) -> [UInt8] {
+        guard isChunked else {
+            let head = HTTPClient.head(method, target, fields)
+            return Array("\(head)Content-Length: \(content.count)\r\n\r\n".utf8) + content
+        }
+        var all = Array(HTTPClient.head(method, target, fields).utf8)
+        all += Array("Transfer-Encoding: chunked\r\n\r\n".utf8)
+        for piece in [content.prefix(content.count / 3), content.dropFirst(content.count / 3)]
+        where !piece.isEmpty {
+            all += Array((String(piece.count, radix: 16) + "\r\n").utf8) + piece
+            all += Array("\r\n".utf8)
+        }
+        return all + Array("0\r\n\(trailers)\r\n".utf8)
+    }
+
+    @Test(arguments: senders)
+    func `content that was signed reaches the application once`(proxy: DecidingProxy) throws {
+        try play(proxy) { stand in
+            var count = 0
+            for (path, size) in [("/pay/1", 5), ("/pay/2", 40_000), ("/streamed/1", 40_000)] {
+                for (method, isChunked, more) in [
+                    ("POST", false, []), ("POST", true, []), ("GET", false, []),
+                    ("POST", false, [("Expect", "100-continue")]),
+                    ("PUT", true, [("Content-Encoding", "gzip")]),
+                ] as [(String, Bool, [(name: String, value: String)])] {
+                    let content = Self.bytes(size)
+                    let (request, proof) = try stand.signed(
+                        method,
+                        path,
+                        content,
+                        by: Self.wholeSigning
+                    )
+                    let fields = proof.fields + more
+                    let raw = Self.raw(method, path, fields, content, isChunked: isChunked)
+                    let remark: Comment = "\(method) \(path) \(isChunked) \(more)"
+                    let answer = try stand.client.send(raw: raw)
+                    #expect(answer.status == 200, remark)
+                    count += 1
+                    let seen = try stand.last(count, remark)
+                    #expect(seen.digest == SHA256.digest(of: content), remark)
+                    #expect(seen.isComplete, remark)
+                    #expect(seen.head.value("App-Attest-Verdict") == "pass", remark)
+                    let again = try stand.client.send(request, proof)
+                    #expect(again.status == 401, remark)
+                }
+                let (none, proof) = try stand.signed("POST", path, by: Self.wholeSigning)
+                #expect(try stand.client.send(none, proof).status == 200)
+                count += 1
+            }
+            #expect(stand.seen.count == count)
+        }
+    }
+
+    @Test(arguments: senders)
+    func `content that was not signed does not reach the application`(
+        proxy: DecidingProxy
+    ) throws {
+        try play(proxy) { stand in
+            let content = Self.bytes(20_000)
+            var flipped = content
+            flipped[19_999] ^= 1
+            let others = [
+                flipped, Array(content.dropLast()), Array(content.prefix(10)), content + content,
+                content + [0], content + Self.bytes(100_000), [],
+            ]
+            for (path, isChunked) in Self.paths.flatMap({ [($0, false), ($0, true)] }) {
+                for (index, other) in others.enumerated() {
+                    let proof = try stand.signed("POST", path, content, by: Self.wholeSigning).1
+                    let raw = Self.raw("POST", path, proof.fields, other, isChunked: isChunked)
+                    let answer = try stand.client.send(raw: raw)
+                    #expect(answer.status >= 400, "\(path) \(isChunked) \(index)")
+                }
+                for other in [[1], Self.bytes(100_000)] {
+                    let proof = try stand.signed("POST", path, by: Self.wholeSigning).1
+                    let raw = Self.raw("POST", path, proof.fields, other, isChunked: isChunked)
+                    let answer = try stand.client.send(raw: raw)
+                    #expect(answer.status >= 400, "\(path) \(isChunked) where none was signed")
+                }
+            }
+            #expect(stand.seen.isEmpty)
+            // Where a rule observes, the application learns that it is not what was signed.
+            let proof = try stand.signed("POST", "/seen/1", content, by: Self.wholeSigning).1
+            let raw = Self.raw("POST", "/seen/1", proof.fields, flipped, isChunked: true)
+            #expect(try stand.client.send(raw: raw).status == 200)
+            #expect(try stand.last(1).head.value("App-Attest-Verdict") == "refuse")
+        }
+    }
+
+    @Test(arguments: senders)
+    func `content over the proxy's limit is not judged by its beginning`(
+        proxy: DecidingProxy
+    ) throws {
+        try play(proxy) { stand in
+            let content = Self.bytes(2 << 20)
+            for (path, isChunked) in Self.paths.flatMap({ [($0, false), ($0, true)] }) {
+                let proof = try stand.signed("POST", path, content, by: Self.wholeSigning).1
+                let raw = Self.raw("POST", path, proof.fields, content, isChunked: isChunked)
+                // A proxy may answer, and close, before it has read all of it.
+                let status = (try? stand.client.send(raw: raw))?.status
+                stand.client.close()
+                #expect(status ?? 413 >= 400, "\(path) \(isChunked)")
+            }
+            #expect(stand.seen.isEmpty)
+            let proof = try stand.signed("POST", "/pay/1", [1], by: Self.wholeSigning)
+            #expect(try stand.client.send(proof.0, proof.1).status == 200)
+        }
+    }
+
+    @Test(arguments: senders)
+    func `what a client says of its content does not count`(proxy: DecidingProxy) throws {
+        try play(proxy) { stand in
+            let claims = [
+                ("x-envoy-auth-partial-body", "false"), ("x-envoy-auth-partial-body", "true"),
+                ("X-Original-Content-Length", "0"), ("X-Original-Content-Length", "5"),
+                ("X-Forwarded-Content-Length", "0"),
+            ]
+            for claim in claims + [("X-Nothing", "")] {
+                for isChunked in [false, true] {
+                    let count = stand.seen.count
+                    let content = Self.bytes(5)
+                    let good = try stand.signed("POST", "/pay/1", content, by: Self.wholeSigning).1
+                    let fields = good.fields + [claim]
+                    let raw = Self.raw("POST", "/pay/1", fields, content, isChunked: isChunked)
+                    #expect(try stand.client.send(raw: raw).status == 200, "\(claim)")
+                    #expect(try stand.last(count + 1).count == 5)
+
+                    let none = try stand.signed("POST", "/pay/1", by: Self.wholeSigning).1
+                    for (path, fields) in [("/pay/1", none.fields), ("/pay/1", [])] {
+                        let raw = Self.raw(
+                            "POST",
+                            path,
+                            fields + [claim],
+                            content,
+                            isChunked: isChunked
+                        )
+                        #expect(try stand.client.send(raw: raw).status >= 400, "\(claim)")
+                    }
+                    #expect(stand.seen.count == count + 1)
+                }
+            }
+        }
+    }
+
+    @Test(arguments: senders)
+    func `content that comes late, behind another request or with trailers`(
+        proxy: DecidingProxy
+    ) throws {
+        try play(proxy) { stand in
+            let content = Self.bytes(3_000)
+            func fields(_ signed: [UInt8]) throws -> [(name: String, value: String)] {
+                try stand.signed("POST", "/pay/1", signed, by: Self.wholeSigning).1.fields
+            }
+            let late = try Wire(port: stand.port)
+            let raw = Self.raw("POST", "/pay/1", try fields(content), content, isChunked: true)
+            for place in stride(from: 0, to: raw.count, by: 500) {
+                try late.send(Array(raw[place..<min(place + 500, raw.count)]))
+                // Answers to another client show that the proxy goes on meanwhile.
+                #expect(try stand.client.send("GET", "/ready").status == 200)
+            }
+            #expect(try late.readFinalResponse(to: "POST").status == 200)
+            #expect(try stand.last(1).digest == SHA256.digest(of: content))
+
+            let pipe = try Wire(port: stand.port)
+            let good = try fields(content)
+            let bad = try fields(content)
+            let first = Self.raw("POST", "/pay/1", good, content, isChunked: false)
+            let second = Self.raw("POST", "/pay/1", bad, content + [0], isChunked: true)
+            try pipe.send(first + second + first)
+            #expect(try pipe.readFinalResponse(to: "POST").status == 200)
+            if let refused = try? pipe.readFinalResponse(to: "POST") {
+                #expect(refused.status >= 400)
+            }
+            if let again = try? pipe.readFinalResponse(to: "POST") {
+                #expect(again.status >= 400)
+            }
+            #expect(stand.seen.count == 2)
+
+            let trailers = "App-Attest-Verdict: forged\r\nX-A: forged\r\n"
+            let ended = Self.raw(
+                "POST",
+                "/pay/1",
+                try fields(content),
+                content,
+                isChunked: true,
+                trailers: trailers
+            )
+            let answer = try stand.client.send(raw: ended)
+            // HAProxy would forward them, so its script sends no content then.
+            #expect(answer.status == (proxy == .haproxy ? 413 : 200))
+            #expect(answer.reason == (proxy == .haproxy ? "content-unseen" : nil))
+            for seen in stand.seen { #expect(!seen.head.fields.contains { $0.value == "forged" }) }
+        }
+    }
+
+    @Test(arguments: senders)
+    func `over HTTP/2 content has to be what was signed, too`(proxy: DecidingProxy) throws {
+        try play(proxy) { stand in
+            let client = HTTPClient(port: stand.port, .http2)
+            let content = Self.bytes(30_000)
+            let good = try stand.signed("POST", "/pay/1", content, by: Self.wholeSigning)
+            #expect(try client.send(good.0, good.1).status == 200)
+            #expect(try stand.last(1).digest == SHA256.digest(of: content))
+            for other in [Array(content.dropLast()), content + content, [], content + [1]] {
+                let proof = try stand.signed("POST", "/pay/1", content, by: Self.wholeSigning).1
+                let answer = try client.send("POST", "/pay/1", proof.fields, content: other)
+                #expect(answer.status >= 400, "\(other.count)")
+            }
+            #expect(stand.seen.count == 1)
+        }
+    }
+
+    /// What a proxy says of the content that it sends, in questions by their bytes.
+    @Test func `a question without all of the content is refused where content is signed`() throws {
+        let scenario = try Scenario()
+        defer { scenario.end() }
+        let rules = """
+            - { id: pay, match: { path: /pay }, mode: enforce }
+            - { id: seen, match: { path: /seen }, mode: observe }
+            """
+        let listeners = ["ext_authz, content: whole", "ext_authz", "auth_request, content: whole"]
+        try ClientSide.$current.withValue(.http1) {
+            try scenario.configure(
+                origin: "127.0.0.1:9",
+                rules: rules,
+                more: "trusted_proxies: [127.0.0.1/32]",
+                listeners: listeners.map { "  - { address: 127.0.0.1:0, decides: \($0) }" }
+                    .joined(separator: "\n")
+            )
+        }
+        var key = try scenario.imported()[0]
+        let gateway = try ClientSide.$current.withValue(.http1) { try scenario.serve() }
+        let direct = HTTPClient(port: gateway.port)
+        let asked = try (2...4).map { HTTPClient(port: try gateway.port(ofListener: $0)) }
+        let content = Self.bytes(5_000)
+
+        func ask(
+            _ listener: Int,
+            _ path: String,
+            _ more: [(name: String, value: String)],
+            signed: [UInt8],
+            _ sent: [UInt8],
+            isChunked: Bool = false
+        ) throws -> HTTPClient.Answer {
+            let request = SoftwareKey.Request(
+                method: "POST",
+                target: path,
+                content: signed,
+                challenge: try gateway.challenges("assertion", direct)[0]
+            )
+            let fields = key.proof(of: request, signing: Self.wholeSigning).fields + more
+            return try asked[listener].send(
+                raw: Self.raw("POST", path, fields, sent, isChunked: isChunked)
+            )
+        }
+
+        let (partial, length) = ("x-envoy-auth-partial-body", "X-Original-Content-Length")
+        let names = [
+            ("X-Original-Method", "POST"), ("X-Original-URI", "/pay"),
+            ("X-Original-Host", "api.example.com"),
+        ]
+        #expect(try ask(0, "/pay", [(partial, "false")], signed: content, content).status == 200)
+        #expect(try ask(0, "/pay", [], signed: [], []).status == 200)
+        let stated = names + [(length, "5000")]
+        for isChunked in [false, true] {
+            let answer = try ask(2, "/pay", stated, signed: content, content, isChunked: isChunked)
+            #expect(answer.status == 200)
+        }
+        #expect(try ask(2, "/pay", names + [(length, "0")], signed: [], []).status == 200)
+
+        for (listener, more, sent) in [
+            (0, [(partial, "true")], content), (0, [], content), (0, [(partial, "false")], []),
+            (1, [], []), (2, names, []), (2, names, content), (2, stated, []),
+            (2, names + [(length, "5001")], content), (2, names + [(length, "0")], content),
+        ] as [(Int, [(name: String, value: String)], [UInt8])] {
+            for isChunked in [false, true] {
+                // Where no content is taken, chunks are refused before anything else.
+                guard listener != 1 || !isChunked else { continue }
+                let answer = try ask(
+                    listener,
+                    "/pay",
+                    more,
+                    signed: sent,
+                    sent,
+                    isChunked: isChunked
+                )
+                let remark: Comment = "\(listener) \(more) \(sent.count) \(isChunked)"
+                #expect(answer.status == 413, remark)
+                #expect(answer.reason == "content-unseen", remark)
+            }
+        }
+        // A rule that observes says so and refuses nothing.
+        let observed = try ask(0, "/seen", [(partial, "true")], signed: content, content)
+        #expect(observed.status == 200)
+        #expect(observed.value("App-Attest-Verdict") == "refuse")
+        #expect(observed.value("App-Attest-Reason") == "content-unseen")
+
+        // Content that no rule signs is read, and the connection stays.
+        let open = Self.raw("POST", "/open", [], Self.bytes(1 << 20), isChunked: true)
+        for _ in 0..<2 { #expect(try asked[0].send(raw: open).status == 200) }
+        // What is refused by its head alone may be large, and the answer comes all the same.
+        let large = Self.raw("POST", "/pay", [], Self.bytes(1 << 20), isChunked: false)
+        #expect(try asked[0].send(raw: large).reason == "assertion-missing")
+    }
+}
