@@ -12,16 +12,10 @@ local own = {
     ["x-original-content-length"] = true,
 }
 
--- The whole content; nil where the buffer has a part of it, or where trailers follow. HAProxy
--- forwards trailers, and no rule verifies them.
+-- The whole content; nil where the buffer has a part of it.
 local function whole_content(txn)
     local ended = txn.f:internal_htx_has_eom()
     if ended ~= 1 and ended ~= true then return nil end
-    if txn.f:internal_htx_blk_type("tail") == "HTX_BLK_EOT" then
-        for index = 0, txn.f:internal_htx_nbblks() do
-            if txn.f:internal_htx_blk_type(tostring(index)) == "HTX_BLK_TLR" then return nil end
-        end
-    end
     return txn.f:req_body() or ""
 end
 
@@ -94,6 +88,12 @@ core.register_action("portcullis_decide", { "http-req" }, function(txn)
                 end
             end
         end
+    end
+    -- Some applications read no chunks, and would run without the content that was verified. With a
+    -- length, HAProxy drops trailers, too, which no rule verifies.
+    if content and (#content > 0 or txn.f:internal_htx_blk_type("tail") == "HTX_BLK_EOT") then
+        txn.http:req_del_header("transfer-encoding")
+        txn.http:req_set_header("content-length", tostring(#content))
     end
     txn:set_var("txn.portcullis", "admitted")
 end)
