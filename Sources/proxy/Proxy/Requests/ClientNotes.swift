@@ -9,6 +9,11 @@ import Verification
 struct ClientNotes {
     private(set) var fields: [(name: StaticString, value: String)] = []
 
+    /// The notes for the client of a judged request.
+    init(_ exchange: Exchange) {
+        self.init(exchange.flow.rule, exchange.flow.judgement) { exchange.proxy.challenge() }
+    }
+
     /// - challenge: a fresh one.
     init(_ rule: Rule, _ judgement: Judgement, challenge: () -> String) {
         guard rule.mode != .off else { return }

@@ -64,7 +64,7 @@ extension Exchange {
         case .relay(let start, let held):
             if case .drop = held { dropContent() }
             if case .early = start { client?.endAfterResponse() }
-            let fields = notes.fields(in: head, bytes, answering: flow.facts.method)
+            let fields = ClientNotes(self).fields(in: head, bytes, answering: flow.facts.method)
             client?.beginResponse(head, bytes, adding: fields)
             return true
         case .beginTunnel:

@@ -245,12 +245,7 @@ extension Exchange {
     func allowance() -> LocalResponse {
         writeVerdict()
         if case .decision(.extAuthz, _) = flow.purpose { originHead.nameRemoved(by: flow.rule) }
-        return LocalResponse(allowing: originHead.bytes, notes: notes.fields)
-    }
-
-    /// The fields for the client in the response.
-    var notes: ClientNotes {
-        ClientNotes(flow.rule, flow.judgement) { proxy.challenge() }
+        return LocalResponse(allowing: originHead.bytes, notes: ClientNotes(self).fields)
     }
 }
 

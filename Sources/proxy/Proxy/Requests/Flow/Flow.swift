@@ -29,38 +29,6 @@ import Verification
 /// An event that is impossible in a state traps with a message. An event that was on its way when
 /// the request ended is *late* and has no effect.
 struct Flow: ~Copyable {
-    /// The state of the request.
-    enum State {
-        /// The judge is asked for the verdict: about the head, or about the held content. Leaves to
-        /// `collecting`, `holding`, `awaitingKey`, `awaitingCommit`, `awaitingDevice`,
-        /// `connecting`, `skimming`, `serving`, `over`.
-        case judging(Content)
-        /// The content for a service is on its way. Leaves to `serving`, `over`.
-        case collecting(contentMax: UInt64)
-        /// Content is read and held until all of it can be judged, or released unjudged.
-        /// Leaves to `judging`, `connecting`, `skimming`, `over`.
-        case holding(Content)
-        /// A proxy may forward the request that it asks about. The content is read to its end, and
-        /// compared with the digest that the head states. Nothing of it is kept. Leaves to `over`.
-        case skimming(Content.Rest)
-        /// The service works on its answer, for a bounded time. Leaves to `over`.
-        case serving
-        /// The store is asked for the key. Leaves to `judging`, `over`.
-        case awaitingKey(Content)
-        /// The verdict allows the request, if the awaited commit does. Leaves to `awaitingDevice`,
-        /// `connecting`, `skimming`, `serving`, `over`.
-        case awaitingCommit(Content)
-        /// All other demands hold, and Apple is asked about the device. Leaves to `connecting`,
-        /// `skimming`, `over`.
-        case awaitingDevice(Content)
-        /// A server is searched for. Leaves to `sending`, `over`.
-        case connecting(Approach)
-        /// A server has the request: ``Leg/Phase`` has the progress and the next states.
-        case forwarding(Leg)
-        /// The request has ended. The part that the origin got is known. Every event is late.
-        case over(Delivery)
-    }
-
     /// The facts of the request, taken from its head once.
     let facts: RequestFacts
     /// What the request leads to once it is admitted.
@@ -72,7 +40,7 @@ struct Flow: ~Copyable {
     var judgement = Judgement()
     /// Bytes of content that have come.
     var contentBytes: UInt64 = 0
-    var state: State
+    var state: RequestState
 
     /// What an admitted request leads to.
     enum Purpose: Equatable {
@@ -160,34 +128,16 @@ extension Flow {
 // State for the driver and the streams.
 extension Flow {
     /// Whether the request has ended. Later events find it over.
-    var isOver: Bool {
-        if case .over = state { true } else { false }
-    }
+    var isOver: Bool { state.isOver }
 
     /// Whether content is to be read from the client now.
-    var takesContent: Bool {
-        switch state {
-        case .collecting, .holding, .skimming: true
-        default: leg?.takesContent ?? false
-        }
-    }
+    var takesContent: Bool { state.takesContent }
 
     /// Whether the client is to send content, now or when the server takes it.
     var awaitsContent: Bool { takesContent || leg?.isStreaming == true }
 
     /// Whether the client has sent all of the request.
-    var isUploaded: Bool {
-        switch state {
-        case .judging(let content), .awaitingKey(let content), .awaitingCommit(let content),
-            .awaitingDevice(let content):
-            content.isHere
-        case .connecting(let approach): approach.content.isHere
-        case .collecting, .holding, .skimming: false
-        case .serving: true
-        case .forwarding(let leg): leg.isGiven
-        case .over: false
-        }
-    }
+    var isUploaded: Bool { state.isUploaded }
 
     /// Whether all of the request's content comes to the gateway, as far as its head can tell.
     var seesContent: Bool {
@@ -195,28 +145,17 @@ extension Flow {
     }
 
     /// Whether held content is forwarded unjudged, with the client's framing.
-    var isReleased: Bool {
-        if case .connecting(let approach) = state, case .released = approach.content {
-            true
-        } else {
-            false
-        }
-    }
+    var isReleased: Bool { state.isReleased }
 
     /// Whether the response of an origin has begun.
     var hasResponse: Bool { leg?.hasResponse == true }
 
     /// The part of the request that an origin got, as far as it is known now.
-    var delivery: Delivery {
-        if case .over(let delivery) = state { return delivery }
-        return leg?.delivery ?? .nothing
-    }
+    var delivery: Delivery { state.delivery }
 
     /// The request on its way to a server, also while its response comes; `nil` where there is
     /// none.
-    var leg: Leg? {
-        if case .forwarding(let leg) = state { leg } else { nil }
-    }
+    var leg: Leg? { state.leg }
 
     /// Traps: the event is a bug of the driver.
     func impossible(_ event: StaticString) -> Never {
@@ -355,15 +294,7 @@ extension Flow {
     /// going away. A later send to the client fails anyway.
     ///
     /// - Returns: whether the client's stream is to be closed.
-    func clientBroke() -> Bool {
-        switch state {
-        case .connecting(let approach): approach.content != .held
-        case .forwarding(let leg): leg.endsWithClient
-        case .collecting, .serving, .judging, .holding, .skimming, .awaitingKey, .awaitingCommit,
-            .awaitingDevice, .over:
-            true
-        }
-    }
+    func clientBroke() -> Bool { state.endsWithClient }
 
     /// The client's stream was closed before the response was complete.
     mutating func clientClosed() -> Action {
