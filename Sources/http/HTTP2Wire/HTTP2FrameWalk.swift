@@ -1,4 +1,4 @@
-/// Finds the heads of frames in the client's bytes.
+/// Finds the heads of frames in the peer's bytes.
 ///
 /// It sees the bytes before nghttp2 does. nghttp2 does not report the frames that it drops: those
 /// of unknown types, those of closed streams, and CONTINUATION. A flood of them costs as much as
@@ -19,6 +19,13 @@ struct HTTP2FrameWalk {
         var stream: UInt32 = 0
 
         func has(_ flag: UInt8) -> Bool { flags & flag != 0 }
+
+        /// Of DATA: whether it may carry nothing, not even the end. Padding carries nothing either,
+        /// and counts where a frame may have nothing else.
+        var mayBeEmpty: Bool {
+            let isShort = length == 0 || has(HTTP2FrameWalk.isPadded) && length <= 256
+            return isShort && !has(HTTP2FrameWalk.endsStream)
+        }
     }
 
     /// Where a request's or trailers' fields are, which may come in several frames.
@@ -32,11 +39,12 @@ struct HTTP2FrameWalk {
 
     static let headers: UInt8 = 0x1
     static let continuation: UInt8 = 0x9
+    private static let (endsStream, isPadded): (UInt8, UInt8) = (0x1, 0x8)
     private static let headCount = 9
     private static let endsHead: UInt8 = 0x4
 
-    /// Bytes of the client's preface, or of a payload, that are still to come.
-    private var rest = HTTP2Preface.count
+    /// Bytes of the preface, or of a payload, that are still to come.
+    private var rest: Int
     /// Bytes of a frame's head that have come.
     private var headBytes = 0
     private var length: UInt32 = 0
@@ -44,6 +52,9 @@ struct HTTP2FrameWalk {
     private var flags: UInt8 = 0
     private var stream: UInt32 = 0
     private var block = FieldBlock.none
+
+    /// - preface: the bytes that come before the first frame. Only a client sends any.
+    init(preface: Int = HTTP2Preface.count) { rest = preface }
 
     /// Whether a block of fields has begun and not ended.
     var isMidFields: Bool {

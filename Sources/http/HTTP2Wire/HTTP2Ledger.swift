@@ -1,6 +1,6 @@
 import HTTPWire
 
-/// Counts the client's acts that cost it less than they cost the gateway.
+/// Counts the peer's acts that cost it less than they cost the gateway.
 ///
 /// A frame is counted when its first nine bytes are here, before the session acts on it.
 struct HTTP2Ledger {
@@ -36,7 +36,6 @@ struct HTTP2Ledger {
     /// long by mistake. A few compressed bytes can stand for a long head, and reading it costs its
     /// full length.
     static let headExcess = 3
-    private static let (endsStream, isPadded): (UInt8, UInt8) = (0x1, 0x8)
 
     private let continuationsMax: Int
     private let headBytesMax: Int
@@ -103,13 +102,11 @@ struct HTTP2Ledger {
         guard otherFrames.take(now: now) else { throw .otherFrames }
     }
 
-    /// Padding carries nothing either. It counts where a frame may have nothing else.
     private mutating func contentBegan(
         _ frame: FrameHead,
         _ now: UInt64
     ) throws(HTTP2Excess) {
-        let mayBeEmpty = frame.length == 0 || frame.has(Self.isPadded) && frame.length <= 256
-        guard mayBeEmpty, !frame.has(Self.endsStream) else { return }
+        guard frame.mayBeEmpty else { return }
         guard emptyFrames.take(now: now) else { throw .emptyFrames }
     }
 
@@ -132,5 +129,68 @@ struct HTTP2Ledger {
     /// The client got a frame of content, for which it may open windows.
     mutating func contentSent() {
         windowUpdates = min(windowUpdates + Self.windowUpdatesPerFrame, Self.windowUpdatesMax)
+    }
+}
+
+/// Counts a server's acts that cost it less than they cost the gateway.
+///
+/// A server has reasons for small frames that a client does not have: gRPC servers reset a stream
+/// after an early answer, and ping to measure the line while content comes. Both follow what the
+/// gateway does, so each request and each frame of content that it sends allows some, and time
+/// allows some in any case.
+struct HTTP2ServerLedger {
+    /// Small frames that a server may send before it got any request, and those that time allows in
+    /// a minute.
+    static let spareBase = 600
+    /// And for each request and each frame of content that it got.
+    static let sparePerFrame = 8
+    private static let spareMax = 1 << 20
+
+    private var frames: HTTP2Ledger
+    private var spare = spareBase
+    private var inTime = HTTP2Ledger.Allowance(spareBase)
+
+    init(_ limits: HTTP2Limits) {
+        var limits = limits
+        (limits.resets, limits.pings, limits.emptyFrames, limits.otherFrames) = (nil, nil, nil, nil)
+        frames = HTTP2Ledger(limits)
+    }
+
+    /// A frame of the server's begins.
+    ///
+    /// - isLate: it belongs to a stream that is over.
+    /// - now: milliseconds of any clock that does not go back.
+    mutating func frameBegan(
+        _ frame: HTTP2FrameWalk.FrameHead,
+        isLate: Bool,
+        now: UInt64
+    ) throws(HTTP2Excess) {
+        switch frame.type {
+        case 0x0: if frame.mayBeEmpty { try takeSpare(.emptyFrames, now) }
+        case 0x1: if isLate { try takeSpare(.otherFrames, now) }
+        case 0x3: try takeSpare(.resets, now)
+        case 0x4, 0x8, 0x9: break
+        // The gateway's SETTINGS turn pushes off; one that came before them was never asked for.
+        case 0x5: throw .otherFrames
+        case 0x6: try takeSpare(.pings, now)
+        default: try takeSpare(.otherFrames, now)
+        }
+        try frames.frameBegan(frame, now: now)
+    }
+
+    /// A field of a head or of trailers came; like ``HTTP2Ledger/fieldCame(_:of:now:)``.
+    mutating func fieldCame(_ count: Int, of total: Int, now: UInt64) throws(HTTP2Excess) {
+        try frames.fieldCame(count, of: total, now: now)
+    }
+
+    /// The server got a request, or a frame of its content.
+    mutating func frameSent() {
+        spare = min(spare + Self.sparePerFrame, Self.spareMax)
+        frames.contentSent()
+    }
+
+    private mutating func takeSpare(_ excess: HTTP2Excess, _ now: UInt64) throws(HTTP2Excess) {
+        guard spare == 0 else { return spare -= 1 }
+        guard inTime.take(now: now) else { throw excess }
     }
 }

@@ -1,13 +1,19 @@
 package import HTTPWire
 
-// HTTP/2 of a server without sockets, by nghttp2.
+// HTTP/2 without sockets, by nghttp2: the server's end of a connection for clients, and the
+// client's end for origins.
 //
-//   HTTP2Session        a connection: bytes in, news of streams out; responses in, bytes out
+//   HTTP2Session        a client's connection: bytes in, news of streams out; responses in, bytes
+//                       out
 //   HTTP2Channel        a stream of it: the request's head and content, the response's content
 //   RequestHeadBuilder  writes a request's fields as an HTTP/1.1 head, which HTTPWire reads
 //   HeadMemory          lends the memory for that to one connection after the other
+//   HTTP2ClientSession  a connection to a server: requests in, bytes out; bytes in, news out
+//   HTTP2ClientChannel  a stream of it
+//   ResponseHeadBuilder writes a response's fields as an HTTP/1.1 head, which HTTPWire reads
 //   HTTP2FrameWalk      finds where frames begin
 //   HTTP2Ledger         counts what a client does that costs it less than the gateway
+//   HTTP2ServerLedger   the same of a server
 //   HTTP2Limits         the bounds of all that
 //
 // The driver feeds bytes with `receive(_:now:)`, takes channels with news by `nextNews()`, and
@@ -79,7 +85,7 @@ package struct HTTP2Limits: Hashable, Sendable {
     package init() {}
 }
 
-/// The limit that a client's connection has exceeded. The gateway ends it with ENHANCE_YOUR_CALM.
+/// The limit that a connection's peer has exceeded. The gateway ends it with ENHANCE_YOUR_CALM.
 /// The raw value is the log's word: add, do not rename.
 package enum HTTP2Excess: String, CaseIterable, Error, Sendable {
     /// A head in too many CONTINUATION frames (CVE-2024-27316 and others).

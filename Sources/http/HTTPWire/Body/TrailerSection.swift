@@ -17,6 +17,14 @@ package struct TrailerSection: Sendable {
         nameBytesMax = limits.fieldNameBytesMax
     }
 
+    /// Reads a section that is whole: the field lines and the blank line.
+    package init(_ bytes: Span<UInt8>, limits: HeadLimits) throws(Malformed) {
+        self.init(limits: limits)
+        var position = 0
+        let isWhole = try take(bytes, from: &position)
+        precondition(isWhole, "TrailerSection: the blank line")
+    }
+
     /// Whether there is no field that may be forwarded.
     package var isEmpty: Bool {
         for index in fields.fields.indices

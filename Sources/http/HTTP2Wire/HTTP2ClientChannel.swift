@@ -1,0 +1,117 @@
+import HTTPWire
+
+/// A stream of a client's session: the request that goes out, and the response that comes.
+package final class HTTP2ClientChannel {
+    package let id: Int32
+    /// The driver's object for the stream; it gets the news. `nil` when the driver has released the
+    /// stream.
+    package var owner: (any HTTP2ChannelOwner)?
+    /// The request is HEAD.
+    let isHead: Bool
+    /// The channel waits among the session's news.
+    var isNoted = false
+    /// How the stream ended; `nil` while it is open.
+    package internal(set) var end: HTTP2StreamEnd?
+
+    // MARK: The request
+
+    /// How far the request is.
+    enum Output {
+        /// More content may be added. Leaves to `complete`.
+        case open
+        /// All content is here. Leaves to `sent`.
+        case complete
+        /// The last byte was handed over.
+        case sent
+    }
+
+    var output = Output.open
+    /// The head was handed over.
+    package internal(set) var isHeadSent = false
+    /// Content that is to be sent, from `outgoingStart` on.
+    var outgoing: [UInt8] = []
+    var outgoingStart = 0
+    /// nghttp2 waits until there is more.
+    var isDeferred = false
+    /// The owner knows that bytes wait, and wants to know when they are sent.
+    package var isStalled = false
+    /// They are sent.
+    var isDrained = false
+
+    // MARK: The response
+
+    /// The most bytes of heads that wait for the driver, counted as one head: interim ones cost a
+    /// server a byte each.
+    static let headsMax = 32
+
+    /// Heads that the driver has not taken. The final one is the last.
+    var heads: [ResponseHeadBuilder.Built] = []
+    var headsBytes = 0
+    /// The final head has come. Fields that come later are trailers.
+    var hasFinalHead = false
+    /// Content that came and that the driver has not taken.
+    var inbox: [UInt8] = []
+    /// The section after the content.
+    package internal(set) var trailers: ResponseHeadBuilder.Built?
+    /// The server has sent its last byte.
+    package internal(set) var isInputEnded = false
+
+    init(_ id: Int32, isHead: Bool) {
+        self.id = id
+        self.isHead = isHead
+    }
+
+    /// Bytes of content that the driver has not taken.
+    package var inboxCount: Int { inbox.count }
+    /// A head waits for the driver.
+    package var hasHead: Bool { !heads.isEmpty }
+    /// Bytes of content that wait to be sent.
+    package var outgoingCount: Int { outgoing.count - outgoingStart }
+    /// Whether all that was added was handed over.
+    package var isClear: Bool { isHeadSent && outgoingCount == 0 }
+    /// Whether all of the request was handed over.
+    package var isOutputSent: Bool { if case .sent = output { true } else { false } }
+
+    /// Whether all that waited is sent. The answer is `true` once.
+    package func takeDrained() -> Bool {
+        defer { isDrained = false }
+        return isDrained
+    }
+
+    /// Takes the next head.
+    package func takeHead() -> ResponseHeadBuilder.Built? {
+        guard !heads.isEmpty else { return nil }
+        let head = heads.removeFirst()
+        headsBytes -= head.bytes.count
+        return head
+    }
+
+    /// A head has come.
+    func took(_ head: ResponseHeadBuilder.Built, _ limits: HeadLimits) {
+        guard !hasFinalHead else { return }
+        hasFinalHead = !head.isInterim
+        headsBytes += head.bytes.count
+        guard heads.count < Self.headsMax, headsBytes <= 2 * limits.headBytesMax else {
+            heads = [ResponseHeadBuilder.Built(bytes: [], fault: .headTooLong)]
+            headsBytes = 0
+            hasFinalHead = true
+            return
+        }
+        heads.append(head)
+    }
+}
+
+/// How a stream to a server ended.
+package enum HTTP2StreamEnd: Equatable, Sendable {
+    /// Both directions were complete.
+    case inOrder
+    /// The server has not processed the request, and says so: REFUSED_STREAM, or GOAWAY with an
+    /// older stream (RFC 9113 §8.7). Or the server never got it.
+    case refused
+    /// The server has reset it, with this code of RFC 9113 §7.
+    case reset(UInt32)
+    /// The server broke the rules of HTTP/2 on it.
+    case invalid
+    /// The connection ended.
+    case lost
+}

@@ -1,0 +1,548 @@
+internal import CNGHTTP2
+import HTTPWire
+
+/// The client's end of an HTTP/2 connection: requests out, responses in.
+///
+/// It belongs to one event loop and is used from there only. See ``HTTP2Wire`` for the callbacks.
+package final class HTTP2ClientSession {
+    /// Why a connection can't go on.
+    package enum Fault: Error, Equatable {
+        /// The server has exceeded a limit of the connection.
+        case excess(HTTP2Excess)
+        /// The library failed, usually because memory was short.
+        case library(Int32)
+    }
+
+    /// The relation to the server.
+    package enum Standing: Equatable {
+        /// The server's SETTINGS have not come. Leaves to `open`, `violated`.
+        case greeting
+        /// Leaves to `leaving`, `violated`.
+        case open
+        /// The server takes no more requests (GOAWAY). Leaves to `violated`.
+        case leaving
+        /// The server broke the rules of HTTP/2: the connection ends.
+        case violated
+    }
+
+    let limits: HTTP2Limits
+    private let scheme: StaticString
+    /// The `nghttp2_session`; ours from `init` to `deinit`.
+    private(set) var pointer: OpaquePointer?
+    private(set) var channels: [Int32: HTTP2ClientChannel] = [:]
+    /// Channels with news, from `newsStart` on, in the order in which it came.
+    private var news: [HTTP2ClientChannel] = []
+    private var newsStart = 0
+    package private(set) var standing = Standing.greeting
+    private var builder = ResponseHeadBuilder()
+    private var ledger: HTTP2ServerLedger
+    private var walk = HTTP2FrameWalk(preface: 0)
+    /// A limit that a callback found exceeded.
+    private var excess: HTTP2Excess?
+    /// Where frames of content are written while nghttp2 is at work.
+    private var output: [UInt8] = []
+    /// The driver's time at its last call, in milliseconds.
+    private var now: UInt64 = 0
+    /// Bytes of content that came since the last call, and that are still to be acknowledged.
+    private var unconsumed = 0
+    /// Pings without an answer.
+    private var pingsOpen = 0
+
+    /// A session that has the preface and SETTINGS to send.
+    ///
+    /// - limits: those of what the server may send.
+    package init(_ limits: HTTP2Limits, isSecure: Bool) throws(Fault) {
+        self.limits = limits
+        scheme = isSecure ? "https" : "http"
+        ledger = HTTP2ServerLedger(limits)
+        try makeSession()
+        try begin()
+    }
+
+    deinit { if let pointer { nghttp2_session_del(pointer) } }
+
+    private func makeSession() throws(Fault) {
+        var callbacks: OpaquePointer?
+        var option: OpaquePointer?
+        var code = nghttp2_session_callbacks_new(&callbacks)
+        guard code == 0, let callbacks else { throw .library(code) }
+        defer { nghttp2_session_callbacks_del(callbacks) }
+        code = nghttp2_option_new(&option)
+        guard code == 0, let option else { throw .library(code) }
+        defer { nghttp2_option_del(option) }
+        // A stream's window opens when the driver takes content, so it is the backpressure.
+        nghttp2_option_set_no_auto_window_update(option, 1)
+        nghttp2_option_set_no_closed_streams(option, 1)
+        setReceivingCallbacks(callbacks)
+        setSendingCallbacks(callbacks)
+        // This object deletes the session, so no callback comes after its end.
+        let me = Unmanaged.passUnretained(self).toOpaque()
+        var made: OpaquePointer?
+        code = nghttp2_session_client_new2(&made, callbacks, me, option)
+        pointer = made
+        guard code == 0 else { throw .library(code) }
+    }
+
+    private func begin() throws(Fault) {
+        func entry(_ id: nghttp2_settings_id, _ value: Int) -> nghttp2_settings_entry {
+            nghttp2_settings_entry(
+                settings_id: Int32(id.rawValue),
+                value: UInt32(clamping: value)
+            )
+        }
+        let entries = [
+            entry(NGHTTP2_SETTINGS_ENABLE_PUSH, 0),
+            entry(NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, limits.streamWindow),
+            entry(NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, limits.head.headBytesMax),
+        ]
+        let none = UInt8(NGHTTP2_FLAG_NONE.rawValue)
+        var code = nghttp2_submit_settings(pointer, none, entries, entries.count)
+        guard code == 0 else { throw .library(code) }
+        let window = Int32(clamping: limits.connectionWindow)
+        code = nghttp2_session_set_local_window_size(pointer, none, 0, window)
+        guard code == 0 else { throw .library(code) }
+    }
+
+    /// The session that calls back.
+    private static func of(_ userData: UnsafeMutableRawPointer?) -> HTTP2ClientSession? {
+        // `makeSession` stored it, and it deletes the calling session before its own end.
+        userData.map { Unmanaged<HTTP2ClientSession>.fromOpaque($0).takeUnretainedValue() }
+    }
+
+    private func note(_ channel: HTTP2ClientChannel) {
+        guard !channel.isNoted else { return }
+        channel.isNoted = true
+        news.append(channel)
+    }
+}
+
+// What the driver asks.
+extension HTTP2ClientSession {
+    package var hasNews: Bool { newsStart < news.count }
+
+    /// How many channels have news.
+    package var newsCount: Int { news.count - newsStart }
+
+    /// Takes the next channel with news.
+    package func nextNews() -> HTTP2ClientChannel? {
+        guard hasNews else { return nil }
+        let channel = news[newsStart]
+        newsStart += 1
+        channel.isNoted = false
+        if newsStart == news.count {
+            news.removeAll(keepingCapacity: true)
+            newsStart = 0
+        }
+        return channel
+    }
+
+    /// Puts a channel among the news again.
+    package func remind(_ channel: HTTP2ClientChannel) { note(channel) }
+
+    /// How many streams are open.
+    package var openCount: Int { channels.count }
+
+    /// All open streams.
+    package var openChannels: [HTTP2ClientChannel] { Array(channels.values) }
+
+    /// How many streams may be open at once: the smaller of both limits.
+    package var streamsMax: Int {
+        let theirs = nghttp2_session_get_remote_settings(
+            pointer,
+            NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS
+        )
+        return min(limits.streamsMax, Int(theirs))
+    }
+
+    /// Whether another request may begin now.
+    package var hasRoom: Bool { mayContinue && openCount < streamsMax }
+
+    /// Whether another request may begin, now or when a stream has ended.
+    package var mayContinue: Bool {
+        standing == .open && nghttp2_session_check_request_allowed(pointer) != 0
+    }
+
+    /// Whether the connection has nothing more to send or receive.
+    package var isOver: Bool {
+        nghttp2_session_want_read(pointer) == 0 && nghttp2_session_want_write(pointer) == 0
+    }
+
+    /// Whether a ping was sent that the server has not answered.
+    package var awaitsPong: Bool { pingsOpen > 0 }
+
+    /// Asks the server whether it still answers.
+    package func ping() {
+        guard pingsOpen == 0 else { return }
+        pingsOpen = 1
+        nghttp2_submit_ping(pointer, UInt8(NGHTTP2_FLAG_NONE.rawValue), nil)
+    }
+
+    /// Ends the connection: the next bytes are the last.
+    package func terminate(_ code: HTTP2Code) {
+        nghttp2_session_terminate_session(pointer, code.rawValue)
+    }
+
+    /// The connection has ended: no stream gets or sends anything more.
+    package func abandon() {
+        for channel in channels.values { closed(channel, channel.isHeadSent ? .lost : .refused) }
+    }
+}
+
+// Requests.
+extension HTTP2ClientSession {
+    /// Begins a request with a head in HTTP/1.1's form. Content follows with ``append(_:to:)``
+    /// unless there is none.
+    ///
+    /// - isHead: its method is HEAD.
+    /// - Returns: `nil` where the session takes no more requests.
+    package func begin(
+        _ head: Span<UInt8>,
+        isHead: Bool,
+        hasContent: Bool
+    ) -> HTTP2ClientChannel? {
+        var provider = nghttp2_data_provider()
+        provider.read_callback = { _, id, _, length, flags, _, me in
+            guard let session = HTTP2ClientSession.of(me), let flags else { return 0 }
+            return session.nextContent(of: id, atMost: length, &flags.pointee)
+        }
+        let id = NGHTTP2Fields.with(request: head, scheme: scheme) { fields in
+            guard hasContent else {
+                return nghttp2_submit_request(
+                    pointer,
+                    nil,
+                    fields.baseAddress,
+                    fields.count,
+                    nil,
+                    nil
+                )
+            }
+            return nghttp2_submit_request(
+                pointer,
+                nil,
+                fields.baseAddress,
+                fields.count,
+                &provider,
+                nil
+            )
+        }
+        guard let id, id > 0 else { return nil }
+        let channel = HTTP2ClientChannel(id, isHead: isHead)
+        if !hasContent { channel.output = .complete }
+        channels[id] = channel
+        return channel
+    }
+
+    /// Adds content to a request.
+    package func append(_ content: Span<UInt8>, to channel: HTTP2ClientChannel) {
+        guard channel.end == nil, case .open = channel.output, !content.isEmpty else { return }
+        // The pointer lives for the call, and the copy is made inside it.
+        content.withUnsafeBufferPointer { channel.outgoing.append(contentsOf: $0) }
+        goOn(channel)
+    }
+
+    /// The request's content is complete. Without this call the server sees no end of it.
+    package func complete(_ channel: HTTP2ClientChannel) {
+        guard channel.end == nil, case .open = channel.output else { return }
+        channel.output = .complete
+        goOn(channel)
+    }
+
+    private func goOn(_ channel: HTTP2ClientChannel) {
+        guard channel.isDeferred else { return }
+        channel.isDeferred = false
+        nghttp2_session_resume_data(pointer, channel.id)
+    }
+
+    /// Ends a stream; the server can't take its content for whole. The driver has released it.
+    package func reset(_ channel: HTTP2ClientChannel, _ code: HTTP2Code) {
+        channel.owner = nil
+        guard channel.end == nil else { return }
+        closed(channel, .reset(code.rawValue))
+        nghttp2_submit_rst_stream(
+            pointer,
+            UInt8(NGHTTP2_FLAG_NONE.rawValue),
+            channel.id,
+            code.rawValue
+        )
+    }
+
+    private func closed(_ channel: HTTP2ClientChannel, _ end: HTTP2StreamEnd) {
+        channels[channel.id] = nil
+        channel.end = end
+        channel.outgoing = []
+        channel.outgoingStart = 0
+        note(channel)
+    }
+
+    /// Takes bytes for the server, until there are none or about `max`.
+    package func send(into bytes: inout [UInt8], atMost max: Int, now: UInt64) throws(Fault) {
+        self.now = now
+        swap(&bytes, &output)
+        defer { swap(&bytes, &output) }
+        while output.count < max {
+            var piece: UnsafePointer<UInt8>?
+            let count = nghttp2_session_mem_send(pointer, &piece)
+            guard count >= 0 else { throw .library(Int32(clamping: count)) }
+            // Frames of content were appended by a callback.
+            guard count > 0 else { break }
+            // nghttp2 keeps the piece until the next call.
+            output.append(contentsOf: UnsafeBufferPointer(start: piece, count: count))
+        }
+    }
+
+    // MARK: Callbacks
+
+    private func setSendingCallbacks(_ callbacks: OpaquePointer) {
+        nghttp2_session_callbacks_set_send_data_callback(callbacks) {
+            _,
+            frame,
+            head,
+            count,
+            _,
+            me in
+            guard let session = HTTP2ClientSession.of(me), let frame, let head else { return 0 }
+            session.sendContent(
+                of: frame.pointee.hd.stream_id,
+                // nghttp2 vouches for nine bytes (RFC 9113 §4.1).
+                UnsafeBufferPointer(start: head, count: 9),
+                count
+            )
+            return 0
+        }
+        nghttp2_session_callbacks_set_on_frame_send_callback(callbacks) { _, frame, me in
+            guard let session = HTTP2ClientSession.of(me), let frame = frame?.pointee else {
+                return 0
+            }
+            session.sent(frame)
+            return 0
+        }
+    }
+
+    private func sent(_ frame: nghttp2_frame) {
+        let channel = channels[frame.hd.stream_id]
+        let isLast = UInt32(frame.hd.flags) & NGHTTP2_FLAG_END_STREAM.rawValue != 0
+        switch UInt32(frame.hd.type) {
+        case NGHTTP2_HEADERS.rawValue:
+            guard let channel else { return }
+            channel.isHeadSent = true
+            ledger.frameSent()
+            if isLast { channel.output = .sent }
+            drained(channel)
+        case NGHTTP2_DATA.rawValue:
+            guard let channel, isLast else { return }
+            channel.output = .sent
+        // The driver's own resets are of streams that it has released.
+        case NGHTTP2_RST_STREAM.rawValue: if let channel { closed(channel, .invalid) }
+        case NGHTTP2_GOAWAY.rawValue:
+            if frame.goaway.error_code != NGHTTP2_NO_ERROR.rawValue { standing = .violated }
+        default: break
+        }
+    }
+
+    /// The number of bytes of the next frame of content.
+    private func nextContent(of id: Int32, atMost max: Int, _ flags: inout UInt32) -> Int {
+        guard let channel = channels[id] else {
+            return Int(NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE.rawValue)
+        }
+        let isComplete = if case .complete = channel.output { true } else { false }
+        let count = min(max, channel.outgoingCount)
+        if count == 0, !isComplete {
+            channel.isDeferred = true
+            return Int(NGHTTP2_ERR_DEFERRED.rawValue)
+        }
+        flags |= NGHTTP2_DATA_FLAG_NO_COPY.rawValue
+        if count == channel.outgoingCount, isComplete {
+            flags |= NGHTTP2_DATA_FLAG_EOF.rawValue
+        }
+        return count
+    }
+
+    private func sendContent(of id: Int32, _ head: UnsafeBufferPointer<UInt8>, _ count: Int) {
+        output.append(contentsOf: head)
+        guard let channel = channels[id], count > 0 else { return }
+        let start = channel.outgoingStart
+        // `nextContent` saw that there are enough.
+        let end = min(start + count, channel.outgoing.count)
+        output.append(contentsOf: channel.outgoing[start..<end])
+        ledger.frameSent()
+        channel.outgoingStart = end
+        drained(channel)
+    }
+
+    /// Notes that all which waited is handed over.
+    private func drained(_ channel: HTTP2ClientChannel) {
+        guard channel.isClear else { return }
+        channel.outgoing.removeAll(keepingCapacity: true)
+        channel.outgoingStart = 0
+        guard channel.isStalled else { return }
+        channel.isStalled = false
+        channel.isDrained = true
+        note(channel)
+    }
+}
+
+// Responses.
+extension HTTP2ClientSession {
+    /// Reads the server's bytes. What they change is news afterwards.
+    ///
+    /// - now: milliseconds of a clock that does not go back.
+    package func receive(_ bytes: Span<UInt8>, now: UInt64) throws(Fault) {
+        self.now = now
+        do throws(HTTP2Excess) { try countFrames(of: bytes) } catch { throw .excess(error) }
+        // The pointer lives for the call, and nghttp2 keeps no copy of it.
+        let taken = bytes.withUnsafeBufferPointer {
+            nghttp2_session_mem_recv(pointer, $0.baseAddress, $0.count)
+        }
+        if let excess { throw .excess(excess) }
+        guard taken >= 0 else { throw .library(Int32(clamping: taken)) }
+        // Content counts for the connection's window until it is here: a stream whose client is
+        // slow must not stop the others. Its own window bounds what it keeps.
+        if unconsumed > 0 { nghttp2_session_consume_connection(pointer, unconsumed) }
+        unconsumed = 0
+    }
+
+    /// Counts the frames that begin in these bytes. If one is too many, none of the bytes is read.
+    private func countFrames(of bytes: Span<UInt8>) throws(HTTP2Excess) {
+        var position = 0
+        while let frame = walk.next(in: bytes, from: &position) {
+            let isLate = channels[Int32(frame.stream)] == nil
+            try ledger.frameBegan(frame, isLate: isLate, now: now)
+        }
+    }
+
+    /// Takes at most this number of bytes of a channel's content.
+    package func takeContent(of channel: HTTP2ClientChannel, atMost max: Int) -> [UInt8] {
+        guard !channel.inbox.isEmpty else { return [] }
+        var taken: [UInt8] = []
+        if channel.inbox.count <= max {
+            swap(&taken, &channel.inbox)
+        } else {
+            taken = Array(channel.inbox.prefix(max))
+            channel.inbox.removeFirst(max)
+        }
+        if channel.end == nil {
+            nghttp2_session_consume_stream(pointer, channel.id, taken.count)
+        }
+        return taken
+    }
+
+    // MARK: Callbacks
+
+    private func setReceivingCallbacks(_ callbacks: OpaquePointer) {
+        nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks) { _, frame, me in
+            guard let session = HTTP2ClientSession.of(me), let frame = frame?.pointee,
+                let channel = session.channels[frame.hd.stream_id]
+            else { return 0 }
+            let section: ResponseHeadBuilder.Section = channel.hasFinalHead ? .trailers : .head
+            session.builder.begin(section, session.limits.head)
+            return 0
+        }
+        nghttp2_session_callbacks_set_on_header_callback(callbacks) {
+            _,
+            _,
+            name,
+            nameCount,
+            value,
+            valueCount,
+            _,
+            me in
+            guard let session = HTTP2ClientSession.of(me) else { return 0 }
+            // nghttp2 vouches for both during this call.
+            return session.received(
+                UnsafeBufferPointer(start: name, count: nameCount),
+                UnsafeBufferPointer(start: value, count: valueCount)
+            )
+        }
+        nghttp2_session_callbacks_set_on_invalid_header_callback(callbacks) {
+            _,
+            _,
+            _,
+            _,
+            _,
+            _,
+            _,
+            _ in
+            // Otherwise the field would be left out, and the rest of the response relayed.
+            NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE.rawValue
+        }
+        nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks) {
+            _,
+            _,
+            id,
+            data,
+            count,
+            me in
+            guard let session = HTTP2ClientSession.of(me) else { return 0 }
+            session.received(UnsafeBufferPointer(start: data, count: count), on: id)
+            return 0
+        }
+        nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks) { _, frame, me in
+            guard let session = HTTP2ClientSession.of(me), let frame = frame?.pointee else {
+                return 0
+            }
+            session.received(frame.hd)
+            return 0
+        }
+        nghttp2_session_callbacks_set_on_stream_close_callback(callbacks) { _, id, code, me in
+            guard let session = HTTP2ClientSession.of(me), let channel = session.channels[id]
+            else { return 0 }
+            session.closed(channel, HTTP2ClientSession.end(of: channel, code))
+            return 0
+        }
+    }
+
+    private static func end(of channel: HTTP2ClientChannel, _ code: UInt32) -> HTTP2StreamEnd {
+        if !channel.isHeadSent || code == HTTP2Code.refusedStream.rawValue { return .refused }
+        let isInOrder = channel.isInputEnded && channel.isOutputSent
+        return isInOrder && code == HTTP2Code.noError.rawValue ? .inOrder : .reset(code)
+    }
+
+    private func received(
+        _ name: UnsafeBufferPointer<UInt8>,
+        _ value: UnsafeBufferPointer<UInt8>
+    ) -> Int32 {
+        builder.add(name, value)
+        do throws(HTTP2Excess) {
+            let length = RequestHeadBuilder.length(name, value)
+            try ledger.fieldCame(length, of: builder.count, now: now)
+            return 0
+        } catch {
+            // nghttp2 reads no byte after this.
+            excess = error
+            return NGHTTP2_ERR_CALLBACK_FAILURE.rawValue
+        }
+    }
+
+    private func received(_ content: UnsafeBufferPointer<UInt8>, on id: Int32) {
+        unconsumed += content.count
+        guard let channel = channels[id] else { return }
+        channel.inbox.append(contentsOf: content)
+        note(channel)
+    }
+
+    private func received(_ frame: nghttp2_frame_hd) {
+        let isLast = UInt32(frame.flags) & NGHTTP2_FLAG_END_STREAM.rawValue != 0
+        let isAcknowledgement = UInt32(frame.flags) & NGHTTP2_FLAG_ACK.rawValue != 0
+        switch UInt32(frame.type) {
+        case NGHTTP2_HEADERS.rawValue:
+            guard let channel = channels[frame.stream_id] else { return }
+            if channel.hasFinalHead {
+                channel.trailers = builder.endTrailers()
+            } else {
+                let head = builder.endHead(isLast: isLast, isHead: channel.isHead)
+                channel.took(head, limits.head)
+            }
+            if isLast { channel.isInputEnded = true }
+            note(channel)
+        case NGHTTP2_DATA.rawValue:
+            guard isLast, let channel = channels[frame.stream_id] else { return }
+            channel.isInputEnded = true
+            note(channel)
+        case NGHTTP2_SETTINGS.rawValue:
+            if !isAcknowledgement, standing == .greeting { standing = .open }
+        case NGHTTP2_GOAWAY.rawValue: if standing != .violated { standing = .leaving }
+        case NGHTTP2_PING.rawValue: if isAcknowledgement { pingsOpen = 0 }
+        default: break
+        }
+    }
+}

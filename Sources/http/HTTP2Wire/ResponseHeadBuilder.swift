@@ -1,0 +1,131 @@
+import ByteCoding
+package import HTTPWire
+
+/// Writes the fields of a response as the head of an HTTP/1.1 response, so that one parser reads
+/// all heads.
+///
+/// `:status` becomes the status line. Content whose length is not said is `chunked`, which no
+/// server can say by itself: HTTP/2 has no Transfer-Encoding (RFC 9113 §8.2.2). Trailers become
+/// field lines.
+package struct ResponseHeadBuilder {
+    /// What the fields are.
+    package enum Section {
+        case head
+        case trailers
+    }
+
+    /// A head, or the lines of a trailer section, with the blank line.
+    package struct Built: Equatable {
+        package var bytes: [UInt8]
+        /// Why it is malformed; then it has no bytes.
+        package var fault: Malformed.Reason?
+        /// 1xx: another head follows.
+        package var isInterim = false
+    }
+
+    private var bytes: [UInt8] = []
+    private var fault: Malformed.Reason?
+    /// Bytes that the section has or would have.
+    private(set) var count = 0
+    private var fieldCount = 0
+    private var bytesMax = 0
+    private var fieldsMax = 0
+    private var status = 0
+    private var saysLength = false
+
+    package init() {}
+
+    package mutating func begin(_ section: Section, _ limits: HeadLimits) {
+        self = ResponseHeadBuilder()
+        switch section {
+        case .head: (bytesMax, fieldsMax) = (limits.headBytesMax, limits.fieldsMax)
+        case .trailers:
+            (bytesMax, fieldsMax) = (limits.trailerBytesMax, limits.trailerFieldsMax)
+        }
+    }
+
+    /// Takes a field. ``HTTP2Ledger`` bounds those beyond the bound of a head.
+    package mutating func add(
+        _ name: UnsafeBufferPointer<UInt8>,
+        _ value: UnsafeBufferPointer<UInt8>
+    ) {
+        count += RequestHeadBuilder.length(name, value)
+        guard count <= bytesMax else { return note(.headTooLong) }
+        guard fault == nil else { return }
+        guard name.first != UInt8(ascii: ":") else { return addStatus(name, value) }
+        fieldCount += 1
+        guard fieldCount <= fieldsMax else { return note(.fieldsTooMany) }
+        addField(name, value)
+    }
+
+    private mutating func note(_ reason: Malformed.Reason) {
+        if fault == nil { fault = reason }
+    }
+
+    /// RFC 9113 §8.3.2. Trailers have no such field.
+    private mutating func addStatus(
+        _ name: UnsafeBufferPointer<UInt8>,
+        _ value: UnsafeBufferPointer<UInt8>
+    ) {
+        let isDigits = value.allSatisfy { $0 &- 0x30 < 10 }
+        guard name.elementsEqual(":status".utf8), status == 0, bytes.isEmpty, value.count == 3,
+            isDigits
+        else { return note(.statusLineSyntax) }
+        status = value.reduce(0) { $0 * 10 + Int($1 & 0x0F) }
+        bytes += Array("HTTP/1.1 ".utf8)
+        bytes.append(contentsOf: value)
+        bytes.append(0x20)
+        ReasonPhrase.of(status).withUTF8Buffer { bytes.append(contentsOf: $0) }
+        appendLineEnd()
+    }
+
+    private mutating func addField(
+        _ name: UnsafeBufferPointer<UInt8>,
+        _ value: UnsafeBufferPointer<UInt8>
+    ) {
+        guard !name.isEmpty, name.allSatisfy({ $0 > 0x20 && $0 != 0x3A && $0 != 0x7F }) else {
+            return note(.fieldNameSyntax)
+        }
+        guard ByteScan.control(in: value.span, from: 0, to: value.count) == value.count else {
+            return note(.controlByte)
+        }
+        switch name.count {
+        case 14 where name.elementsEqual("content-length".utf8): saysLength = true
+        case 17 where name.elementsEqual("transfer-encoding".utf8),
+            10 where name.elementsEqual("connection".utf8):
+            return note(.connectionOption)
+        default: break
+        }
+        bytes.append(contentsOf: name)
+        bytes += [UInt8(ascii: ":"), 0x20]
+        bytes.append(contentsOf: value)
+        appendLineEnd()
+    }
+
+    private mutating func appendLineEnd() { bytes += [0x0D, 0x0A] }
+
+    /// All fields of a head were taken.
+    ///
+    /// - isLast: the stream ends with it.
+    /// - isHead: it answers HEAD.
+    package mutating func endHead(isLast: Bool, isHead: Bool) -> Built {
+        if status == 0 { note(.statusLineSyntax) }
+        let isInterim = status > 0 && status < 200
+        let mayHaveContent = !isHead && !isInterim && status != 204 && status != 304
+        if mayHaveContent, !saysLength {
+            let framing = isLast ? "content-length: 0\r\n" : "transfer-encoding: chunked\r\n"
+            bytes += Array(framing.utf8)
+        }
+        var built = endTrailers()
+        built.isInterim = isInterim
+        return built
+    }
+
+    /// All fields of trailers were taken.
+    package mutating func endTrailers() -> Built {
+        appendLineEnd()
+        let built = Built(bytes: fault == nil ? bytes : [], fault: fault)
+        self = ResponseHeadBuilder()
+        return built
+    }
+}
