@@ -128,6 +128,27 @@ import Testing
             "origins: { shop: { servers: [\"s:80\"], proxy_protocol: v1 } }",
             "p.yaml:2: origins.shop.proxy_protocol: found \"v1\"; use off | v2"
         ),
+        .line(
+            2,
+            "origins: { shop: { servers: [\"s:80\"], http2: on, proxy_protocol: v2 } }",
+            "p.yaml:2: origins.shop.proxy_protocol: found a PROXY header with http2: on, whose "
+                + "connections carry many clients; use one of both"
+        ),
+        .line(
+            2,
+            "origins: { shop: { servers: [\"s:80\"], http2_streams: 5 } }",
+            "p.yaml:2: origins.shop.http2_streams: found it without http2; use http2: on"
+        ),
+        .line(
+            2,
+            "origins: { shop: { servers: [\"s:80\"], check: { grpc: server } } }",
+            "p.yaml:2: origins.shop.check.grpc: found it without http2; use http2: on"
+        ),
+        .line(
+            2,
+            "origins: { shop: { servers: [\"s:80\"], http2: on, check: { grpc: a, path: /b } } }",
+            "p.yaml:2: origins.shop.check.path: found it and grpc; use one of both"
+        ),
         .more(
             "sessions: { limit: 0 }",
             "p.yaml:6: sessions.limit: found \"0\"; use a number, 1…1000000"

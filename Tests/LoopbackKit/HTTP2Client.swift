@@ -1,5 +1,3 @@
-import CNGHTTP2
-
 /// A client of HTTP/2 that sends whatever frames a test wants, and reads all that comes.
 ///
 /// Heads are sent as literals, so that they can hold what no honest encoder writes.
@@ -51,7 +49,7 @@ package final class HTTP2Client {
     package static let (endsStream, endsHead): (UInt8, UInt8) = (0x1, 0x4)
 
     package let wire: Wire
-    private var inflater: OpaquePointer?
+    private let inflater = FieldInflater()
     private var nextID: UInt32 = 1
     private var answers: [UInt32: Answer] = [:]
     /// Codes of all GOAWAY frames, and the last stream of each.
@@ -68,15 +66,12 @@ package final class HTTP2Client {
     /// - settings: as numbers and values.
     package init(_ wire: Wire, settings: [(id: UInt16, value: UInt32)] = []) throws {
         self.wire = wire
-        nghttp2_hd_inflate_new(&inflater)
         var payload: [UInt8] = []
         for (id, value) in settings {
             payload += Array(Self.bytes(UInt32(id))[2...]) + Self.bytes(value)
         }
         try wire.send(Self.preface + Self.frame(.settings, 0, 0, payload))
     }
-
-    deinit { nghttp2_hd_inflate_del(inflater) }
 
     // MARK: Sending
 
@@ -221,7 +216,7 @@ package final class HTTP2Client {
         let isLast = frame.flags & Self.endsStream != 0
         switch FrameType(rawValue: frame.type) {
         case .headers:
-            noteHead(try inflate(frame.payload), frame.id)
+            noteHead(try inflater.read(frame.payload), frame.id)
             if isLast { answers[frame.id, default: Answer()].isComplete = true }
         case .data:
             answers[frame.id, default: Answer()].content += frame.payload
@@ -263,37 +258,6 @@ package final class HTTP2Client {
         guard status >= 200 else { return answer.interim.append(status) }
         answer.status = status
         answer.fields = fields
-    }
-
-    private func inflate(_ block: [UInt8]) throws -> [(name: String, value: String)] {
-        var fields: [(name: String, value: String)] = []
-        var start = 0
-        while true {
-            var field = nghttp2_nv()
-            var flags: Int32 = 0
-            let taken = block.withUnsafeBufferPointer { block in
-                nghttp2_hd_inflate_hd2(
-                    inflater,
-                    &field,
-                    &flags,
-                    block.baseAddress.map { $0 + start },
-                    block.count - start,
-                    1
-                )
-            }
-            guard taken >= 0 else { throw WireFault.malformed("HPACK \(taken)") }
-            start += taken
-            if flags & Int32(NGHTTP2_HD_INFLATE_EMIT.rawValue) != 0 {
-                let name = UnsafeBufferPointer(start: field.name, count: field.namelen)
-                let value = UnsafeBufferPointer(start: field.value, count: field.valuelen)
-                fields.append(
-                    (String(decoding: name, as: UTF8.self), String(decoding: value, as: UTF8.self))
-                )
-            }
-            if flags & Int32(NGHTTP2_HD_INFLATE_FINAL.rawValue) != 0 { break }
-        }
-        nghttp2_hd_inflate_end_headers(inflater)
-        return fields
     }
 
     /// Reads until a stream has ended, or the connection.

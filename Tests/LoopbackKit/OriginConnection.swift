@@ -53,6 +53,15 @@ package final class OriginConnection: Sendable {
         return request
     }
 
+    /// Notes a request that came whole in another protocol.
+    func note(_ request: WireRequest) {
+        origin.change(number) { log in
+            log.heads.append(request)
+            log.requests.append(request)
+            log.isAtBoundary = wire.inbox.isEmpty
+        }
+    }
+
     /// Reads the next request; `nil` when the gateway has ended the connection before it.
     package func nextRequest() throws -> WireRequest? { try nextHead().map(finish) }
 

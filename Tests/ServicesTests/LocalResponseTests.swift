@@ -107,6 +107,46 @@ import Verification
         }
     }
 
+    @Test func `a gRPC call's answer is a head with the status and the problem as its message`()
+        throws
+    {
+        for outcome in LocalRowTests.all where outcome.row.blame != .nobody {
+            let plain = LocalResponse(outcome, LocalResponse.Details(challenge: "abc"))
+            var response = plain
+            response.answer(.plain)
+            let head = text(response)
+            #expect(head.hasPrefix("HTTP/1.1 200 OK\r\n"))
+            #expect(head.hasSuffix("\r\n\r\n"))
+            let fields = self.fields(response)
+            #expect(head.contains("\r\nContent-Type: application/grpc\r\n"))
+            #expect(head.contains("\r\nContent-Length: 0\r\n"))
+            #expect(fields["grpc-status"] == "\(outcome.row.grpc.rawValue)")
+            #expect(outcome.row.grpc != .ok)
+            let message = try #require(fields["grpc-message"]?.removingPercentEncoding)
+            #expect(Array((message + "\n").utf8) == plain.content)
+            // What says how to sign is where it is in any answer.
+            #expect(fields["WWW-Authenticate"] == self.fields(plain)["WWW-Authenticate"])
+            #expect(fields["App-Attest-Challenge"] == self.fields(plain)["App-Attest-Challenge"])
+        }
+    }
+
+    @Test func `a success is no gRPC status`() {
+        var response = LocalResponse(.served, "text/plain", Array("ok\n".utf8))
+        response.answer(.web)
+        #expect(text(response).hasSuffix("\r\n\r\nok\n"))
+    }
+
+    @Test(arguments: [
+        (400, GRPCStatus.invalidArgument), (401, .unauthenticated), (403, .permissionDenied),
+        (404, .unimplemented), (408, .deadlineExceeded), (409, .aborted),
+        (413, .resourceExhausted), (417, .invalidArgument), (429, .resourceExhausted),
+        (431, .resourceExhausted), (501, .unimplemented), (502, .unavailable), (503, .unavailable),
+        (504, .deadlineExceeded), (508, .internalError),
+    ])
+    func `a status of HTTP has its status of gRPC`(status: Int, call: GRPCStatus) {
+        #expect(GRPCStatus(answering: status) == call)
+    }
+
     @Test func `the answer to HEAD speaks of the content and has none`() {
         let response = LocalResponse(.served, "text/plain", Array("ok\n".utf8))
         let head = text(response, isHead: true)

@@ -182,6 +182,7 @@ extension ConfigurationDraft {
             host: origin.host?.value,
             keptFields: origin.keptFields.map(\.value),
             preface: origin.preface?.value ?? .none,
+            http2: origin.http2?.value ?? .off,
             tls: origin.tls?.validated(
                 servers: origin.servers,
                 folder: folder,

@@ -31,6 +31,7 @@ struct ConfigurationDraft {
         let host: Located<String?>?
         let keptFields: [Located<String>]
         let preface: Located<OriginPreface>?
+        let http2: Located<ListenSettings.HTTP2>?
         let paths: PathInterpretation
         let tls: OriginTLSDraft?
     }
@@ -167,8 +168,8 @@ struct ConfigurationDraft {
         }
         let keys =
             [
-                "servers", "host", "keep_fields", "paths", "proxy_protocol", "connect_timeout",
-                "first_byte_timeout", "tls",
+                "servers", "host", "keep_fields", "paths", "proxy_protocol", "http2",
+                "connect_timeout", "first_byte_timeout", "tls",
             ] + OriginRules.keys
         return members.compactMap { member in
             let keyPath = "origins.\(member.key)"
@@ -179,13 +180,17 @@ struct ConfigurationDraft {
                 text in
                 Self.hostPolicy(text)
             }
+            let preface: Located<OriginPreface>? = inner.word("proxy_protocol")
+            let http2: Located<ListenSettings.HTTP2>? = inner.word("http2")
+            inner.checkHTTP2(http2?.value ?? .off, preface)
             return OriginDraft(
                 name: Located(value: member.key, place: member.place, keyPath: keyPath),
                 servers: inner.servers(),
                 rules: inner.originRules(timeouts),
                 host: host,
                 keptFields: keptFields(inner),
-                preface: inner.word("proxy_protocol"),
+                preface: preface,
+                http2: http2,
                 paths: inner.paths("paths") ?? .all,
                 tls: inner.node("tls").flatMap {
                     OriginTLSDraft($0, inner.path("tls"), log: reader.log)

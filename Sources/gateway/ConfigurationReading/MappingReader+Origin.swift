@@ -76,6 +76,35 @@ extension MappingReader {
         return rules
     }
 
+    /// Refuses what has no effect or no meaning with an origin's `http2`.
+    func checkHTTP2(_ http2: ListenSettings.HTTP2, _ preface: Located<OriginPreface>?) {
+        switch http2 {
+        case .off:
+            if case .mapping(let members)? = node("check")?.content,
+                let service = members.first(where: { $0.key == "grpc" })
+            {
+                log.error(
+                    service.place,
+                    path("check.grpc"),
+                    found: "it without http2",
+                    use: "http2: on"
+                )
+            }
+            for key in ["http2_streams", "http2_connections"] {
+                guard let node = node(key) else { continue }
+                log.error(node.place, path(key), found: "it without http2", use: "http2: on")
+            }
+        case .on:
+            guard let preface, preface.value != .none else { return }
+            log.error(
+                preface.place,
+                preface.keyPath,
+                found: "a PROXY header with http2: on, whose connections carry many clients",
+                use: "one of both"
+            )
+        }
+    }
+
     /// `0%` to `100%`, without decimals.
     fileprivate func wholePercent(_ key: String) -> Int? {
         let share: Located<Int>? = value(key, use: "a whole percentage, 0%…100%") { text in
@@ -90,7 +119,7 @@ extension OriginRules {
     /// The keys of an origin that say how its servers share requests.
     static let keys = [
         "balance", "slow_start", "eject", "check", "resolve_interval", "total_timeout", "retries",
-        "queue",
+        "queue", "http2_streams", "http2_connections",
     ]
 
     static let rows: [SettingRow<Self>] = [
@@ -103,6 +132,8 @@ extension OriginRules {
             "total_timeout",
             .milliseconds(\.totalTimeout, .zero...Timeouts.range.upperBound)
         ),
+        SettingRow("http2_streams", .count(\.http2Streams, 1...1_000)),
+        SettingRow("http2_connections", .count(\.http2Connections, 1...100)),
         SettingRow("connect_timeout", .milliseconds(\.connectTimeout, Timeouts.range)),
         SettingRow("first_byte_timeout", .milliseconds(\.firstByteTimeout, Timeouts.range)),
     ]
@@ -156,52 +187,5 @@ extension Ejection {
             found: "\(longest.settingText), which is less than time, \(first.settingText)",
             use: "at least the time of the first ejection"
         )
-    }
-}
-
-extension ServerCheck {
-    private static let range = Duration.milliseconds(10)...Duration.seconds(3600)
-
-    private static let rows: [SettingRow<Self>] = [
-        SettingRow("interval", .milliseconds(\.interval, range)),
-        SettingRow("timeout", .milliseconds(\.timeout, range)),
-        SettingRow("healthy", .count(\.healthy, 1...100)),
-        SettingRow("unhealthy", .count(\.unhealthy, 1...100)),
-    ]
-
-    fileprivate init?(_ node: SourceNode, _ keyPath: String, log: ProblemLog) {
-        self.init()
-        let keys = ["path", "host", "status", "interval", "timeout", "healthy", "unhealthy"]
-        guard let reader = MappingReader(node, keyPath, keys: keys, log: log) else { return nil }
-        reader.require("path", use: "path: /health")
-        let path: Located<String>? = reader.value(
-            "path",
-            use: "a path and maybe a query, such as /health"
-        ) { text in
-            let isPlain = text.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F && $0 != 0x23 }
-            return text.hasPrefix("/") && isPlain ? text : nil
-        }
-        let host: Located<String>? = reader.value(
-            "host",
-            use: "a host name, with a port or without",
-            ConfigurationDraft.hostName
-        )
-        self.host = host?.value
-        let use = "a status or two with a hyphen, such as 200 or 200-399"
-        let statuses: Located<ClosedRange<Int>>? = reader.value("status", use: use, Self.statuses)
-        if let statuses { self.statuses = statuses.value }
-        for row in Self.rows { row.read(reader, into: &self) }
-        guard let path else { return nil }
-        self.path = path.value
-    }
-
-    private static func statuses(_ text: String) -> ClosedRange<Int>? {
-        let parts = text.split(separator: "-", omittingEmptySubsequences: false)
-        let numbers = parts.compactMap { MappingReader.digits($0) }
-        guard (1...2).contains(parts.count), numbers.count == parts.count,
-            let first = numbers.first, let last = numbers.last,
-            first <= last, first >= 200, last <= 599
-        else { return nil }
-        return first...last
     }
 }

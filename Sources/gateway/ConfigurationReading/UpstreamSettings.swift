@@ -15,6 +15,9 @@ package struct UpstreamSettings: Hashable, Sendable {
     package let keptFields: [String]
     /// `proxy_protocol`: what servers get of the client before the first request. Default off.
     package let preface: OriginPreface
+    /// `http2`: whether its servers are spoken to in HTTP/2: under TLS by ALPN, without TLS by
+    /// prior knowledge (RFC 9113 §3.2, §3.3). Default off.
+    package let http2: ListenSettings.HTTP2
     /// `tls`: `nil` for an origin that is spoken to in the clear.
     package let tls: OriginTLSSettings?
     /// `paths`: the steps that this origin may take on a path before it chooses a handler. Default:

@@ -33,7 +33,9 @@ struct LoadedCertificates: Sendable {
             listeners.append(listener.tls.flatMap { load($0, listener.http2) })
         }
         for origin in configuration.origins {
-            origins.append(origin.tls.flatMap { load($0, "origins.\(origin.name).tls") })
+            origins.append(
+                origin.tls.flatMap { load($0, origin.http2, "origins.\(origin.name).tls") }
+            )
         }
     }
 
@@ -160,7 +162,11 @@ struct LoadedCertificates: Sendable {
 
     // MARK: Origins
 
-    private mutating func load(_ tls: OriginTLSSettings, _ keyPath: String) -> TLSContext? {
+    private mutating func load(
+        _ tls: OriginTLSSettings,
+        _ http2: ListenSettings.HTTP2,
+        _ keyPath: String
+    ) -> TLSContext? {
         if case .anyone = tls.trust {
             add(
                 .warning,
@@ -170,7 +176,7 @@ struct LoadedCertificates: Sendable {
             )
         }
         do throws(TLSContextError) {
-            return try TLSContext(tls)
+            return try TLSContext(tls, http2)
         } catch {
             let files = [(tls.certificateFile, "certificate"), (tls.keyFile, "key")]
             let key = files.first { $0.0 == error.path }?.1 ?? "ca"
@@ -242,7 +248,10 @@ extension ServerCertificate {
 }
 
 extension TLSContext {
-    fileprivate convenience init(_ tls: OriginTLSSettings) throws(TLSContextError) {
+    fileprivate convenience init(
+        _ tls: OriginTLSSettings,
+        _ http2: ListenSettings.HTTP2
+    ) throws(TLSContextError) {
         var shown: ServerCertificate?
         if let chain = tls.certificateFile, let key = tls.keyFile {
             shown = ServerCertificate(chain: chain, key: key)
@@ -256,7 +265,8 @@ extension TLSContext {
         try self.init(
             clientTrusting: trust,
             showing: shown,
-            minimumVersion: tls.minimumVersion == .tls13 ? .tls13 : .tls12
+            minimumVersion: tls.minimumVersion == .tls13 ? .tls13 : .tls12,
+            protocols: [http2 == .on ? Self.http2 : Self.http11]
         )
     }
 }

@@ -16,7 +16,7 @@ extension ProxySettings {
         _ registry: OriginRegistry
     ) {
         let origins = zip(configuration.origins, certificates).map { origin, context in
-            OriginSettings(origin, servers.addresses, context, registry)
+            OriginSettings(origin, servers.addresses, context, registry, configuration.limits)
         }
         self.init(
             rules: configuration.rules,
@@ -41,13 +41,20 @@ extension OriginSettings {
         _ upstream: UpstreamSettings,
         _ known: [ServerAddress: [SocketAddress]],
         _ context: TLSContext?,
-        _ registry: OriginRegistry
+        _ registry: OriginRegistry,
+        _ limits: ProxyLimits
     ) {
+        let http2: OriginHTTP2? =
+            switch upstream.http2 {
+            case .off: nil
+            case .on: OriginHTTP2(upstream.rules, head: limits.responseHead)
+            }
         let servers = upstream.servers.flatMap { server in
             (known[server.address] ?? []).map { address in
                 let name = server.address.text
                 let state = registry.server(name, at: address, of: upstream.name)
                 var settings = OriginServerSettings(server, at: address, state)
+                settings.http2 = http2
                 if let context, let tls = upstream.tls {
                     settings.tls = OriginTLS(context, name: tls.name(of: server.address))
                 }

@@ -255,6 +255,12 @@ public struct SocketError: Error, Equatable, CustomStringConvertible {
     /// A peer with which a TLS handshake failed.
     package static let handshakeFailed = SocketError("handshake", code: EPROTO)
 
+    /// A peer that does not speak HTTP/2.
+    package static let noHTTP2 = SocketError("http2", code: EPROTO)
+
+    /// A peer with no free stream on any connection.
+    package static let noStream = SocketError("stream", code: EAGAIN)
+
     /// Whether the peer did not answer in time.
     package var isTimeout: Bool { code == ETIMEDOUT }
 

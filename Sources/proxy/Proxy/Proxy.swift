@@ -30,7 +30,12 @@
 //   ServerHealth        whether a server is passed over after a connect or a response that failed
 //   OriginRegistry      the states of origins and servers, which outlive reloads
 //   OriginWatch         checks servers, and says when none of an origin is left
-//   OriginStream        a connection to a server: sends a request, reads its response
+//   OriginStream        a request at a server, whatever its protocol: sends it, reads the response
+//   OriginStreamOwner   the request; what a stream tells it
+//   OriginConnection    a connection to a server: its connect, and its handshake
+//   HTTP1OriginStream   one that carries a request after the other, and is the stream of each
+//   HTTP2OriginStream   a stream of an HTTP2OriginConnection, which carries many at once
+//   SharedConnections   the HTTP/2 connections of an event loop to a server, and who waits for one
 //   HTTPClient          requests of the gateway's own
 //
 // What is answered without an origin is a service (see Services). The operators' listener is a

@@ -46,6 +46,7 @@ enum Event {
     case writeFailed(isUntouched: Bool)
     case lastWordsRead(Leg.Heard, Leg.RetryBudget = .left)
     case originBroke(Leg.Heard, Leg.RetryBudget = .left)
+    case originRefused(Leg.RetryBudget = .left)
     case originTimedOut(
         client: Output,
         Leg.Heard = .nothing,
@@ -142,6 +143,7 @@ extension Event {
         case .writeFailed(let isUntouched): flow.writeFailed(isUntouched: isUntouched)
         case .lastWordsRead(let heard, let budget): flow.lastWordsRead(heard, budget)
         case .originBroke(let heard, let budget): flow.originBroke(heard, budget)
+        case .originRefused(let budget): flow.originRefused(budget)
         case .originTimedOut(let client, let heard, let budget):
             flow.originTimedOut(client: client, heard, budget)
         case .responseBegan(let kind): flow.responseBegan(kind)

@@ -117,6 +117,27 @@ extension Transcript {
             again(.fresh, retriesMax: 2)
             on(.originBroke(.nothing), .answer(.failed(.originClosed), .close, .goesOn))
         },
+        Transcript(
+            "what a server refused is sent once more, whatever its method",
+            RequestFacts(.post),
+            .enforcing,
+            ends: .whole
+        ) {
+            judging
+            on(.ruled(.pass), .admit)
+            again(.fresh, retriesMax: 0)
+            on(.originRefused(.spent), .retry(.unsent, .close, .again(1)))
+            again(.fresh, retriesMax: 0)
+            on(.originRefused(), .answer(.failed(.originRefused), .close, .goesOn))
+        },
+        Transcript("what a server refused again takes a retry", RequestFacts(.post), ends: .whole) {
+            tried(.fresh, retriesMax: 2)
+            on(.originRefused(), .retry(.unsent, .close, .again(1)))
+            again(.fresh, retriesMax: 2)
+            on(.originRefused(), .retry(.unsent, .close, .again(2)))
+            again(.fresh, retriesMax: 2)
+            on(.originRefused(), .answer(.failed(.originRefused), .close, .goesOn))
+        },
         Transcript("no server is left for a second attempt", .get, ends: .nothing) {
             sent()
             on(.originBroke(.nothing), .retry(.broken, .close, .again(1)))

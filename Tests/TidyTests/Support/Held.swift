@@ -39,7 +39,8 @@ enum Held {
         "Sources/proxy/Proxy/Clients/ClientPeer.swift": "what is told of a client",
         "Sources/proxy/Proxy/Clients/HTTP2Connection.swift": "a list of streams",
         "Sources/proxy/Proxy/Origins/OriginServer.swift": "lists of streams",
-        "Sources/proxy/Proxy/Origins/OriginStream.swift": "the same, bytes, and HTTPWire's scanner",
+        "Sources/proxy/Proxy/Origins/HTTP1OriginStream.swift":
+            "the same, bytes, and HTTPWire's scanner",
         "Sources/proxy/Proxy/Requests/Exchange.swift":
             "the machine, content, bytes, the origin's side, and the record for the log",
         "Sources/proxy/Proxy/Requests/HeldBody.swift": "a digest",

@@ -41,7 +41,16 @@ final class OriginTrial {
             return ended([.error(.origins, "\(error)", next: "raise the limit of descriptors")])
         }
         let origins = zip(configuration.origins, contexts).map { origin, context in
-            (origin, OriginSettings(origin, servers.addresses, context, registry))
+            (
+                origin,
+                OriginSettings(
+                    origin,
+                    servers.addresses,
+                    context,
+                    registry,
+                    configuration.limits
+                )
+            )
         }
         loop.start()
         loop.perform {
@@ -73,9 +82,9 @@ final class OriginTrial {
         open = rows.count
         for row in rows {
             let check = row.origin.rules.check
-            let host = check?.host ?? row.origin.host ?? row.server.name
-            let verb: HTTPRequest.Verb = check == nil ? .head : .get
-            let request = HTTPRequest(verb, check?.path ?? "/", authority: host)
+            let host = row.origin.host ?? row.server.name
+            let request =
+                check?.request(to: host) ?? HTTPRequest(.head, "/", authority: host)
             row.client.send(request) { [self] result in
                 findings.append(Self.finding(row, request, result))
                 open -= 1
@@ -95,13 +104,17 @@ final class OriginTrial {
         switch result {
         case .success(let response):
             let found = "\(server) answers \(response.status) to \(asked)"
-            guard let statuses = row.origin.rules.check?.statuses,
-                !statuses.contains(response.status)
-            else { return .ok(.origins, found) }
+            guard let check = row.origin.rules.check else { return .ok(.origins, found) }
+            let wanted: String
+            switch check.result(of: response) {
+            case .passed: return .ok(.origins, found)
+            case .status:
+                wanted = "\(check.statuses.lowerBound)…\(check.statuses.upperBound)"
+            case let other: wanted = "a server that serves, not \(other.text)"
+            }
             return .error(
                 .origins,
-                "\(found), and its check wants \(statuses.lowerBound)…\(statuses.upperBound): "
-                    + "it will get no requests",
+                "\(found), and its check wants \(wanted): it will get no requests",
                 next: "mend the server; or correct the check's path, host or status"
             )
         case .failure(let fault):
@@ -119,6 +132,11 @@ final class OriginTrial {
                 "does not come to terms about TLS: \(why)",
                 "tls: { ca: FILE } for an authority of your own, server_name for another name; "
                     + "no tls where it speaks plain HTTP"
+            )
+        case .unreachable(.originNotHTTP2, _):
+            return (
+                "does not speak HTTP/2",
+                "http2: off; or see whether the server speaks HTTP/2 there, without an upgrade"
             )
         case .unreachable(.originTimeout, _):
             return (

@@ -67,6 +67,27 @@ package struct RequestHead: ~Copyable, Sendable {
         return ByteScan.equal(bytes, field.value, "trailers")
     }
 
+    /// Which kind of gRPC call it is, by its Content-Type; `nil` for any other request.
+    package func grpcForm(_ bytes: Span<UInt8>) -> GRPCForm? {
+        guard method == .post, let field = fields.only(.contentType) else { return nil }
+        if Self.begins(bytes, field.value, with: GRPCForm.web.contentType) { return .web }
+        return Self.begins(bytes, field.value, with: GRPCForm.plain.contentType) ? .plain : nil
+    }
+
+    /// Whether a media type is this one, alone or with a suffix or parameters.
+    private static func begins(
+        _ bytes: Span<UInt8>,
+        _ value: Range<Int>,
+        with name: StaticString
+    ) -> Bool {
+        let end = value.lowerBound + name.utf8CodeUnitCount
+        guard end <= value.upperBound, ByteScan.equal(bytes, value.lowerBound..<end, name) else {
+            return false
+        }
+        return end == value.upperBound || !ByteSet.token.contains(bytes[end])
+            || bytes[end] == UInt8(ascii: "+") || bytes[end] == UInt8(ascii: "-")
+    }
+
     /// How many more hops an OPTIONS request may take; `nil` when it does not say, or not as a
     /// number (RFC 9110 §7.6.2).
     package func maxForwards(_ bytes: Span<UInt8>) -> UInt64? {
@@ -284,6 +305,20 @@ extension RequestHead {
         var end = start
         while end < member.upperBound, !ASCIIByte.isBlank(bytes[end]) { end += 1 }
         return ByteScan.equal(bytes, start..<end, pseudonym)
+    }
+}
+
+/// The kinds of gRPC calls: `application/grpc` with or without a codec, and gRPC-Web.
+package enum GRPCForm: Sendable {
+    case plain
+    case web
+
+    /// The type of the gateway's own answers.
+    package var contentType: StaticString {
+        switch self {
+        case .plain: "application/grpc"
+        case .web: "application/grpc-web"
+        }
     }
 }
 

@@ -11,9 +11,9 @@ package final class HTTPCall: OriginStreamOwner {
         /// Leaves to `awaiting`, `over`.
         case connecting(OriginDial)
         /// Leaves to `reading`, `connecting`, `over`.
-        case awaiting(OriginStream)
+        case awaiting(any OriginStream)
         /// Leaves to `over`.
-        case reading(OriginStream, HTTPResponse)
+        case reading(any OriginStream, HTTPResponse)
         case over
     }
 
@@ -25,6 +25,8 @@ package final class HTTPCall: OriginStreamOwner {
     private let end: UInt64
     private var mayRepeat: Bool
     private var content: [UInt8] = []
+    /// How the request's content is delimited.
+    private var framing = BodyFraming.none
 
     init(_ client: HTTPClient, ended: @escaping (Result<HTTPResponse, CallFault>) -> Void) {
         self.client = client
@@ -39,6 +41,7 @@ package final class HTTPCall: OriginStreamOwner {
             return finish(.failure(.targetMalformed))
         }
         self.bytes = bytes
+        if !request.content.isEmpty { framing = .length(UInt64(request.content.count)) }
         method = request.verb.method
         mayRepeat = mayRepeat && method.isIdempotent
         connect(reusesIdle: true)
@@ -65,32 +68,33 @@ package final class HTTPCall: OriginStreamOwner {
         finish(.failure(isLate ? .timedOut : .unreachable(why.failure, why.tlsFailure)))
     }
 
-    package func originConnected(_ stream: OriginStream) {
+    package func originConnected(_ stream: any OriginStream) {
         state = .awaiting(stream)
-        stream.begin(method, asksUpgrade: false, framing: .none, limits: client.limits)
+        stream.begin(method, asksUpgrade: false, framing: framing, limits: client.limits)
         setDeadline(stream, client.pool.settings.rules.firstByteTimeout)
-        if case .failed = stream.write(bytes.span) { originWriteFailed(stream) }
+        let outcome = stream.sendHead(bytes.span, Span(), isWhole: true)
+        if case .failed = outcome { originWriteFailed(stream) }
     }
 
     // MARK: Events of the stream
 
-    package func originDrained(_ stream: OriginStream) {}
+    package func originDrained(_ stream: any OriginStream) {}
 
     /// The server may have answered before it closed.
-    package func originWriteFailed(_ stream: OriginStream) {
+    package func originWriteFailed(_ stream: any OriginStream) {
         stream.expectInput()
         originReadable(stream)
         // Another attempt may be under way now, on another connection.
         if case .awaiting(let current) = state, current === stream { broke(stream) }
     }
 
-    package func originTimedOut(_ stream: OriginStream) {
+    package func originTimedOut(_ stream: any OriginStream) {
         if isLate { return finish(.failure(.timedOut)) }
         if case .reading = state { return finish(.failure(.stalled)) }
         finish(.failure(.firstByteTimedOut))
     }
 
-    package func originReadable(_ stream: OriginStream) {
+    package func originReadable(_ stream: any OriginStream) {
         switch stream.receive(for: self) {
         case .some:
             // A deadline that is set after the end lies one tick ahead. Bytes that keep coming
@@ -101,7 +105,7 @@ package final class HTTPCall: OriginStreamOwner {
         case .none: break
         case .complete: complete()
         case .stopped: break
-        case .broke: broke(stream)
+        case .broke, .refused, .violated: broke(stream)
         case .malformed(let reason): finish(.failure(.responseMalformed(reason)))
         case .tooManyInterim: finish(.failure(.tooManyInterimResponses))
         }
@@ -123,12 +127,7 @@ package final class HTTPCall: OriginStreamOwner {
             finish(.failure(.contentTooLarge))
             return false
         }
-        func text(_ range: Range<Int>) -> String {
-            bytes.extracting(range).withUnsafeBufferPointer { String(decoding: $0, as: UTF8.self) }
-        }
-        let fields = head.fields.fields.map {
-            HTTPResponse.Field(name: text($0.name), value: text($0.value))
-        }
+        let fields = HTTPResponse.fields(head.fields, bytes)
         state = .reading(stream, HTTPResponse(status: head.status, fields: fields))
         return true
     }
@@ -146,6 +145,7 @@ package final class HTTPCall: OriginStreamOwner {
     private func complete() {
         guard case .reading(let stream, var response) = state else { return }
         response.content = content
+        response.trailers = stream.trailers.map { HTTPResponse.fields($0) } ?? []
         state = .over
         let settings = client.settings
         let isSent = stream.unsentBytes == 0
@@ -159,7 +159,7 @@ package final class HTTPCall: OriginStreamOwner {
 
     /// The server may close an idle connection at the moment it is taken. The request is sent once
     /// more where that does no harm (RFC 9112 §9.3.1, RFC 9110 §9.2.2).
-    private func broke(_ stream: OriginStream) {
+    private func broke(_ stream: any OriginStream) {
         let repeats = mayRepeat && stream.isReused && stream.hasReceivedNothing
         guard repeats else { return finish(.failure(.closed)) }
         mayRepeat = false
@@ -169,7 +169,7 @@ package final class HTTPCall: OriginStreamOwner {
 
     private var isLate: Bool { client.loop.now >= end }
 
-    private func setDeadline(_ stream: OriginStream, _ milliseconds: UInt64) {
+    private func setDeadline(_ stream: any OriginStream, _ milliseconds: UInt64) {
         let now = client.loop.now
         stream.setDeadline(milliseconds: min(milliseconds, end > now ? end - now : 0))
     }
@@ -281,6 +281,20 @@ package struct HTTPResponse: Sendable, Equatable {
     /// In the order in which they came.
     package let fields: [Field]
     package var content: [UInt8] = []
+    package var trailers: [Field] = []
+
+    /// The fields of a section, as texts.
+    static func fields(_ section: FieldSection, _ bytes: Span<UInt8>) -> [Field] {
+        func text(_ range: Range<Int>) -> String {
+            bytes.extracting(range).withUnsafeBufferPointer { String(decoding: $0, as: UTF8.self) }
+        }
+        return section.fields.map { Field(name: text($0.name), value: text($0.value)) }
+    }
+
+    static func fields(_ trailers: TrailerSection) -> [Field] {
+        let bytes = trailers.bytes
+        return fields(trailers.fields, bytes.span)
+    }
 
     /// The value of the first field with this name, without regard to case.
     package func field(_ name: String) -> String? {

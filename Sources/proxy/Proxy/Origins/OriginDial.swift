@@ -22,7 +22,7 @@ package final class OriginDial {
     private let preface: [UInt8]
     private let end: UInt64
     private(set) var tried: [OriginServer] = []
-    private var running: [OriginStream] = []
+    private var running: [any DialedStream] = []
     private var failure = OriginFailure.originUnreachable
     /// Why the handshake with the last server failed, where it did.
     private var tlsFailure: TLSFailure?
@@ -87,7 +87,7 @@ package final class OriginDial {
     // MARK: Events of streams
 
     /// A connect succeeded.
-    func connected(_ stream: OriginStream) {
+    func connected(_ stream: any DialedStream) {
         stream.server.health.connected(now: pool.loop.now)
         running.removeAll { $0 === stream }
         guard let owner = finish() else { return stream.close() }
@@ -96,11 +96,11 @@ package final class OriginDial {
     }
 
     /// A connect failed.
-    func failed(_ stream: OriginStream, _ error: SocketError) {
+    func failed(_ stream: any DialedStream, _ error: SocketError) {
         running.removeAll { $0 === stream }
-        note(error, stream.server, begunAt: stream.begunAt)
+        stream.noteFailure(error)
+        failure = Self.failure(of: error)
         if let found = stream.handshakeFault {
-            pool.host.note(.handshakeFailed(found))
             failure = .originTLSFailed
             tlsFailure = found
         }
@@ -109,10 +109,10 @@ package final class OriginDial {
     }
 
     /// A connect has not ended by its deadline: the end of its head start, or of its time.
-    func deadlinePassed(_ stream: OriginStream) {
+    func deadlinePassed(_ stream: any DialedStream) {
         let now = pool.loop.now
         let last = min(end, stream.begunAt &+ pool.settings.rules.connectTimeout)
-        guard now < last else { return failed(stream, .connectTimedOut) }
+        guard now < last else { return failed(stream, stream.lateness) }
         stream.setDeadline(milliseconds: last - now)
         guard running.count < Self.parallelMax, case .server(let next) = choose(onlyFit: true)
         else { return }
@@ -123,7 +123,7 @@ package final class OriginDial {
     // MARK: Attempts
 
     private enum Step {
-        case connected(OriginStream)
+        case connected(any DialedStream)
         case waiting
         case failed
     }
@@ -161,12 +161,11 @@ package final class OriginDial {
         return running.isEmpty ? .failed : .waiting
     }
 
-    /// Connects to a server at which a place is reserved.
+    /// Looks for a stream at a server at which a place is reserved.
     private func attempt(_ server: OriginServer) -> Step {
         tried.append(server)
         do throws(SocketError) {
-            let stream = try pool.open(server, for: .dial(self), preface)
-            stream.flow = flow
+            let stream = try pool.open(server, for: self, preface)
             if stream.isConnected { return .connected(stream) }
             running.append(stream)
             let left = end > pool.loop.now ? end - pool.loop.now : 0
@@ -174,7 +173,10 @@ package final class OriginDial {
             stream.setDeadline(milliseconds: min(time, Self.headStartMilliseconds))
             return .waiting
         } catch {
-            note(error, server, begunAt: pool.loop.now)
+            failure = Self.failure(of: error)
+            guard error != .noStream else { return .failed }
+            pool.host.note(.connectFailed)
+            server.connectFailed(error, begunAt: pool.loop.now, on: pool.loop)
             return .failed
         }
     }
@@ -197,14 +199,11 @@ package final class OriginDial {
         }
     }
 
-    private func note(_ error: SocketError, _ server: OriginServer, begunAt: UInt64) {
-        pool.host.note(.connectFailed)
-        guard !error.isShortage else {
-            failure = .outOfDescriptors
-            return
-        }
-        failure = error.isTimeout ? .originTimeout : .originUnreachable
-        server.connectFailed(error, begunAt: begunAt, on: pool.loop)
+    private static func failure(of error: SocketError) -> OriginFailure {
+        if error.isShortage { return .outOfDescriptors }
+        if error == .noHTTP2 { return .originNotHTTP2 }
+        if error == .noStream { return .originQueueTimeout }
+        return error.isTimeout ? .originTimeout : .originUnreachable
     }
 
     private func finish() -> (any OriginStreamOwner)? {
@@ -266,7 +265,7 @@ extension OriginDial {
     }
 
     /// The dial has a connection that another request has used.
-    func given(_ stream: OriginStream) {
+    func given(_ stream: any DialedStream) {
         endWait()
         pool.host.note(.connectionReused)
         connected(stream)

@@ -1,6 +1,5 @@
 package import EventLoops
 import Services
-import TLSSession
 
 /// One origin on one event loop: its servers, the choice among them, and connections to them.
 package final class OriginPool {
@@ -39,7 +38,7 @@ package final class OriginPool {
     /// The result of asking for a connection.
     package enum Connecting {
         /// The connection takes a request at once.
-        case connected(OriginStream)
+        case connected(any OriginStream)
         /// Connects run; the owner learns the result.
         case dialing(OriginDial)
         case failed(Unreached)
@@ -190,7 +189,8 @@ package final class OriginPool {
     /// Connects to a server without a request, to see whether it answers again.
     private func probe(_ server: OriginServer) {
         do throws(SocketError) {
-            let stream = try open(server, for: .trial, settings.preface.bytes(nil))
+            guard !server.isShared else { return try shared(server).connectAlone() }
+            let stream = try make(server, for: .trial, settings.preface.bytes(nil))
             if stream.isConnected {
                 stream.trialEnded(nil)
             } else {
@@ -202,53 +202,48 @@ package final class OriginPool {
         }
     }
 
-    /// Begins to connect to a server, which gets the preface before TLS begins. A request has
-    /// reserved a place, which becomes free again if this fails.
+    /// Gets a stream to a server for a dial: one that waits for its connection, or, over HTTP/2,
+    /// one that is free now. The dial has reserved a place, which becomes free again if this fails.
+    ///
+    /// - preface: what the server gets before TLS begins.
     func open(
         _ server: OriginServer,
-        for use: OriginStream.Use,
+        for dial: OriginDial,
         _ preface: [UInt8]
-    ) throws(SocketError) -> OriginStream {
-        let tls: TLSSession?
-        let opened: (descriptor: Int32, isConnecting: Bool)
+    ) throws(SocketError) -> any DialedStream {
+        guard server.isShared else { return try make(server, for: .dial(dial), preface) }
         do throws(SocketError) {
-            tls = try session(for: server)
-            opened = try Connection.open(to: server.settings.address)
+            return try shared(server).stream(for: dial)
+        } catch {
+            server.freed(on: loop)
+            throw error
+        }
+    }
+
+    private func make(
+        _ server: OriginServer,
+        for use: HTTP1OriginStream.Use,
+        _ preface: [UInt8]
+    ) throws(SocketError) -> HTTP1OriginStream {
+        let socket: OriginSocket
+        do throws(SocketError) {
+            socket = try OriginSocket(to: server)
         } catch {
             if case .dial = use { server.freed(on: loop) }
             throw error
         }
-        let stream = OriginStream(
-            server,
-            use,
-            preface,
-            descriptor: opened.descriptor,
-            isConnecting: opened.isConnecting,
-            tls: tls,
-            host: host,
-            on: loop
-        )
-        do throws(SocketError) {
-            try loop.register(stream)
-        } catch {
-            stream.close()
-            throw error
-        }
-        host.note(.connectBegan)
-        // A Unix socket is connected at once, and no event follows.
-        if !opened.isConnecting, stream.isSecure, case .failed = stream.beginHandshake() {
-            stream.close()
-            throw .handshakeFailed
-        }
+        let stream = HTTP1OriginStream(server, use, preface, socket, host: host, on: loop)
+        try stream.start(isConnecting: socket.isConnecting)
         return stream
     }
 
-    private func session(for server: OriginServer) throws(SocketError) -> TLSSession? {
-        do throws(TLSFailure) {
-            return try server.settings.tls.map { one throws(TLSFailure) in try one.session() }
-        } catch {
-            throw .handshakeFailed
-        }
+    private func shared(_ server: OriginServer) -> SharedConnections {
+        server.shared(
+            connectTimeout: settings.rules.connectTimeout,
+            settings.rules.queue,
+            host,
+            loop
+        )
     }
 
     /// Closes idle connections; connections in use are closed when their request ends.

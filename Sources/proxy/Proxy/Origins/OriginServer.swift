@@ -4,13 +4,16 @@ import EventLoops
 package final class OriginServer {
     package let settings: OriginServerSettings
     /// Idle connections. The last used one is used next, so that the others can time out.
-    @exclusivity(unchecked) private var idle: [OriginStream] = []
+    @exclusivity(unchecked) private var idle: [HTTP1OriginStream] = []
     /// Connections that have become idle since the event loop last polled for events.
-    @exclusivity(unchecked) private var fresh: [OriginStream] = []
+    @exclusivity(unchecked) private var fresh: [HTTP1OriginStream] = []
     /// The event loop's iteration in which `fresh` became idle.
     private var freshRound: UInt64 = 0
     /// Connections that are reserved for a request that waited, by its number.
-    private var promised: [UInt64: OriginStream] = [:]
+    private var promised: [UInt64: HTTP1OriginStream] = [:]
+
+    /// Its connections, where it speaks HTTP/2; `nil` before the first request.
+    private var sharedConnections: SharedConnections?
 
     /// Whether the server no longer belongs to the origin.
     private var isGone = false
@@ -38,10 +41,13 @@ package final class OriginServer {
     }
 
     func connectFailed(_ error: SocketError, begunAt: UInt64, on loop: EventLoop) {
+        // That is not the server's fault.
+        guard !error.isShortage else { return }
         let fault: ServerHealth.Fault = error.isTimeout ? .connectTimedOut : .refused
         health.failed(fault, begunAt: begunAt, now: loop.now)
         let failure: ServerFailure =
-            if error == .handshakeFailed { .handshake } else {
+            if error == .handshakeFailed { .handshake } else if error == .noHTTP2 { .noHTTP2 } else
+            {
                 error.isTimeout ? .connectTimeout : .refused
             }
         state.note(failure, wall: loop.wallMilliseconds)
@@ -61,7 +67,7 @@ package final class OriginServer {
     /// idle before its current iteration. If all became idle in this iteration, the event loop
     /// polls once for all of them. For a connection that it has no result for, the gateway asks the
     /// kernel.
-    func takeIdle(_ preface: [UInt8], on loop: EventLoop) -> OriginStream? {
+    func takeIdle(_ preface: [UInt8], on loop: EventLoop) -> HTTP1OriginStream? {
         if isLimited, !origin.lendsIdle { return nil }
         settle(loop.round)
         if idle.isEmpty, !fresh.isEmpty {
@@ -83,20 +89,20 @@ package final class OriginServer {
 
     private static func takeLast(
         _ preface: [UInt8],
-        of streams: inout [OriginStream]
-    ) -> OriginStream? {
+        of streams: inout [HTTP1OriginStream]
+    ) -> HTTP1OriginStream? {
         // Usually there is no preface, and all connections are alike.
         guard !preface.isEmpty else { return streams.popLast() }
         return streams.lastIndex { $0.preface == preface }.map { streams.remove(at: $0) }
     }
 
-    func keep(_ stream: OriginStream, max: Int) {
+    func keep(_ stream: HTTP1OriginStream, max: Int) {
         settle(stream.loop.round)
         guard !isGone, max > 0 else { return stream.close() }
         if isLimited {
             let loop = stream.loop.number
             switch origin.rests(state, on: loop, isShareable: stream.preface.isEmpty) {
-            case .kept: stream.isCountedIdle = true
+            case .kept: stream.place = .idle
             case .given(let waiter):
                 promised[waiter] = stream
                 return
@@ -123,9 +129,10 @@ package final class OriginServer {
         fresh.removeAll(keepingCapacity: true)
     }
 
-    package var idleCount: Int { idle.count + fresh.count }
+    package var idleCount: Int { idle.count + fresh.count + (sharedConnections?.idleCount ?? 0) }
 
     func closeIdle() {
+        sharedConnections?.retire()
         for stream in idle + fresh {
             countOut(stream)
             stream.closeInOrder()
@@ -141,11 +148,35 @@ package final class OriginServer {
         closeIdle()
     }
 
-    func forget(_ stream: OriginStream) {
+    func forget(_ stream: HTTP1OriginStream) {
         countOut(stream)
         if let given = promised.first(where: { $0.value === stream }) { promised[given.key] = nil }
         if let index = idle.lastIndex(where: { $0 === stream }) { idle.remove(at: index) }
         if let index = fresh.lastIndex(where: { $0 === stream }) { fresh.remove(at: index) }
+    }
+
+    // MARK: HTTP/2
+
+    /// Whether its connections carry many requests at once.
+    var isShared: Bool { settings.http2 != nil }
+
+    /// Its connections of HTTP/2, with the current settings of its origin.
+    func shared(
+        connectTimeout: UInt64,
+        _ queue: QueueRule,
+        _ host: any OriginHost,
+        _ loop: EventLoop
+    ) -> SharedConnections {
+        guard let settings = settings.http2 else {
+            preconditionFailure("OriginServer: it speaks HTTP/1.1")
+        }
+        let shared =
+            sharedConnections
+            ?? SharedConnections(self, settings, host: host, on: loop)
+        sharedConnections = shared
+        shared.connectTimeout = connectTimeout
+        shared.lineMax = queue.max
+        return shared
     }
 
     // MARK: Places
@@ -171,7 +202,7 @@ package final class OriginServer {
     }
 
     /// The connection that is reserved for this waiter.
-    func takePromised(_ waiter: UInt64) -> OriginStream? {
+    func takePromised(_ waiter: UInt64) -> HTTP1OriginStream? {
         promised.removeValue(forKey: waiter)
     }
 
@@ -182,9 +213,9 @@ package final class OriginServer {
         oldest.closeInOrder()
     }
 
-    private func countOut(_ stream: OriginStream) {
-        guard stream.isCountedIdle else { return }
-        stream.isCountedIdle = false
+    private func countOut(_ stream: HTTP1OriginStream) {
+        guard case .idle = stream.place else { return }
+        stream.place = .held
         origin.leftIdle(state, on: stream.loop.number)
     }
 }

@@ -81,6 +81,12 @@ package struct OriginRules: Hashable, Sendable {
     package var retries = RetryRule()
     /// `queue`.
     package var queue = QueueRule()
+    /// `http2_streams`: the most requests at once on an HTTP/2 connection; fewer where the server
+    /// allows fewer. Default 100 (the least that RFC 9113 §6.5.2 recommends), 1…1000.
+    package var http2Streams = 100
+    /// `http2_connections`: the most HTTP/2 connections of an event loop to a server. Default 4,
+    /// 1…100.
+    package var http2Connections = 4
     /// `connect_timeout`: for a connect to a server; then the next server, at last 504. Default
     /// `timeouts.connect`.
     package var connectTimeout: UInt64 = 3_000
@@ -195,6 +201,8 @@ package struct OriginServerSettings: Sendable {
     package var connectionsMax: Int?
     /// `nil` for a server without TLS.
     package var tls: OriginTLS?
+    /// `http2`: `nil` for a server that is spoken to in HTTP/1.1.
+    package var http2: OriginHTTP2?
     /// Shared by the event loops.
     package let state: ServerState
     /// Distinguishes servers for hashing: the same on all event loops, in all gateways, after a
@@ -224,6 +232,7 @@ package struct OriginServerSettings: Sendable {
     var alone: OriginServerSettings {
         var alone = OriginServerSettings(name: name, address: address)
         alone.tls = tls
+        alone.http2 = http2
         return alone
     }
 
@@ -231,6 +240,6 @@ package struct OriginServerSettings: Sendable {
     /// same.
     func suits(_ other: OriginServerSettings) -> Bool {
         state === other.state && tls?.context === other.tls?.context && tls?.name == other.tls?.name
-            && (connectionsMax == nil) == (other.connectionsMax == nil)
+            && http2 == other.http2 && (connectionsMax == nil) == (other.connectionsMax == nil)
     }
 }

@@ -1,311 +1,214 @@
 package import EventLoops
-import HTTPWire
+package import HTTPWire
 package import TLSSession
 
-/// A connection to a server of an origin. It sends one request after the other and reads the
-/// responses.
-package final class OriginStream: Connection {
-    /// The purpose of the connection.
-    enum Use {
-        /// It connects for a request. Leaves to `busy`, `trial`, closed.
-        case dial(OriginDial)
-        /// It connects to see whether the server answers. Leaves to closed.
-        case trial
-        /// Carries a request. Leaves to `idle`, `tunnel`, closed.
-        case busy(any OriginStreamOwner)
-        /// In the pool: any byte or end is a fault. Leaves to `busy`, closed.
-        case idle
-        /// Carries a tunnel. Leaves to closed.
-        case tunnel(any ByteStreamOwner)
-    }
-
-    /// The progress of connecting.
-    private enum Making {
-        /// The connect has not ended. Leaves to `shaking`, `ended`.
-        case connecting
-        /// The handshake has begun. The value is its failure, or that it has not ended. Leaves to
-        /// `ended`.
-        case shaking(TLSFailure)
-        case ended
-    }
-
-    /// How the server counts it.
-    private enum Load {
-        case none
-        /// A request that is still to begin. Leaves to `request`, `none`.
-        case reserved
-        case request
-    }
-
-    package let server: OriginServer
-    /// The bytes that the server gets before the first request.
-    let preface: [UInt8]
-    let host: any OriginHost
-    private var use: Use
-    /// When the connect, or the request, began: milliseconds of ``EventLoop/now``.
-    private(set) var begunAt: UInt64
-    private var making: Making
-    /// The failure of TLS after the handshake; `nil` while there is none.
-    package internal(set) var tlsFault: TLSFailure?
-    /// Whether a request before this one used it.
-    private(set) var isReused = false
-    private var load = Load.none
+/// The origin's side of one request: how it goes to a server, and how its response comes.
+///
+/// The owner calls ``begin(_:asksUpgrade:framing:limits:)``, sends the head, adds content, and
+/// reads with ``receive(for:)``; then it releases the stream, or resets it. The stream decides the
+/// form of the bytes, and what becomes of the connection. Its counterpart is ``ClientStream``.
+package protocol OriginStream: AnyObject {
+    var server: OriginServer { get }
+    /// Whether a request before this one used the connection.
+    var isReused: Bool { get }
     /// Nanoseconds from the last head byte of the request to the first of its response; 0 before.
-    package var waited: UInt64 = 0
-    /// Whether the stream has a place at a server whose connections are limited.
-    private var holdsPlace: Bool
-    var isCountedIdle = false
+    var waited: UInt64 { get set }
+    /// The failure of TLS after the handshake; `nil` while there is none.
+    var tlsFault: TLSFailure? { get }
 
-    // The request; see ``begin(_:asksUpgrade:framing:limits:)``.
-    var method = Method.other
-    var asksUpgrade = false
-    var limits = ResponseLimits.none
-    @exclusivity(unchecked) var out = OutgoingContent()
-    /// Whether `out` has the event loop's memory.
-    var isGathering = false
-    /// The result of sending since the last ``flush()``.
-    var outcome = WriteOutcome.sent
+    // MARK: The request
 
-    // Its response.
-    var progress = Progress.head
-    /// The beginning of a head.
-    @exclusivity(unchecked) var inbox: [UInt8] = []
-    @exclusivity(unchecked) var scanner = HeadScanner(.response)
-    var interimCount = 0
-    @exclusivity(unchecked) var body = BodyReader(.none, limits: HeadLimits())
-    /// Whether the server keeps the connection.
-    var isPersistent = false
-
-    /// The progress of reading a response.
-    enum Progress {
-        /// Its head is not complete.
-        case head
-        /// Its content is being read.
-        case content
-        /// All of it was read.
-        case complete
-        /// Reading can't continue.
-        case broken
-    }
-
-    init(
-        _ server: OriginServer,
-        _ use: Use,
-        _ preface: [UInt8],
-        descriptor: Int32,
-        isConnecting: Bool,
-        tls: TLSSession?,
-        host: any OriginHost,
-        on loop: EventLoop
-    ) {
-        self.server = server
-        self.use = use
-        self.preface = preface
-        self.host = host
-        begunAt = loop.now
-        making = !isConnecting && tls == nil ? .ended : .connecting
-        // Trials, like checks, don't count as connections for requests.
-        holdsPlace = if case .dial = use { server.isLimited } else { false }
-        super.init(
-            descriptor: descriptor,
-            peer: server.settings.address,
-            isConnecting: isConnecting,
-            tls: tls,
-            on: loop
-        )
-        if case .dial = use { becameActive() }
-        begin(with: preface)
-    }
-
-    /// Whether the connect has succeeded, and the handshake under TLS.
-    var isConnected: Bool { if case .ended = making { true } else { false } }
-
-    /// Why the handshake failed or has not ended; `nil` while it has not begun.
-    var handshakeFault: TLSFailure? {
-        if case .shaking(let failure) = making { failure } else { nil }
-    }
-
-    /// Whether it may carry another request: as far as is known, there is nothing to read and no
-    /// end.
-    var isFit: Bool { !isClosed && isQuiet() }
-
-    /// Whether it may carry another request; asks the kernel.
-    func isFitNow() -> Bool {
-        guard isSecure else { return isFit && isSilent() }
-        expectInput()
-        return isFit
-    }
-
-    // MARK: Uses
-
-    /// Gives the connection to a request. The event loop schedules it in the request's flow until
-    /// it is released.
-    func take(for owner: any OriginStreamOwner, flow: Int) {
-        use = .busy(owner)
-        self.flow = flow
-        inputMax = EventLoop.inputBytes
-        becameActive()
-    }
-
-    /// The request that it was made for has gone elsewhere.
-    func becomeTrial() {
-        use = .trial
-        flow = 0
-        becameInactive()
-    }
-
-    /// The request is over. The connection becomes idle where possible and allowed, or it ends.
+    /// Begins a request. The stream accepts bytes.
     ///
-    /// - isReusable: whether the whole request was sent and the whole response was read.
-    package func release(isReusable: Bool, idleTime: UInt64, idleMax: Int) {
-        guard isReusable, isPersistent, progress == .complete, isFit else {
-            return closeInOrder()
-        }
-        use = .idle
-        becameInactive()
-        isReused = true
-        flow = 0
-        setDeadline(milliseconds: idleTime)
-        server.keep(self, max: idleMax)
-    }
+    /// - asksUpgrade: the request asks for another protocol.
+    /// - framing: how the content goes to the server.
+    func begin(
+        _ method: Method,
+        asksUpgrade: Bool,
+        framing: BodyFraming,
+        limits: ResponseLimits
+    )
+    /// Sends a head in HTTP/1.1's form, the content that stands after it, and more content.
+    ///
+    /// - isWhole: it is all of the request. Otherwise the server can't take the request for whole,
+    ///   however the connection ends, until ``requestTaken()``.
+    func sendHead(
+        _ head: Span<UInt8>,
+        _ content: Span<UInt8>,
+        isWhole: Bool
+    ) -> Connection.WriteOutcome
+    /// Adds content. A large piece is sent at once, small ones are gathered until ``flush()``.
+    func append(_ content: Span<UInt8>)
+    /// The content is complete. A client's trailers end at the gateway (RFC 9110 §6.5.1 ¶2):
+    /// origins can't say that they take any, some take them for fields of the next request, and no
+    /// signature covers them.
+    func endContent()
+    /// Sends the gathered bytes. The result covers all bytes since the last call.
+    func flush() -> Connection.WriteOutcome
+    /// The server has taken all of the request.
+    func requestTaken()
+    /// Bytes that wait in memory to be sent.
+    var unsentBytes: Int { get }
+    /// Whether the server has taken no byte of the request.
+    var sentNothing: Bool { get }
 
+    // MARK: The response
+
+    /// Whether no byte of a response has come.
+    var hasReceivedNothing: Bool { get }
+    /// The most bytes of one ``receive(for:)``.
+    var inputMax: Int { get set }
+    /// Reads once, and reports the events to the owner.
+    func receive(for owner: any OriginStreamOwner) -> OriginRead
+    /// The trailers of a complete response; `nil` for none.
+    var trailers: TrailerSection? { get }
+    /// Asks for ``OriginStreamOwner/originReadable(_:)`` when there may be something to read.
+    func resumeReading()
+    /// Makes the next read see what the server sent before its connection broke.
+    func expectInput()
+    /// Calls ``OriginStreamOwner/originTimedOut(_:)`` when this time is over; `nil` for never.
+    func setDeadline(milliseconds: UInt64?)
+
+    // MARK: The end
+
+    /// The request is over, and the server has all of it. The connection continues where that is
+    /// possible and allowed.
+    ///
+    /// - isReusable: whether the whole response was read.
+    func release(isReusable: Bool, idleTime: UInt64, idleMax: Int)
     /// The connection is a tunnel from now on.
-    package func becomeTunnel(of owner: any ByteStreamOwner) -> any ByteStream {
-        use = .tunnel(owner)
-        inputMax = EventLoop.inputBytes
-        return self
-    }
+    func becomeTunnel(of owner: any ByteStreamOwner) -> any ByteStream
+    /// Drops the request so that the server can't take it for whole.
+    func reset()
+    /// Drops the request, or the rest of its response.
+    func close()
+}
 
-    /// A request begins.
-    func requestBegan() {
-        begunAt = loop.now
-        load = .request
-    }
+/// A stream that is looked for: while its connection is made, or while it waits for a connection.
+protocol DialedStream: OriginStream {
+    /// Whether it can take its request.
+    var isConnected: Bool { get }
+    /// When the wait began: milliseconds of ``EventLoop/now``.
+    var begunAt: UInt64 { get }
+    /// Why the handshake failed or has not ended; `nil` while it has not begun.
+    var handshakeFault: TLSFailure? { get }
+    /// What its wait lacks when its time is over.
+    var lateness: SocketError { get }
+    /// Gives the stream to a request.
+    ///
+    /// - flow: the flow in which the event loop schedules it.
+    func take(for owner: any OriginStreamOwner, flow: Int)
+    /// Counts that the server took no connection, where no other stream does.
+    func noteFailure(_ error: SocketError)
+    /// The request that it was made for has gone elsewhere. The connect goes on.
+    func becomeTrial()
+}
 
-    /// Closes the connection; a request that it carries has ended.
-    override public func close() {
-        becameInactive()
-        super.close()
-        guard holdsPlace else { return }
-        holdsPlace = false
-        server.freed(on: loop)
-    }
-
-    private func becameActive() {
-        guard case .none = load else { return }
-        load = .reserved
-        server.state.began()
-    }
-
-    private func becameInactive() {
-        if case .none = load { return }
-        let hadRequest = if case .request = load { true } else { false }
-        load = .none
-        server.state.ended(hadRequest: hadRequest, waited: waited)
-        waited = 0
-    }
-
-    /// The result of a trial: whether the server answers a connect again.
-    func trialEnded(_ error: SocketError?) {
-        if let error {
-            if let handshakeFault { host.note(.handshakeFailed(handshakeFault)) }
-            host.note(.connectFailed)
-            server.connectFailed(error, begunAt: begunAt, on: loop)
-        } else {
-            server.health.connected(now: loop.now)
-        }
-        close()
-    }
-
-    // MARK: Events
-
-    /// The connect ended; `nil` for success.
-    override public func connectEnded(_ error: SocketError?) {
-        if error == nil, isSecure { return goOn() }
-        ended(error)
-    }
-
-    /// Continues the handshake.
-    private func goOn() {
-        switch beginHandshake() {
-        case .ended: ended(nil)
-        case .waiting: break
-        case .failed: ended(.handshakeFailed)
-        }
-    }
-
-    /// Begins or continues the handshake.
-    func beginHandshake() -> Handshake {
-        making = .shaking(.late)
-        let handshake = shakeHands()
-        switch handshake {
-        case .ended: making = .ended
-        case .waiting: break
-        case .failed(let failure): making = .shaking(failure)
-        }
-        return handshake
-    }
-
-    private func ended(_ error: SocketError?) {
-        if error == nil { making = .ended }
-        switch use {
-        case .dial(let dial):
-            if let error { dial.failed(self, error) } else { dial.connected(self) }
-        case .trial: trialEnded(error)
-        case .busy, .idle, .tunnel: break
-        }
-    }
-
-    /// There may be something to read.
-    override public func inputReady() {
-        switch use {
-        case .dial, .trial: if handshakeFault != nil { goOn() }
-        case .busy(let owner): owner.originReadable(self)
-        case .idle: if !isFit { leavePool() }
-        case .tunnel(let owner): owner.readable(self)
-        }
-    }
-
+/// The owner of a request on an ``OriginStream``, which gets its response: an exchange of the
+/// proxy, or a call of the gateway's own.
+package protocol OriginStreamOwner: AnyObject {
+    /// A server took the connection. The stream accepts a request.
+    func originConnected(_ stream: any OriginStream)
+    /// No server took a connection. Nothing was sent.
+    func originUnreachable(_ why: Unreached)
+    /// There may be something to read; see ``OriginStream/receive(for:)``.
+    func originReadable(_ stream: any OriginStream)
     /// All bytes that waited were sent.
-    override public func outputDrained() {
-        switch use {
-        case .dial, .trial, .idle: break
-        case .busy(let owner): owner.originDrained(self)
-        case .tunnel(let owner): owner.drained(self)
+    func originDrained(_ stream: any OriginStream)
+    /// Bytes could not be sent. The server may have answered before it closed.
+    func originWriteFailed(_ stream: any OriginStream)
+    /// The deadline that was set has passed.
+    func originTimedOut(_ stream: any OriginStream)
+
+    // The events of ``OriginStream/receive(for:)``.
+
+    /// An interim response (1xx, not 101). `false` ends the reading.
+    ///
+    /// - bytes: those that `head` was read from.
+    func originInterim(_ head: borrowing ResponseHead, _ bytes: Span<UInt8>) -> Bool
+    /// The head of the response. `false` ends the reading.
+    ///
+    /// - bytes: those that `head` was read from.
+    /// - rest: what came after the head: content, or, after a 101, the other protocol's bytes.
+    func originResponded(
+        _ head: borrowing ResponseHead,
+        _ bytes: Span<UInt8>,
+        rest: Span<UInt8>
+    ) -> Bool
+    /// A piece of content, valid for the call.
+    func originContent(_ piece: Span<UInt8>)
+}
+
+/// An event on the way to a server.
+package enum OriginEvent {
+    case connectBegan
+    case connectFailed
+    /// The handshake failed; the event of a failed connect follows.
+    case handshakeFailed(TLSFailure)
+    case connectionReused
+    /// A request waits for a place at a server.
+    case queued
+    /// The request no longer waits, after this number of nanoseconds.
+    case dequeued(UInt64)
+    /// A request found the queue full, or had to leave it for another one.
+    case queueFull
+    /// A request waited too long.
+    case queueTimeout
+}
+
+/// The result of ``OriginStream/receive(for:)``.
+package enum OriginRead {
+    /// Some bytes were read; the response continues.
+    case some
+    /// Nothing now; ``OriginStreamOwner/originReadable(_:)`` follows.
+    case none
+    /// The response is complete.
+    case complete
+    /// The owner has ended the reading.
+    case stopped
+    /// The connection or the stream ended or failed before the response was complete.
+    case broke
+    /// The server says that it has not processed the request, or never got it.
+    case refused
+    /// The response is malformed.
+    case malformed(Malformed.Reason)
+    /// There were too many interim responses.
+    case tooManyInterim
+    /// The server broke the rules of its protocol.
+    case violated
+
+    /// The name of a fault in the response, for the log.
+    var fault: String {
+        switch self {
+        case .malformed(let reason): reason.rawValue
+        case .violated: "http2-violated"
+        case .some, .none, .complete, .stopped, .broke, .refused, .tooManyInterim: ""
         }
     }
+}
 
-    /// The bytes that waited can't be sent.
-    override public func outputFailed() {
-        switch use {
-        case .dial, .trial:
-            making = .shaking(.ended)
-            ended(.handshakeFailed)
-        case .idle: close()
-        case .busy(let owner): owner.originWriteFailed(self)
-        case .tunnel(let owner): owner.failed(self)
+/// What an origin's server gets at the beginning of a connection, before TLS: `proxy_protocol`.
+package enum OriginPreface: String, CaseIterable, Sendable {
+    /// Nothing.
+    case none = "off"
+    /// A PROXY header of version 2, which names the client.
+    ///
+    /// The header holds for the whole connection. So a connection carries requests of one client
+    /// alone: it is used again only for requests whose header would be the same, the client's port
+    /// included, by which an origin's log tells clients behind one address apart.
+    case proxyHeader = "v2"
+
+    /// Both ends of the client's connection.
+    package typealias Ends = (source: ProxyHeader.End, destination: ProxyHeader.End)
+
+    /// The bytes for a client. Without `ends`, the bytes for connections of the gateway's own.
+    func bytes(_ ends: Ends?) -> [UInt8] {
+        switch self {
+        case .none: return []
+        case .proxyHeader:
+            var bytes: [UInt8] = []
+            ProxyHeader.append(ends, to: &bytes)
+            return bytes
         }
-    }
-
-    /// The awaited input or output did not come in time.
-    override public func deadlinePassed() {
-        switch use {
-        case .dial(let dial): dial.deadlinePassed(self)
-        case .trial: trialEnded(.connectTimedOut)
-        case .busy(let owner):
-            if progress == .head {
-                server.health.wasSilent(since: begunAt, now: loop.now)
-                server.failed(.timeout, on: loop)
-            }
-            owner.originTimedOut(self)
-        case .idle: leavePool()
-        case .tunnel(let owner): owner.failed(self)
-        }
-    }
-
-    /// RFC 9112 §9.2: bytes without a request are no response. An end of the connection is an end.
-    private func leavePool() {
-        server.forget(self)
-        closeInOrder()
     }
 }

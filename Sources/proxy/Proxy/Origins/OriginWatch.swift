@@ -134,8 +134,7 @@ package final class OriginWatch {
         // A tenth more or less, so that the checks of many gateways don't stay synchronous.
         let tenth = row.check.interval / 10
         rows[id]?.dueAt = now &+ row.check.interval &- tenth &+ .random(in: 0...2 * tenth)
-        let host = row.check.host ?? row.server.name
-        let request = HTTPRequest(.get, row.check.path, authority: host)
+        let request = row.check.request(to: row.server.name)
         var isOver = false
         let call = row.client.send(request) { [unowned self] result in
             isOver = true
@@ -167,9 +166,7 @@ package final class OriginWatch {
 extension CheckResult {
     fileprivate init(_ result: Result<HTTPResponse, CallFault>, _ check: ServerCheck) {
         switch result {
-        case .success(let response):
-            let isPassed = check.statuses.contains(response.status)
-            self = isPassed ? .passed : .status(response.status)
+        case .success(let response): self = check.result(of: response)
         case .failure(.timedOut), .failure(.firstByteTimedOut), .failure(.stalled):
             self = .timeout
         // A health page may be too long to read. Only its status counts, and that was not judged.

@@ -1,3 +1,5 @@
+package import HTTP2Wire
+
 /// A note about a server, with its time.
 package struct ServerNote<What: Sendable>: Sendable {
     package let what: What
@@ -11,6 +13,10 @@ package enum ServerFailure: Sendable, Equatable {
     case connectTimeout
     /// It took the connection, and the TLS handshake failed.
     case handshake
+    /// It took the connection, and does not speak HTTP/2.
+    case noHTTP2
+    /// It has exceeded a limit of an HTTP/2 connection.
+    case exceeded(HTTP2Excess)
     /// It did not begin a response in time.
     case timeout
     /// It ended the connection before its response was complete.
@@ -24,6 +30,8 @@ package enum ServerFailure: Sendable, Equatable {
         case .refused: "refused"
         case .connectTimeout: "connect-timeout"
         case .handshake: "tls-failed"
+        case .noHTTP2: "no-http2"
+        case .exceeded(let excess): excess.rawValue
         case .timeout: "timeout"
         case .closed: "closed"
         case .malformed: "malformed"

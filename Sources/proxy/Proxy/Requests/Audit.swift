@@ -297,9 +297,9 @@ extension Audit {
             switch failure {
             case .originTimeout: proxy.tally.add(.originTimeouts)
             case .responseMalformed, .tooManyInterimResponses: proxy.tally.add(.originMalformed)
-            case .originClosed: proxy.tally.add(.originFailures)
+            case .originClosed, .originRefused: proxy.tally.add(.originFailures)
             case .originUnreachable, .originDown, .originQueueFull, .originQueueTimeout,
-                .originTLSFailed, .outOfDescriptors:
+                .originTLSFailed, .originNotHTTP2, .outOfDescriptors:
                 break
             }
             exchange.record.note(problem: failure.rawValue)

@@ -66,7 +66,7 @@ extension Exchange {
     }
 
     /// The connection accepts bytes.
-    private func connected(_ connection: OriginStream) -> Flow.Action {
+    private func connected(_ connection: any OriginStream) -> Flow.Action {
         side.connected(connection, at: MonotonicClock.nanoseconds)
         // Held content has a known length, unless it was released before all of it had come.
         let whole = flow.isReleased ? nil : content.heldBody
@@ -87,8 +87,8 @@ extension Exchange {
 
     /// Sends the head, together with the held content that is in memory.
     ///
-    /// If content follows, the connection ends with a reset from here until all content is sent,
-    /// even if the process dies.
+    /// If content follows, the server can't take the request for whole from here until all content
+    /// is sent, even if the process dies.
     func sendHead(
         with count: UInt64,
         _ ending: Leg.ConnectionEnd
@@ -101,15 +101,13 @@ extension Exchange {
             record.note(problem: "spill: \(error)")
             return flow.heldUnreadable()
         }
-        origin.resetsOnClose = if case .byReset = ending { true } else { false }
-        let outcome: Connection.WriteOutcome
-        if count > 0, let held = content.heldBody {
-            let memory = held.memory
+        let memory = count > 0 ? content.heldBody?.memory ?? [] : []
+        let outcome = origin.sendHead(
+            originHead.bytes.span,
             // At most the bytes in memory, which an index can count.
-            outcome = origin.write(originHead.bytes.span, memory.span.extracting(first: Int(count)))
-        } else {
-            outcome = origin.write(originHead.bytes.span)
-        }
+            memory.span.extracting(first: Int(count)),
+            isWhole: ending == .inOrder
+        )
         guard note(outcome) else { return writeFailed(origin) }
         return flow.headSent()
     }
@@ -138,7 +136,7 @@ extension Exchange {
 
     /// The disk does not give the next bytes. Where it is late, the server waits for them: some
     /// applications take a reset for the end of the content, and run with what they have (mod_php).
-    private func heldUnread(_ connection: OriginStream, _ fault: SocketError) -> Flow.Action {
+    private func heldUnread(_ connection: any OriginStream, _ fault: SocketError) -> Flow.Action {
         guard fault.isLate,
             side.diskIsLate(at: MonotonicClock.nanoseconds) < Self.diskPatience
         else {
@@ -195,7 +193,7 @@ extension Exchange {
     func watchOrigin() { origin?.setDeadline(milliseconds: settings.timeouts.responseIdle) }
 
     /// Bytes could not be sent. The origin may have answered and closed before it read them.
-    private func writeFailed(_ connection: OriginStream) -> Flow.Action {
+    private func writeFailed(_ connection: any OriginStream) -> Flow.Action {
         flow.writeFailed(isUntouched: connection.sentNothing)
     }
 
@@ -208,7 +206,7 @@ extension Exchange {
         return flow.lastWordsRead(heard(on: connection), retryBudget)
     }
 
-    func heard(on connection: OriginStream) -> Leg.Heard {
+    func heard(on connection: any OriginStream) -> Leg.Heard {
         connection.hasReceivedNothing ? .nothing : .something
     }
 
@@ -248,7 +246,7 @@ extension Exchange {
     /// The request is sent. If no byte of it waits, the connection may end in order.
     func endRequest(_ output: Output, _ held: Leg.HeldContent) {
         if case .drop = held { dropContent() }
-        if case .clear = output { origin?.resetsOnClose = false }
+        if case .clear = output { origin?.requestTaken() }
     }
 
     /// Releases the origin's side.
@@ -260,7 +258,6 @@ extension Exchange {
             side.note(dial)
         case .connected(let stream):
             if case .reset = release { return stream.reset() }
-            stream.resetsOnClose = false
             let isReusable = release == .pool && !proxy.isDraining
             stream.release(
                 isReusable: isReusable,
@@ -273,7 +270,7 @@ extension Exchange {
 
 // Events of the connection. Those of a connection that the request has left come late.
 extension Exchange: OriginStreamOwner {
-    func originConnected(_ connection: OriginStream) {
+    func originConnected(_ connection: any OriginStream) {
         side.dialEnded()
         perform(connected(connection))
     }
@@ -283,7 +280,7 @@ extension Exchange: OriginStreamOwner {
         perform(unreached(why))
     }
 
-    func originDrained(_ connection: OriginStream) {
+    func originDrained(_ connection: any OriginStream) {
         guard origin === connection else { return }
         // Bytes that the server takes now say nothing about its response.
         if !flow.hasResponse { connection.setDeadline(milliseconds: nil) }
@@ -291,12 +288,12 @@ extension Exchange: OriginStreamOwner {
         if flow.hasResponse { origin?.resumeReading() }
     }
 
-    func originWriteFailed(_ connection: OriginStream) {
+    func originWriteFailed(_ connection: any OriginStream) {
         guard origin === connection else { return }
         perform(writeFailed(connection))
     }
 
-    func originTimedOut(_ connection: OriginStream) {
+    func originTimedOut(_ connection: any OriginStream) {
         guard origin === connection, let client else { return }
         perform(
             flow.originTimedOut(

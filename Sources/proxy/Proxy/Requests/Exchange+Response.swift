@@ -10,7 +10,7 @@ import Verification
 extension Exchange {
     /// Reads from the origin once, when the client takes the bytes. Then the event loop's other
     /// connections have their turns.
-    func originReadable(_ connection: OriginStream) {
+    func originReadable(_ connection: any OriginStream) {
         var hasRead = false
         while origin === connection, let client, client.unsentBytes == 0 {
             if hasRead { return connection.resumeReading() }
@@ -34,10 +34,11 @@ extension Exchange {
                 if let failure = connection.tlsFault { side.tlsFailure = failure.reason }
                 if flow.hasResponse { client.flush() }
                 return perform(flow.originBroke(heard(on: connection), retryBudget))
-            case .malformed(let reason):
+            case .refused: return perform(flow.originRefused(retryBudget))
+            case .malformed, .violated:
                 // The client gets the bytes before the fault.
                 if flow.hasResponse { client.flush() }
-                record.note(problem: reason.rawValue)
+                record.note(problem: read.fault)
                 return perform(flow.responseMalformed(.responseMalformed))
             case .tooManyInterim:
                 return perform(flow.responseMalformed(.tooManyInterimResponses))

@@ -54,7 +54,7 @@ final class Exchange {
     var loop: EventLoop { proxy.loop }
 
     /// The connection to the server that has the request.
-    var origin: OriginStream? { side.stream }
+    var origin: (any OriginStream)? { side.stream }
 
     /// Performs an action and all actions that follow.
     func perform(_ first: Flow.Action) {
@@ -263,6 +263,7 @@ extension Exchange {
         }
         var response = response(to: reply)
         response.name(record.id)
+        if let form = flow.facts.grpc { response.answer(form) }
         switch response.outcome.row.ending {
         case .request: break
         case .connection: client.endAfterResponse()

@@ -11,7 +11,7 @@ struct OriginSide {
         case none
         /// Servers are tried until one takes a connection.
         case dialing(OriginDial)
-        case connected(OriginStream)
+        case connected(any OriginStream)
     }
 
     private(set) var link = Link.none
@@ -33,7 +33,7 @@ struct OriginSide {
     private var retried: OriginState?
 
     /// The connection to the server that has the request.
-    var stream: OriginStream? {
+    var stream: (any OriginStream)? {
         if case .connected(let stream) = link { stream } else { nil }
     }
 
@@ -56,7 +56,7 @@ struct OriginSide {
     /// Notes how long the request waited for a place at a server.
     mutating func note(_ dial: OriginDial) { queued &+= dial.waited }
 
-    mutating func connected(_ stream: OriginStream, at nanoseconds: UInt64) {
+    mutating func connected(_ stream: any OriginStream, at nanoseconds: UInt64) {
         link = .connected(stream)
         sentAt = nanoseconds
         servedBy = (stream.server, stream.isReused)

@@ -81,6 +81,10 @@ package enum OriginFailure: String, CaseIterable, Sendable {
     case originQueueTimeout = "origin-queue-timeout"
     /// The TLS handshake failed; the log's `origin_tls` says why.
     case originTLSFailed = "origin-tls-failed"
+    /// The server takes the connection and does not speak HTTP/2, which its origin asks for.
+    case originNotHTTP2 = "origin-not-http2"
+    /// The server says that it has not processed the request, and takes it in no other attempt.
+    case originRefused = "origin-refused"
     /// No descriptor or memory is left for a connection. That is the gateway's fault, not a
     /// server's.
     case outOfDescriptors = "out-of-descriptors"
@@ -101,14 +105,29 @@ extension LocalRow {
         case .originQueueTimeout: later(503, .origin, "The origin had no place in time.")
         case .originTLSFailed:
             LocalRow(502, .origin, .unsaid, "No server of the origin can be trusted or understood.")
+        case .originNotHTTP2:
+            LocalRow(502, .origin, .unsaid, "No server of the origin speaks HTTP/2.")
+        case .originRefused: later(503, .origin, "The origin takes no more requests now.")
         case .outOfDescriptors: later(503, .gateway, "The gateway can't connect now.")
         case .originClosed:
             LocalRow(502, .origin, .unsaid, "The origin closed its connection without an answer.")
         case .originTimeout: LocalRow(504, .origin, .unsaid, "The origin did not answer in time.")
         case .responseMalformed:
-            LocalRow(502, .origin, .unsaid, "The origin's answer can't be read.")
+            LocalRow(
+                502,
+                .origin,
+                .unsaid,
+                "The origin's answer can't be read.",
+                grpc: .internalError
+            )
         case .tooManyInterimResponses:
-            LocalRow(502, .origin, .unsaid, "The origin sent too many interim answers.")
+            LocalRow(
+                502,
+                .origin,
+                .unsaid,
+                "The origin sent too many interim answers.",
+                grpc: .internalError
+            )
         }
     }
 }

@@ -29,7 +29,10 @@ package struct LocalResponse: Sendable {
     }
 
     package let outcome: LocalOutcome
-    private let contentType: StaticString
+    private var contentType: StaticString
+    /// The status of a gRPC call, which has no other status of HTTP than 200; `nil` for any other
+    /// response.
+    private var call: GRPCStatus?
     /// Fields beside those that every response has.
     package private(set) var fields: [(name: String, value: String)] = []
     /// Further field lines, in the form in which they are sent.
@@ -117,6 +120,32 @@ package struct LocalResponse: Sendable {
         content += Array("\"}\n".utf8)
     }
 
+    /// Becomes the answer to a gRPC call: a head that is also the trailers ("Trailers-Only"). The
+    /// document of the problem becomes its message.
+    package mutating func answer(_ form: GRPCForm) {
+        guard !outcome.reason.isEmpty else { return }
+        let row = outcome.row
+        contentType = form.contentType
+        call = row.grpc
+        fields.append(("grpc-status", String(row.grpc.rawValue)))
+        fields.append(("grpc-message", Self.percentEncoded(content.dropLast())))
+        content = []
+    }
+
+    /// As the protocol of gRPC wants messages: printable ASCII but the percent sign stays.
+    private static func percentEncoded(_ text: ArraySlice<UInt8>) -> String {
+        var encoded = ""
+        for byte in text {
+            if (0x20...0x7E).contains(byte), byte != UInt8(ascii: "%") {
+                encoded.unicodeScalars.append(Unicode.Scalar(byte))
+            } else {
+                let digits = String(byte, radix: 16, uppercase: true)
+                encoded += byte < 16 ? "%0" + digits : "%" + digits
+            }
+        }
+        return encoded
+    }
+
     private mutating func addFields(_ row: LocalRow, _ details: Details) {
         // An item with a parameter (RFC 8941 §3.3). Fields of this family are deleted from origins'
         // responses, so that a client recognises the gateway by it.
@@ -143,6 +172,7 @@ package struct LocalResponse: Sendable {
         }
     }
 
+    /// The status in the table.
     package var status: Int { outcome.row.status }
 
     /// Adds a field to the answer of a service.
@@ -163,13 +193,13 @@ package struct LocalResponse: Sendable {
         isHead: Bool
     ) {
         HeadWriter.beginLocalResponse(
-            status: status,
+            status: call == nil ? status : 200,
             date: date,
             framing: framing,
             connection: connection,
             into: &out
         )
-        if !content.isEmpty {
+        if !content.isEmpty || call != nil {
             HeadWriter.field("Content-Type", contentType, into: &out)
             HeadWriter.field("X-Content-Type-Options", "nosniff", into: &out)
         }

@@ -65,6 +65,8 @@ package struct LocalRow: Sendable {
     package let nextStep: NextStep
     package let companion: Companion
     package let ending: Ending
+    /// The status for a gRPC call.
+    package let grpc: GRPCStatus
     /// One sentence for people; it says nothing about policy. Empty without a fault.
     package let title: String
 
@@ -74,7 +76,8 @@ package struct LocalRow: Sendable {
         _ step: NextStep,
         _ title: String,
         _ companion: Companion = .none,
-        ending: Ending = .request
+        ending: Ending = .request,
+        grpc: GRPCStatus? = nil
     ) {
         self.status = status
         self.blame = blame
@@ -82,6 +85,38 @@ package struct LocalRow: Sendable {
         self.title = title
         self.companion = companion
         self.ending = ending
+        self.grpc = grpc ?? GRPCStatus(answering: status)
+    }
+}
+
+/// The status of a gRPC call, as `grpc-status` has it.
+package enum GRPCStatus: Int, CaseIterable, Sendable {
+    case ok = 0
+    case invalidArgument = 3
+    case deadlineExceeded = 4
+    case permissionDenied = 7
+    case resourceExhausted = 8
+    case aborted = 10
+    case unimplemented = 12
+    case internalError = 13
+    case unavailable = 14
+    case unauthenticated = 16
+
+    /// The status that says what this status of HTTP says in the gateway's own answers.
+    init(answering status: Int) {
+        self =
+            switch status {
+            case ..<400: .ok
+            case 401: .unauthenticated
+            case 403: .permissionDenied
+            case 404, 405, 501: .unimplemented
+            case 408, 504: .deadlineExceeded
+            case 409: .aborted
+            case 413, 414, 429, 431: .resourceExhausted
+            case 400..<500: .invalidArgument
+            case 502, 503: .unavailable
+            default: .internalError
+            }
     }
 }
 

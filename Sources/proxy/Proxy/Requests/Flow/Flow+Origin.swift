@@ -72,6 +72,11 @@ extension Flow {
         onLeg("originBroke") { $0.broke(heard, budget) }
     }
 
+    /// The server says that it has not processed the request; like ``Leg/refused(_:)``.
+    mutating func originRefused(_ budget: Leg.RetryBudget) -> Action {
+        onLeg("originRefused") { $0.refused(budget) }
+    }
+
     /// The deadline of the connection to the server has passed; like ``Leg/timedOut(client:_:_:)``.
     mutating func originTimedOut(
         client: Output,

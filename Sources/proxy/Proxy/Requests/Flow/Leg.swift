@@ -262,6 +262,16 @@ extension Leg {
         return retries(.broken)
     }
 
+    /// The server says that it has not processed the request (RFC 9113 §8.7), so any method may be
+    /// sent again while all of the request is here: once in any case, as after an idle connection
+    /// that has ended, and then as often as the origin allows.
+    func refused(_ budget: RetryBudget) -> Step {
+        let isAllowed =
+            attempt == .first || attempt.number < retriesMax && budget == .left
+        guard !hasResponse, hasAll, isAllowed else { return .fails(.originRefused) }
+        return retries(.unsent)
+    }
+
     /// The deadline of the connection has passed.
     ///
     /// - client: whether the client takes the bytes sent to it.

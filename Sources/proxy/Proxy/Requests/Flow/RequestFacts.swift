@@ -25,11 +25,19 @@ struct RequestFacts: Equatable, Sendable {
     /// How the content is delimited.
     let framing: BodyFraming
     let demands: Demands
+    /// Which kind of gRPC call it is; `nil` for any other request.
+    let grpc: GRPCForm?
 
-    init(_ method: Method, _ framing: BodyFraming = .none, _ demands: Demands = []) {
+    init(
+        _ method: Method,
+        _ framing: BodyFraming = .none,
+        _ demands: Demands = [],
+        grpc: GRPCForm? = nil
+    ) {
         self.method = method
         self.framing = framing
         self.demands = demands
+        self.grpc = grpc
     }
 
     /// The facts of a head that can't be read.
@@ -47,7 +55,7 @@ struct RequestFacts: Equatable, Sendable {
         }
         if head.fields.authenticatesConnection(bytes) { demands.insert(.authentication) }
         if head.acceptsTrailers(bytes) { demands.insert(.trailers) }
-        self.init(head.method, framing, demands)
+        self.init(head.method, framing, demands, grpc: head.grpcForm(bytes))
     }
 
     /// Whether the head asks for this.

@@ -2,20 +2,17 @@ import EventLoops
 package import HTTPWire
 
 // A response on its way from the server.
-extension OriginStream {
-    /// Whether no byte of a response has come.
+extension HTTP1OriginStream {
     package var hasReceivedNothing: Bool {
         progress == .head && inbox.isEmpty && interimCount == 0
     }
 
-    /// The trailers of a complete response.
-    package var trailers: TrailerSection { body.trailers }
+    package var trailers: TrailerSection? { body.trailers }
 
-    /// Reads once, and reports the events to the owner.
     package func receive(for owner: any OriginStreamOwner) -> OriginRead {
         let found = take(for: owner)
         switch found {
-        case .some, .none, .complete, .stopped: break
+        case .some, .none, .complete, .stopped, .refused, .violated: break
         // It is no failure of the server if an idle connection ends at the moment it is taken.
         case .broke: if !isReused || !hasReceivedNothing { server.failed(.closed, on: loop) }
         case .malformed, .tooManyInterim: server.failed(.malformed, on: loop)

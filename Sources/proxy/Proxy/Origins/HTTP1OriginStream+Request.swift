@@ -2,11 +2,7 @@ package import EventLoops
 package import HTTPWire
 
 // A request on its way to the server.
-extension OriginStream {
-    /// Begins a request. The connection accepts bytes.
-    ///
-    /// - asksUpgrade: the request asks for another protocol.
-    /// - framing: how the content goes to the server.
+extension HTTP1OriginStream {
     package func begin(
         _ method: Method,
         asksUpgrade: Bool,
@@ -29,20 +25,28 @@ extension OriginStream {
         setDeadline(milliseconds: nil)
     }
 
-    /// Adds content. A large piece is sent at once, small ones are gathered until ``flush()``.
+    /// From an incomplete request on, the connection ends with a reset, even if the process dies.
+    package func sendHead(
+        _ head: Span<UInt8>,
+        _ content: Span<UInt8>,
+        isWhole: Bool
+    ) -> WriteOutcome {
+        resetsOnClose = !isWhole
+        return write(head, content)
+    }
+
+    package func requestTaken() { resetsOnClose = false }
+
     package func append(_ content: Span<UInt8>) {
         gather()
         if !out.gather(content) { send(content) }
     }
 
-    /// The content is complete. A client's trailers end at the gateway (RFC 9110 §6.5.1 ¶2):
-    /// origins can't say that they take any, and some take them for fields of the next request.
     package func endContent() {
         gather()
         out.end(nil)
     }
 
-    /// Sends the gathered bytes. The result covers all bytes since the last call.
     package func flush() -> WriteOutcome {
         guard isGathering else { return .sent }
         out.finish()

@@ -1,0 +1,236 @@
+package import EventLoops
+import HTTPWire
+package import TLSSession
+
+/// A connection to a server that speaks HTTP/1.1. It is the stream of one request after the other.
+package final class HTTP1OriginStream: OriginConnection, DialedStream {
+    /// The purpose of the connection.
+    enum Use {
+        /// It connects for a request. Leaves to `busy`, `trial`, closed.
+        case dial(OriginDial)
+        /// It connects to see whether the server answers. Leaves to closed.
+        case trial
+        /// Carries a request. Leaves to `idle`, `tunnel`, closed.
+        case busy(any OriginStreamOwner)
+        /// In the pool: any byte or end is a fault. Leaves to `busy`, closed.
+        case idle
+        /// Carries a tunnel. Leaves to closed.
+        case tunnel(any ByteStreamOwner)
+    }
+
+    /// Its place at a server whose connections are limited.
+    enum Place {
+        /// It needs none, or has given it back.
+        case none
+        /// Leaves to `idle`, `none`.
+        case held
+        /// Held, and counted with the idle connections. Leaves to `held`.
+        case idle
+    }
+
+    /// The bytes that the server gets before the first request.
+    let preface: [UInt8]
+    private var use: Use
+    /// The failure of TLS after the handshake; `nil` while there is none.
+    package internal(set) var tlsFault: TLSFailure?
+    /// Whether a request before this one used it.
+    package private(set) var isReused = false
+    private var load = OriginLoad()
+    var place: Place
+
+    // The request; see ``begin(_:asksUpgrade:framing:limits:)``.
+    var method = Method.other
+    var asksUpgrade = false
+    var limits = ResponseLimits.none
+    @exclusivity(unchecked) var out = OutgoingContent()
+    /// Whether `out` has the event loop's memory.
+    var isGathering = false
+    /// The result of sending since the last ``flush()``.
+    var outcome = WriteOutcome.sent
+
+    // Its response.
+    var progress = Progress.head
+    /// The beginning of a head.
+    @exclusivity(unchecked) var inbox: [UInt8] = []
+    @exclusivity(unchecked) var scanner = HeadScanner(.response)
+    var interimCount = 0
+    @exclusivity(unchecked) var body = BodyReader(.none, limits: HeadLimits())
+    /// Whether the server keeps the connection.
+    var isPersistent = false
+
+    /// The progress of reading a response.
+    enum Progress {
+        /// Its head is not complete.
+        case head
+        /// Its content is being read.
+        case content
+        /// All of it was read.
+        case complete
+        /// Reading can't continue.
+        case broken
+    }
+
+    init(
+        _ server: OriginServer,
+        _ use: Use,
+        _ preface: [UInt8],
+        _ socket: OriginSocket,
+        host: any OriginHost,
+        on loop: EventLoop
+    ) {
+        self.use = use
+        self.preface = preface
+        // Trials, like checks, don't count as connections for requests.
+        place = if case .dial = use, server.isLimited { .held } else { .none }
+        super.init(server, socket, host: host, on: loop)
+        if case .dial(let dial) = use {
+            flow = dial.flow
+            load.reserve(at: server)
+        }
+        begin(with: preface)
+    }
+
+    package var waited: UInt64 {
+        get { load.waited }
+        set { load.waited = newValue }
+    }
+
+    var isConnected: Bool { isMade }
+
+    var lateness: SocketError { .connectTimedOut }
+
+    /// Whether it may carry another request: as far as is known, there is nothing to read and no
+    /// end.
+    var isFit: Bool { !isClosed && isQuiet() }
+
+    /// Whether it may carry another request; asks the kernel.
+    func isFitNow() -> Bool {
+        guard isSecure else { return isFit && isSilent() }
+        expectInput()
+        return isFit
+    }
+
+    // MARK: Uses
+
+    /// Gives the connection to a request. The event loop schedules it in the request's flow until
+    /// it is released.
+    func take(for owner: any OriginStreamOwner, flow: Int) {
+        use = .busy(owner)
+        self.flow = flow
+        inputMax = EventLoop.inputBytes
+        load.reserve(at: server)
+    }
+
+    /// The request that it was made for has gone elsewhere.
+    func becomeTrial() {
+        use = .trial
+        flow = 0
+        load.end(at: server)
+    }
+
+    package func release(isReusable: Bool, idleTime: UInt64, idleMax: Int) {
+        resetsOnClose = false
+        guard isReusable, isPersistent, progress == .complete, isFit else {
+            return closeInOrder()
+        }
+        use = .idle
+        load.end(at: server)
+        isReused = true
+        flow = 0
+        setDeadline(milliseconds: idleTime)
+        server.keep(self, max: idleMax)
+    }
+
+    package func becomeTunnel(of owner: any ByteStreamOwner) -> any ByteStream {
+        use = .tunnel(owner)
+        inputMax = EventLoop.inputBytes
+        return self
+    }
+
+    /// A request begins.
+    func requestBegan() {
+        begunAt = loop.now
+        load.requestBegan()
+    }
+
+    /// Closes the connection; a request that it carries has ended.
+    override public func close() {
+        load.end(at: server)
+        super.close()
+        if case .none = place { return }
+        place = .none
+        server.freed(on: loop)
+    }
+
+    /// The result of a trial: whether the server answers a connect again.
+    func trialEnded(_ error: SocketError?) {
+        if let error {
+            noteFailure(error)
+        } else {
+            server.health.connected(now: loop.now)
+        }
+        close()
+    }
+
+    // MARK: Events
+
+    override func made(_ error: SocketError?) {
+        switch use {
+        case .dial(let dial):
+            if let error { dial.failed(self, error) } else { dial.connected(self) }
+        case .trial: trialEnded(error)
+        case .busy, .idle, .tunnel: break
+        }
+    }
+
+    /// There may be something to read.
+    override public func inputReady() {
+        switch use {
+        case .dial, .trial: _ = continueHandshake()
+        case .busy(let owner): owner.originReadable(self)
+        case .idle: if !isFit { leavePool() }
+        case .tunnel(let owner): owner.readable(self)
+        }
+    }
+
+    /// All bytes that waited were sent.
+    override public func outputDrained() {
+        switch use {
+        case .dial, .trial, .idle: break
+        case .busy(let owner): owner.originDrained(self)
+        case .tunnel(let owner): owner.drained(self)
+        }
+    }
+
+    /// The bytes that waited can't be sent.
+    override public func outputFailed() {
+        switch use {
+        case .dial, .trial: handshakeBroke()
+        case .idle: close()
+        case .busy(let owner): owner.originWriteFailed(self)
+        case .tunnel(let owner): owner.failed(self)
+        }
+    }
+
+    /// The awaited input or output did not come in time.
+    override public func deadlinePassed() {
+        switch use {
+        case .dial(let dial): dial.deadlinePassed(self)
+        case .trial: trialEnded(.connectTimedOut)
+        case .busy(let owner):
+            if progress == .head {
+                server.health.wasSilent(since: begunAt, now: loop.now)
+                server.failed(.timeout, on: loop)
+            }
+            owner.originTimedOut(self)
+        case .idle: leavePool()
+        case .tunnel(let owner): owner.failed(self)
+        }
+    }
+
+    /// RFC 9112 §9.2: bytes without a request are no response. An end of the connection is an end.
+    private func leavePool() {
+        server.forget(self)
+        closeInOrder()
+    }
+}

@@ -1,0 +1,354 @@
+import EventLoops
+import HTTP2Wire
+import HTTPWire
+import TLSSession
+
+/// A connection to a server that speaks HTTP/2. It carries many requests at once.
+///
+/// It is made when the server's SETTINGS have come. Until then nothing of a request is sent, so
+/// another server can be tried whatever the request is. It reads whenever there is something: what
+/// a stream keeps is bounded by its window, which opens when its client takes content.
+final class HTTP2OriginConnection: OriginConnection {
+    enum Phase {
+        /// Connects, and waits for SETTINGS. Leaves to `serving`, closed.
+        case making
+        /// Leaves to `retired`, `lost`, closed.
+        case serving
+        /// Takes no more requests, and ends with the last. Leaves to `lost`, closed.
+        case retired
+        /// Broken. Streams still deliver what came. Leaves to closed.
+        case lost
+    }
+
+    /// What the connection's own deadline waits for; streams have their own deadlines.
+    private enum Awaited {
+        case nothing
+        /// The connect, the handshake, and SETTINGS.
+        case greeting
+        /// The answer to a ping, after a request that the server let wait too long.
+        case pong
+        /// A request.
+        case request
+    }
+
+    let session: HTTP2ClientSession
+    private unowned let shared: SharedConnections
+    private(set) var phase = Phase.making
+    /// The failure of TLS after the handshake; `nil` while there is none.
+    private(set) var tlsFault: TLSFailure?
+    /// Those of its requests. A stream may outlive its channel, while its client takes the rest.
+    private var streams: [ObjectIdentifier: HTTP2OriginStream] = [:]
+    /// Requests that it has carried.
+    private(set) var served: UInt64 = 0
+    /// Milliseconds for which it is kept without a request.
+    private var idleTime = idleMilliseconds
+    private var awaited = Awaited.nothing
+    private var deadline: UInt64?
+    /// The time of the endpoint's deadline: that of the earliest deadline, or before it.
+    private var armedAt: UInt64?
+    /// Bytes can't be sent; the next turn ends the connection.
+    private var isBroken = false
+    /// The most bytes of one write.
+    private static let writeMax = 64 << 10
+    /// Milliseconds in which a server has to answer a ping.
+    private static let pongMilliseconds: UInt64 = 5_000
+    /// Milliseconds for which a connection is kept on which no request has ended in order.
+    private static let idleMilliseconds: UInt64 = 5_000
+
+    init(
+        _ server: OriginServer,
+        _ socket: OriginSocket,
+        _ session: HTTP2ClientSession,
+        _ shared: SharedConnections,
+        _ host: any OriginHost,
+        on loop: EventLoop
+    ) {
+        self.session = session
+        self.shared = shared
+        super.init(server, socket, host: host, on: loop)
+    }
+
+    /// Begins to connect.
+    ///
+    /// - timeout: milliseconds until the server's SETTINGS.
+    func begin(_ timeout: UInt64, isConnecting: Bool) throws(SocketError) {
+        try start(isConnecting: isConnecting)
+        allow(.greeting, milliseconds: timeout)
+        // A Unix socket is connected at once.
+        if isMade { made(nil) }
+    }
+
+    /// Whether another request may begin.
+    var hasRoom: Bool {
+        guard case .serving = phase, !isBroken, !session.awaitsPong else { return false }
+        return session.mayContinue && streamCount < session.streamsMax
+    }
+
+    /// Whether bytes can be sent.
+    var isUsable: Bool {
+        switch phase {
+        case .making, .lost: false
+        case .serving, .retired: !isBroken && !isClosed
+        }
+    }
+
+    // MARK: Making
+
+    override func made(_ error: SocketError?) {
+        if let error { return failed(error) }
+        guard !isSecure || hasAgreedHTTP2 else { return failed(.noHTTP2) }
+        send()
+        if isReadable { loop.resume(self) }
+    }
+
+    private func failed(_ error: SocketError) {
+        // A server that ends the handshake since it knows no `h2`.
+        let hasNoProtocol = handshakeFault?.reason == .noSharedProtocol
+        let (error, fault) = hasNoProtocol ? (.noHTTP2, nil) : (error, handshakeFault)
+        noteFailure(error)
+        close()
+        shared.failed(error, fault)
+    }
+
+    // MARK: Streams
+
+    /// Requests that have a stream of it.
+    var streamCount: Int { streams.count }
+
+    /// A request gets a stream.
+    func joined(_ stream: HTTP2OriginStream) {
+        streams[ObjectIdentifier(stream)] = stream
+        served &+= 1
+        if case .request = awaited { expectNothing() }
+    }
+
+    /// A request has left its stream.
+    ///
+    /// - idleTime: milliseconds for which the connection may be kept without a request.
+    func left(_ stream: HTTP2OriginStream, idleTime: UInt64?) {
+        streams[ObjectIdentifier(stream)] = nil
+        if let idleTime { self.idleTime = idleTime }
+        schedule()
+        shared.serveLine()
+    }
+
+    /// A request has waited in vain. The server may be gone without a word, so it has to answer a
+    /// ping before the connection gets another request.
+    func suspect() {
+        guard isUsable, !session.awaitsPong else { return }
+        session.ping()
+        allow(.pong, milliseconds: Self.pongMilliseconds)
+        schedule()
+    }
+
+    /// Takes no more requests.
+    func retire() {
+        guard case .serving = phase else { return }
+        phase = .retired
+        shared.ended(self)
+        schedule()
+    }
+
+    /// Asks for a turn after the ready sockets.
+    func schedule() { loop.resume(self) }
+
+    // MARK: Events
+
+    override func inputReady() {
+        switch phase {
+        case .making:
+            guard !continueHandshake(), isMade else { return }
+            takeInput()
+        case .serving, .retired: takeInput()
+        case .lost: break
+        }
+        goOn()
+    }
+
+    override func outputDrained() { goOn() }
+
+    override func outputFailed() {
+        if case .making = phase, !isMade { return handshakeBroke() }
+        isBroken = true
+        goOn()
+    }
+
+    override func brokeWhileUnread() { goOn() }
+
+    /// Reads what is there. What it means is news afterwards.
+    func takeInput() {
+        guard isReadable, !isClosed else { return }
+        switch read() {
+        case .bytes(let bytes):
+            do throws(HTTP2ClientSession.Fault) {
+                try session.receive(bytes.span, now: loop.now)
+            } catch {
+                exceeded(error)
+            }
+        case .wouldBlock: break
+        case .ended: isBroken = true
+        case .failed(let error):
+            // With TLS 1.3 a server refuses a client certificate after the handshake (RFC 8446
+            // §4.4.2.4), by an alert that is read here.
+            if case .tls(let failure) = error { tlsFault = failure }
+            isBroken = true
+        }
+    }
+
+    /// The session can't go on.
+    private func exceeded(_ fault: HTTP2ClientSession.Fault) {
+        if case .excess(let excess) = fault {
+            server.failed(.exceeded(excess), on: loop)
+            session.terminate(.enhanceYourCalm)
+            send()
+        }
+        isBroken = true
+    }
+
+    /// Decides how to continue after any event.
+    private func goOn() {
+        guard !isClosed else { return }
+        if !isBroken { send() }
+        if case .making = phase { return greet() }
+        if isBroken || session.isOver || session.standing == .violated { lose() }
+        if session.standing == .leaving { retire() }
+        serveNews()
+        guard !isClosed else { return }
+        if session.hasNews || isReadable && !isBroken { schedule() }
+        // Windows may have opened, and streams may have ended.
+        send()
+        settle()
+    }
+
+    private func greet() {
+        guard isMade else { return }
+        switch session.standing {
+        case .open, .leaving:
+            phase = .serving
+            expectNothing()
+            shared.made(self)
+            schedule()
+        case .greeting, .violated:
+            guard isBroken || session.isOver || session.standing == .violated else { return }
+            failed(.noHTTP2)
+        }
+    }
+
+    /// The connection is broken, which is news for its requests.
+    private func lose() {
+        if case .lost = phase { return }
+        let wasOpen = if case .serving = phase { true } else { false }
+        phase = .lost
+        session.abandon()
+        if wasOpen { shared.ended(self) }
+    }
+
+    /// Serves the noted events, each once.
+    private func serveNews() {
+        for _ in 0..<session.newsCount {
+            session.nextNews()?.owner?.channelChanged()
+        }
+    }
+
+    /// Ends a connection that nothing needs, or gives it time for a next request.
+    private func settle() {
+        if case .pong = awaited, !session.awaitsPong {
+            expectNothing()
+            shared.serveLine()
+        }
+        guard streamCount == 0 else { return }
+        switch phase {
+        case .making: break
+        case .serving:
+            if case .request = awaited { return }
+            if case .pong = awaited { return }
+            if idleTime == 0 { return retire() }
+            allow(.request, milliseconds: idleTime)
+        case .retired: end()
+        case .lost: close()
+        }
+    }
+
+    /// Says that it ends, and ends.
+    private func end() {
+        session.terminate(.noError)
+        send()
+        closeInOrder()
+    }
+
+    /// Hands the session's bytes to the socket.
+    func send() {
+        guard !isBroken, unsentBytes == 0 else { return }
+        var out = loop.takeOutput()
+        defer { loop.giveBack(&out) }
+        do throws(HTTP2ClientSession.Fault) {
+            while unsentBytes == 0 {
+                try session.send(into: &out, atMost: Self.writeMax, now: loop.now)
+                guard !out.isEmpty else { return }
+                let outcome = write(out.span)
+                out.removeAll(keepingCapacity: true)
+                guard case .failed = outcome else { continue }
+                return broke()
+            }
+        } catch {
+            broke()
+        }
+    }
+
+    /// The streams learn of it in the next turn: one of them may be at work.
+    private func broke() {
+        isBroken = true
+        schedule()
+    }
+
+    // MARK: Deadlines
+
+    private func allow(_ what: Awaited, milliseconds: UInt64) {
+        awaited = what
+        let at = loop.now &+ milliseconds
+        deadline = at
+        arm(at)
+    }
+
+    private func expectNothing() {
+        awaited = .nothing
+        deadline = nil
+    }
+
+    /// Makes ``deadlinePassed()`` run at this time at the latest.
+    func arm(_ at: UInt64) {
+        if let armedAt, armedAt <= at { return }
+        armedAt = at
+        setDeadline(milliseconds: at - min(at, loop.now))
+    }
+
+    /// What the connection or a request awaits may not have come in time.
+    override func deadlinePassed() {
+        armedAt = nil
+        let now = loop.now
+        if let deadline, deadline <= now {
+            self.deadline = nil
+            ownDeadlinePassed()
+        }
+        for stream in streams.values where !isClosed {
+            guard let deadline = stream.deadline else { continue }
+            if deadline <= now { stream.deadlinePassed() }
+            if let deadline = stream.deadline { arm(deadline) }
+        }
+        shared.lineDeadlinesPassed(now)
+        guard !isClosed else { return }
+        if let deadline { arm(deadline) }
+        goOn()
+    }
+
+    private func ownDeadlinePassed() {
+        let what = awaited
+        awaited = .nothing
+        switch what {
+        case .nothing: break
+        case .greeting: failed(.connectTimedOut)
+        case .pong: isBroken = true
+        case .request: retire()
+        }
+    }
+}

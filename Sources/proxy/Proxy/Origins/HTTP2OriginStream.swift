@@ -1,0 +1,431 @@
+import EventLoops
+import HTTP2Wire
+import HTTPWire
+import TLSSession
+
+/// A request on an HTTP/2 connection to a server, and its response.
+final class HTTP2OriginStream {
+    /// The progress of the stream.
+    private enum State {
+        /// It waits for a connection with a free stream. Leaves to `granted`, `over`.
+        case waiting(OriginDial)
+        /// It has a place on a connection, and its dial has not ended. Leaves to `joined`, `over`.
+        case granted(HTTP2OriginConnection, OriginDial)
+        /// The request begins. Leaves to `busy`, `over`.
+        case joined(HTTP2OriginConnection)
+        /// It has a request. Leaves to `over`.
+        case busy(HTTP2OriginConnection, HTTP2ClientChannel)
+        case over
+    }
+
+    /// The progress of reading the response.
+    private enum Progress {
+        case head
+        case content
+        case complete
+        case broken
+    }
+
+    let server: OriginServer
+    private let shared: SharedConnections
+    private let loop: EventLoop
+    private var state: State
+    private var owner: (any OriginStreamOwner)?
+    /// When the wait, or the request, began: milliseconds of ``EventLoop/now``.
+    private(set) var begunAt: UInt64
+    private(set) var handshakeFault: TLSFailure?
+    private(set) var isReused = false
+    private var load = OriginLoad()
+    /// Whether it has a place at a server whose requests are limited.
+    private var holdsPlace: Bool
+    /// Milliseconds of ``EventLoop/now``; `nil` for none.
+    private(set) var deadline: UInt64?
+    var inputMax = EventLoop.inputBytes
+
+    // The request.
+    private var method = Method.other
+    private var framing = BodyFraming.none
+    private var limits = ResponseLimits.none
+    private var contentCount: UInt64 = 0
+
+    // Its response.
+    private var progress = Progress.head
+    private var interimCount = 0
+    private(set) var trailers: TrailerSection?
+
+    init(
+        _ server: OriginServer,
+        _ dial: OriginDial,
+        _ shared: SharedConnections,
+        on loop: EventLoop
+    ) {
+        self.server = server
+        self.shared = shared
+        self.loop = loop
+        state = .waiting(dial)
+        begunAt = loop.now
+        holdsPlace = server.isLimited
+        load.reserve(at: server)
+    }
+
+    var waited: UInt64 {
+        get { load.waited }
+        set { load.waited = newValue }
+    }
+
+    private var connection: HTTP2OriginConnection? {
+        switch state {
+        case .granted(let connection, _), .joined(let connection), .busy(let connection, _):
+            connection
+        case .waiting, .over: nil
+        }
+    }
+
+    private var channel: HTTP2ClientChannel? {
+        if case .busy(_, let channel) = state { channel } else { nil }
+    }
+
+    // MARK: Waiting
+
+    /// Takes a place on a connection.
+    func join(_ connection: HTTP2OriginConnection) {
+        guard case .waiting(let dial) = state else {
+            preconditionFailure("HTTP2OriginStream: a second connection")
+        }
+        deadline = nil
+        isReused = connection.served > 0
+        connection.joined(self)
+        state = .granted(connection, dial)
+    }
+
+    /// The wait is over.
+    func joined() {
+        guard case .granted(_, let dial) = state else { return }
+        dial.connected(self)
+    }
+
+    /// The wait was in vain.
+    ///
+    /// - fault: of the handshake, where that has failed.
+    func failed(_ error: SocketError, _ fault: TLSFailure?) {
+        guard case .waiting(let dial) = state else { return }
+        handshakeFault = fault
+        dial.failed(self, error)
+    }
+
+    /// The awaited connection, or bytes of the server, did not come in time.
+    func deadlinePassed() {
+        deadline = nil
+        switch state {
+        case .waiting(let dial): dial.deadlinePassed(self)
+        case .granted, .joined, .over: break
+        case .busy(let connection, _):
+            if progress == .head {
+                server.health.wasSilent(since: begunAt, now: loop.now)
+                server.failed(.timeout, on: loop)
+            }
+            connection.suspect()
+            owner?.originTimedOut(self)
+        }
+    }
+
+    /// Leaves the connection, or the line.
+    ///
+    /// - idleTime: milliseconds for which the connection may be kept without a request.
+    private func leave(idleTime: UInt64? = nil) {
+        let left = state
+        state = .over
+        (owner, deadline) = (nil, nil)
+        switch left {
+        case .over: return
+        case .waiting: shared.left(self)
+        case .granted(let connection, _), .joined(let connection):
+            connection.left(self, idleTime: idleTime)
+        case .busy(let connection, let channel):
+            // Without END_STREAM the server can't take the request for whole.
+            connection.session.reset(channel, .cancel)
+            connection.left(self, idleTime: idleTime)
+        }
+        load.end(at: server)
+        guard holdsPlace else { return }
+        holdsPlace = false
+        server.freed(on: loop)
+    }
+}
+
+extension HTTP2OriginStream: DialedStream {
+    var isConnected: Bool { if case .waiting = state { false } else { true } }
+
+    var lateness: SocketError { shared.isMaking ? .connectTimedOut : .noStream }
+
+    func take(for owner: any OriginStreamOwner, flow: Int) {
+        if case .granted(let connection, _) = state { state = .joined(connection) }
+        self.owner = owner
+    }
+
+    /// The connection counts it, for all that wait.
+    func noteFailure(_ error: SocketError) {}
+
+    func becomeTrial() { leave() }
+}
+
+extension HTTP2OriginStream: HTTP2ChannelOwner {
+    func channelChanged() {
+        guard let channel, let owner else { return }
+        if channel.takeDrained() { owner.originDrained(self) }
+        if hasNews { self.owner?.originReadable(self) }
+    }
+
+    /// Whether ``receive(for:)`` would bring something.
+    private var hasNews: Bool {
+        guard let channel else { return false }
+        switch progress {
+        case .head: return channel.hasHead || channel.end != nil
+        case .content:
+            return channel.inboxCount > 0 || channel.isInputEnded || channel.end != nil
+        case .complete, .broken: return false
+        }
+    }
+}
+
+// The request.
+extension HTTP2OriginStream: OriginStream {
+    var tlsFault: TLSFailure? { connection?.tlsFault }
+
+    /// A stream has no other protocol (RFC 9113 §8.6), so `asksUpgrade` has no effect: a server may
+    /// ignore Upgrade (RFC 9110 §7.8).
+    func begin(
+        _ method: Method,
+        asksUpgrade: Bool,
+        framing: BodyFraming,
+        limits: ResponseLimits
+    ) {
+        begunAt = loop.now
+        load.requestBegan()
+        deadline = nil
+        self.method = method
+        self.framing = framing
+        self.limits = limits
+    }
+
+    /// The end of a request is said by END_STREAM and by nothing else, so it does not matter how
+    /// the connection ends.
+    func sendHead(
+        _ head: Span<UInt8>,
+        _ content: Span<UInt8>,
+        isWhole: Bool
+    ) -> Connection.WriteOutcome {
+        guard case .joined(let connection) = state, connection.isUsable else {
+            return .failed(.closed)
+        }
+        let end = Self.headEnd(head)
+        let channel = connection.session.begin(
+            head.extracting(..<end),
+            isHead: method == .head,
+            hasContent: framing != .none && framing != .length(0)
+        )
+        guard let channel else {
+            // GOAWAY has come, or all numbers of streams are used.
+            connection.retire()
+            return .failed(.closed)
+        }
+        channel.owner = self
+        state = .busy(connection, channel)
+        append(head.extracting(end...))
+        append(content)
+        return flush()
+    }
+
+    /// The place after the blank line.
+    private static func headEnd(_ bytes: Span<UInt8>) -> Int {
+        var end = 0
+        while end + 3 < bytes.count {
+            if bytes[end] == 0x0D, bytes[end + 2] == 0x0D, bytes[end + 3] == 0x0A { return end + 4 }
+            end += 1
+        }
+        return bytes.count
+    }
+
+    /// Content with a known length is complete with its last byte, as in HTTP/1.1.
+    func append(_ content: Span<UInt8>) {
+        guard case .busy(let connection, let channel) = state, !content.isEmpty else { return }
+        contentCount &+= UInt64(content.count)
+        if case .length(let length) = framing {
+            precondition(contentCount <= length, "HTTP2OriginStream: content beyond its length")
+        }
+        connection.session.append(content, to: channel)
+        if case .length(contentCount) = framing { connection.session.complete(channel) }
+    }
+
+    func endContent() {
+        guard case .busy(let connection, let channel) = state else { return }
+        if case .length(let length) = framing, contentCount < length { return }
+        connection.session.complete(channel)
+    }
+
+    func flush() -> Connection.WriteOutcome {
+        guard case .busy(let connection, let channel) = state else { return .failed(.closed) }
+        // A server may answer, and reset the stream, before it has read all (RFC 9113 §8.1).
+        guard channel.end == nil, connection.isUsable else { return .failed(.closed) }
+        connection.send()
+        guard connection.isUsable else { return .failed(.closed) }
+        // Other streams' bytes may have gone, too.
+        if connection.session.hasNews { connection.schedule() }
+        guard !channel.isClear else { return .sent }
+        channel.isStalled = true
+        return .queued
+    }
+
+    func requestTaken() {}
+
+    var unsentBytes: Int { channel?.outgoingCount ?? 0 }
+
+    var sentNothing: Bool {
+        guard let channel else { return true }
+        return !channel.isHeadSent || channel.end == .refused
+    }
+}
+
+// The response.
+extension HTTP2OriginStream {
+    var hasReceivedNothing: Bool {
+        progress == .head && interimCount == 0 && channel?.hasHead != true
+    }
+
+    func resumeReading() {
+        guard case .busy(let connection, let channel) = state, hasNews else { return }
+        connection.session.remind(channel)
+        connection.schedule()
+    }
+
+    func expectInput() { connection?.takeInput() }
+
+    func setDeadline(milliseconds: UInt64?) {
+        deadline = milliseconds.map { loop.now &+ $0 }
+        guard let deadline else { return }
+        if let connection { connection.arm(deadline) } else { shared.watchLine() }
+    }
+
+    func receive(for owner: any OriginStreamOwner) -> OriginRead {
+        guard case .busy(let connection, let channel) = state else { return .broke }
+        let found = take(channel, connection, owner)
+        switch found {
+        case .some, .none, .complete, .stopped, .refused: break
+        // It is no failure of the server if an idle connection ends at the moment it is taken.
+        case .broke: if !isReused || !hasReceivedNothing { server.failed(.closed, on: loop) }
+        case .malformed, .tooManyInterim, .violated: server.failed(.malformed, on: loop)
+        }
+        return found
+    }
+
+    private func take(
+        _ channel: HTTP2ClientChannel,
+        _ connection: HTTP2OriginConnection,
+        _ owner: any OriginStreamOwner
+    ) -> OriginRead {
+        switch progress {
+        case .head: return takeHeads(of: channel, owner) ?? ended(channel)
+        case .content: return takeContent(of: channel, connection, owner)
+        case .complete, .broken: return .broke
+        }
+    }
+
+    /// Takes the heads that have come; `nil` where there is none.
+    private func takeHeads(
+        of channel: HTTP2ClientChannel,
+        _ owner: any OriginStreamOwner
+    ) -> OriginRead? {
+        var found: OriginRead?
+        let heads = shared.heads
+        while let built = channel.takeHead() {
+            if let fault = built.fault { return malformed(fault) }
+            let head = built.bytes
+            do throws(Malformed) {
+                try heads.response.read(
+                    head.span,
+                    to: method,
+                    upgradeSent: false,
+                    limits: limits.head
+                )
+            } catch {
+                return malformed(error.reason)
+            }
+            found = .some
+            guard heads.response.isInterim else {
+                progress = .content
+                server.responded(status: heads.response.status, on: loop)
+                let goesOn = owner.originResponded(heads.response, head.span, rest: Span())
+                return goesOn ? contentEnd(of: channel) ?? .some : .stopped
+            }
+            interimCount += 1
+            guard interimCount <= limits.interimMax else { return .tooManyInterim }
+            guard owner.originInterim(heads.response, head.span) else { return .stopped }
+        }
+        return found
+    }
+
+    private func malformed(_ reason: Malformed.Reason) -> OriginRead {
+        progress = .broken
+        return .malformed(reason)
+    }
+
+    private func takeContent(
+        of channel: HTTP2ClientChannel,
+        _ connection: HTTP2OriginConnection,
+        _ owner: any OriginStreamOwner
+    ) -> OriginRead {
+        let bytes = connection.session.takeContent(of: channel, atMost: inputMax)
+        if !bytes.isEmpty {
+            // The window has opened.
+            connection.schedule()
+            owner.originContent(bytes.span)
+        }
+        if let end = contentEnd(of: channel) { return end }
+        return bytes.isEmpty ? ended(channel) : .some
+    }
+
+    /// What the end of the content brings, if all of it was taken.
+    private func contentEnd(of channel: HTTP2ClientChannel) -> OriginRead? {
+        guard channel.isInputEnded, channel.inboxCount == 0 else { return nil }
+        if let section = channel.trailers {
+            if let fault = section.fault { return malformed(fault) }
+            do throws(Malformed) {
+                trailers = try TrailerSection(section.bytes.span, limits: limits.head)
+            } catch {
+                return malformed(error.reason)
+            }
+        }
+        progress = .complete
+        return .complete
+    }
+
+    /// Nothing is here.
+    private func ended(_ channel: HTTP2ClientChannel) -> OriginRead {
+        guard let end = channel.end else { return .none }
+        // An incomplete response must not look like a whole one.
+        progress = progress == .head ? .head : .broken
+        return switch end {
+        case .refused: .refused
+        case .invalid: .violated
+        case .inOrder, .reset, .lost: .broke
+        }
+    }
+}
+
+// The end.
+extension HTTP2OriginStream {
+    /// A connection that may serve no other client, since this one has authenticated it, or as the
+    /// gateway ends, takes no further request.
+    func release(isReusable: Bool, idleTime: UInt64, idleMax: Int) {
+        if progress == .complete, !isReusable { connection?.retire() }
+        leave(idleTime: idleMax > 0 ? idleTime : 0)
+    }
+
+    func becomeTunnel(of owner: any ByteStreamOwner) -> any ByteStream {
+        preconditionFailure("HTTP2OriginStream: 101 is malformed in HTTP/2")
+    }
+
+    func reset() { leave() }
+
+    func close() { leave() }
+}

@@ -1,0 +1,188 @@
+import EventLoops
+import Glibc
+import HTTP2Wire
+package import HTTPWire
+import TLSSession
+
+/// How an origin's servers are spoken to over HTTP/2.
+package struct OriginHTTP2: Hashable, Sendable {
+    /// The bounds of a connection.
+    let limits: HTTP2Limits
+    /// The most connections of an event loop to a server.
+    let connectionsMax: Int
+
+    /// - head: the limits of a response's head.
+    package init(_ rules: OriginRules, head: HeadLimits) {
+        var limits = HTTP2Limits()
+        limits.head = head
+        limits.streamsMax = rules.http2Streams
+        self.limits = limits
+        connectionsMax = rules.http2Connections
+    }
+}
+
+/// The HTTP/2 connections of one event loop to one server, and the requests that wait for a stream.
+///
+/// A connection is made when no other has a free stream, one at a time. Requests take the first
+/// connection with a free stream, so that few are used and the others can time out.
+final class SharedConnections {
+    private unowned let server: OriginServer
+    private let settings: OriginHTTP2
+    private let loop: EventLoop
+    /// It owns the pools, and lives longer.
+    private unowned let host: any OriginHost
+    /// Milliseconds; a reload may change it.
+    var connectTimeout: UInt64 = 0
+    /// The most requests that wait; a reload may change it.
+    var lineMax = 0
+    /// Those that take requests.
+    private var open: [HTTP2OriginConnection] = []
+    private var making: HTTP2OriginConnection?
+    /// Requests that wait, in the order in which they came.
+    private var line: [HTTP2OriginStream] = []
+
+    init(
+        _ server: OriginServer,
+        _ settings: OriginHTTP2,
+        host: any OriginHost,
+        on loop: EventLoop
+    ) {
+        self.server = server
+        self.settings = settings
+        self.host = host
+        self.loop = loop
+    }
+
+    /// The memory in which responses' heads are read.
+    var heads: HeadScratch { host.heads }
+
+    /// Whether requests wait for a connect, and not for a stream.
+    var isMaking: Bool { making != nil }
+
+    /// Connections without a request.
+    var idleCount: Int { open.count { $0.streamCount == 0 } }
+
+    /// A stream for the request of a dial: a free one, or one that waits.
+    ///
+    /// - Throws: of the connect, where the request needs one; ``SocketError/noStream`` where too
+    ///   many wait.
+    func stream(for dial: OriginDial) throws(SocketError) -> HTTP2OriginStream {
+        if line.isEmpty, let connection = free {
+            host.note(.connectionReused)
+            let stream = HTTP2OriginStream(server, dial, self, on: loop)
+            stream.join(connection)
+            return stream
+        }
+        guard line.count < lineMax else { throw .noStream }
+        if mayConnect {
+            do throws(SocketError) {
+                try connect()
+            } catch {
+                // A stream of another connection may become free.
+                guard !open.isEmpty else { throw error }
+            }
+        }
+        let stream = HTTP2OriginStream(server, dial, self, on: loop)
+        line.append(stream)
+        return stream
+    }
+
+    private var free: HTTP2OriginConnection? { open.first(where: \.hasRoom) }
+
+    private var mayConnect: Bool { making == nil && open.count < settings.connectionsMax }
+
+    /// Connects, to see whether the server answers again.
+    func connectAlone() throws(SocketError) {
+        guard making == nil, open.isEmpty else { return server.health.connected(now: loop.now) }
+        try connect()
+    }
+
+    private func connect() throws(SocketError) {
+        let socket = try OriginSocket(to: server)
+        let session: HTTP2ClientSession
+        do throws(HTTP2ClientSession.Fault) {
+            session = try HTTP2ClientSession(settings.limits, isSecure: socket.tls != nil)
+        } catch {
+            Connection.discard(socket.descriptor)
+            throw SocketError("http2", code: ENOMEM)
+        }
+        let connection = HTTP2OriginConnection(server, socket, session, self, host, on: loop)
+        try connection.begin(connectTimeout, isConnecting: socket.isConnecting)
+        making = connection
+    }
+
+    // MARK: Events of connections
+
+    /// The server speaks HTTP/2.
+    func made(_ connection: HTTP2OriginConnection) {
+        making = nil
+        open.append(connection)
+        server.health.connected(now: loop.now)
+        serveLine()
+    }
+
+    /// The server takes no connection, or does not speak HTTP/2.
+    ///
+    /// - fault: of the handshake, where that has failed.
+    func failed(_ error: SocketError, _ fault: TLSFailure?) {
+        making = nil
+        // Where other connections are, a stream of theirs may become free.
+        guard open.isEmpty else { return watchLine() }
+        failLine(error, fault)
+    }
+
+    private func failLine(_ error: SocketError, _ fault: TLSFailure? = nil) {
+        let waiting = line
+        line = []
+        for stream in waiting { stream.failed(error, fault) }
+    }
+
+    /// A connection takes no more requests.
+    func ended(_ connection: HTTP2OriginConnection) {
+        open.removeAll { $0 === connection }
+        serveLine()
+    }
+
+    /// Gives free streams to those that wait, and connects for the rest.
+    func serveLine() {
+        while let connection = free, !line.isEmpty {
+            let stream = line.removeFirst()
+            stream.join(connection)
+            stream.joined()
+        }
+        guard !line.isEmpty else { return }
+        defer { watchLine() }
+        guard mayConnect else { return }
+        do throws(SocketError) {
+            try connect()
+        } catch {
+            guard open.isEmpty else { return }
+            failLine(error)
+        }
+    }
+
+    /// A request no longer waits.
+    func left(_ stream: HTTP2OriginStream) { line.removeAll { $0 === stream } }
+
+    // MARK: Deadlines of those that wait
+
+    /// A connection that lives watches the deadlines of requests that have none yet.
+    func watchLine() {
+        guard let next = line.compactMap(\.deadline).min() else { return }
+        (making ?? open.first)?.arm(next)
+    }
+
+    func lineDeadlinesPassed(_ now: UInt64) {
+        for stream in line {
+            if let deadline = stream.deadline, deadline <= now { stream.deadlinePassed() }
+        }
+        watchLine()
+    }
+
+    // MARK: The end
+
+    /// Ends connections as soon as they carry no request.
+    func retire() {
+        for connection in open { connection.retire() }
+    }
+}
