@@ -10,13 +10,14 @@ import Testing
     private static func loaded(
         _ rule: String,
         server: String = "o:80",
+        origin: String = "",
         devices: [String: UInt64] = [:],
         inMemory: Set<String> = [],
         more: String = ""
     ) -> LoadedConfiguration {
         let text = """
             listen: [{ address: "127.0.0.1:0" }]
-            origins: { o: { servers: ["\(server)"] } }
+            origins: { o: { servers: ["\(server)"]\(origin) } }
             apps: [{ id: TEAM123456.a, environments: [production] }]
             store: { sqlite: p.db }
             default: { origin: o, mode: off }
@@ -200,6 +201,20 @@ import Testing
             ]
         )
         #expect(Self.loaded(Self.held, server: "unix:/run/o.sock").warnings.isEmpty)
+    }
+
+    /// A gRPC server runs a call when its message is whole; tried with grpcio.
+    @Test func `streaming to an origin that speaks HTTP/2 is refused`() {
+        let rule = "sign: [body], body: streamed"
+        #expect(
+            Self.loaded(rule, origin: ", http2: on").errors.map(\.text) == [
+                """
+                p.yaml:6: rules[0].body: found streamed with http2: on, where a gRPC server runs \
+                a call before its end; use held, or an origin without http2
+                """
+            ]
+        )
+        #expect(Self.loaded(Self.held, origin: ", http2: on").errors.isEmpty)
     }
 
     @Test func `a limit that can never be held is refused`() {

@@ -54,13 +54,25 @@ extension ConfigurationDraft {
         return limits
     }
 
-    /// A reset shows an origin that a request is incomplete, and a Unix socket has no reset.
+    /// A reset shows an origin that a request is incomplete, and a Unix socket has no reset. A gRPC
+    /// server runs a call when its message is whole, which is before the request's end.
     func validateStreamed(_ rules: some Sequence<(RuleDraft, Rule)>) {
         for (draft, rule) in rules {
             guard case .streamed = rule.body, let digest = draft.body?.value.digest,
                 let origin = rule.origin, origins.indices.contains(origin.rawValue)
             else { continue }
-            let servers = origins[origin.rawValue].servers.map(\.value.address)
+            let target = origins[origin.rawValue]
+            if target.http2?.value == .on {
+                reader.log.error(
+                    digest.place,
+                    digest.keyPath,
+                    found: "streamed with http2: on, where a gRPC server runs a call "
+                        + "before its end",
+                    use: "held, or an origin without http2"
+                )
+                continue
+            }
+            let servers = target.servers.map(\.value.address)
             guard let socket = servers.first(where: \.isUnix) else { continue }
             reader.log.warning(
                 digest.place,
