@@ -151,7 +151,9 @@ import Testing
     func `no signature of a product names a type of a target that is none`(module: String)
         throws
     {
-        let products = ["AppAttest", "DeviceKey", "RequestBinding", "SoftwareAuthenticator"]
+        let products = [
+            "AppAttest", "DeviceKey", "KeyAttestation", "RequestBinding", "SoftwareAuthenticator",
+        ]
         let built = try FileManager.default
             .contentsOfDirectory(atPath: Self.modules.appending(path: "Modules").path)
             .filter { $0.hasSuffix(".swiftmodule") }.map { String($0.dropLast(12)) }

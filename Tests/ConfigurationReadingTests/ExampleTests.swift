@@ -40,7 +40,7 @@ import Verification
             if inner != line { count += 1 }
             return String(inner).replacing("rules: ..", with: "rules: []")
         }
-        #expect(count == 36)
+        #expect(count == 47)
         let loaded = load(
             lines.joined(separator: "\n"),
             files: [
@@ -54,7 +54,7 @@ import Verification
         #expect(loaded.errors.map(\.text) == [])
         let configuration = try #require(loaded.configuration)
         #expect(configuration.listeners.count == 3)
-        #expect(configuration.apps.count == 2)
+        #expect(configuration.apps.count == 3)
         #expect(configuration.process.user == "portcullis")
     }
 

@@ -245,31 +245,48 @@ extension Scenarios.Decisions {
         }
     }
 
-    /// What a proxy says of the content that it sends, in questions by their bytes.
-    @Test func `a question without all of the content is refused where content is signed`() throws {
-        let scenario = try Scenario()
-        defer { scenario.end() }
-        let rules = """
-            - { id: pay, match: { path: /pay }, mode: enforce }
-            - { id: seen, match: { path: /seen }, mode: observe }
-            """
-        let listeners = ["ext_authz, content: whole", "ext_authz", "auth_request, content: whole"]
-        try ClientSide.$current.withValue(.http1) {
-            try scenario.configure(
-                origin: "127.0.0.1:9",
-                rules: rules,
-                more: "trusted_proxies: [127.0.0.1/32]",
-                listeners: listeners.map { "  - { address: 127.0.0.1:0, decides: \($0) }" }
-                    .joined(separator: "\n")
-            )
-        }
-        var key = try scenario.imported()[0]
-        let gateway = try ClientSide.$current.withValue(.http1) { try scenario.serve() }
-        let direct = HTTPClient(port: gateway.port)
-        let asked = try (2...4).map { HTTPClient(port: try gateway.port(ofListener: $0)) }
-        let content = Self.bytes(5_000)
+    /// A gateway whose listeners are asked by bytes: Envoy's question with content, without, and
+    /// that of HAProxy with content.
+    private struct Questions {
+        static let partial = "x-envoy-auth-partial-body"
+        static let length = "X-Original-Content-Length"
+        static let content = bytes(5_000)
+        /// What HAProxy says of the request that it asks about.
+        static let names: Fields = [
+            ("X-Original-Method", "POST"), ("X-Original-URI", "/pay"),
+            ("X-Original-Host", "api.example.com"),
+        ]
 
-        func ask(
+        let gateway: GatewayProcess
+        let direct: HTTPClient
+        let asked: [HTTPClient]
+        var key: SoftwareKey
+
+        init(_ scenario: Scenario) throws {
+            let rules = """
+                - { id: pay, match: { path: /pay }, mode: enforce }
+                - { id: seen, match: { path: /seen }, mode: observe }
+                """
+            let listeners = [
+                "ext_authz, content: whole", "ext_authz", "auth_request, content: whole",
+            ]
+            try ClientSide.$current.withValue(.http1) {
+                try scenario.configure(
+                    origin: "127.0.0.1:9",
+                    rules: rules,
+                    more: "trusted_proxies: [127.0.0.1/32]",
+                    listeners: listeners.map { "  - { address: 127.0.0.1:0, decides: \($0) }" }
+                        .joined(separator: "\n")
+                )
+            }
+            key = try scenario.imported()[0]
+            let gateway = try ClientSide.$current.withValue(.http1) { try scenario.serve() }
+            self.gateway = gateway
+            direct = HTTPClient(port: gateway.port)
+            asked = try (2...4).map { HTTPClient(port: try gateway.port(ofListener: $0)) }
+        }
+
+        mutating func ask(
             _ listener: Int,
             _ path: String,
             _ more: Fields,
@@ -283,29 +300,23 @@ extension Scenarios.Decisions {
                 content: signed,
                 challenge: try gateway.challenges("assertion", direct)[0]
             )
-            let fields = key.proof(of: request, signing: Self.wholeSigning).fields + more
+            let fields = key.proof(of: request, signing: wholeSigning).fields + more
             return try asked[listener].send(
-                raw: Self.raw("POST", path, fields, sent, isChunked: isChunked)
+                raw: raw("POST", path, fields, sent, isChunked: isChunked)
             )
         }
+    }
 
-        let (partial, length) = ("x-envoy-auth-partial-body", "X-Original-Content-Length")
-        let none: [UInt8] = []
-        let names: Fields = [
-            ("X-Original-Method", "POST"), ("X-Original-URI", "/pay"),
-            ("X-Original-Host", "api.example.com"),
-        ]
-        #expect(try ask(0, "/pay", [(partial, "false")], signed: content, content).status == 200)
-        #expect(try ask(0, "/pay", [], signed: [], []).status == 200)
+    /// What a proxy says of the content that it sends, in questions by their bytes.
+    @Test func `a question without all of the content is refused where content is signed`() throws {
+        let scenario = try Scenario()
+        defer { scenario.end() }
+        var questions = try Questions(scenario)
+        let (names, content, none) = (Questions.names, Questions.content, [UInt8]())
+        let (partial, length) = (Questions.partial, Questions.length)
         let stated = names + [(length, "5000")]
         let overstated = names + [(length, "5001")]
         let empty = names + [(length, "0")]
-        for isChunked in [false, true] {
-            let answer = try ask(2, "/pay", stated, signed: content, content, isChunked: isChunked)
-            #expect(answer.status == 200)
-        }
-        #expect(try ask(2, "/pay", empty, signed: [], []).status == 200)
-
         let parts: [(listener: Int, more: Fields, sent: [UInt8])] = [
             (0, [(partial, "true")], content), (0, [], content), (0, [(partial, "false")], none),
             (1, [], none), (2, names, none), (2, names, content), (2, stated, none),
@@ -315,7 +326,7 @@ extension Scenarios.Decisions {
             for isChunked in [false, true] {
                 // Where no content is taken, chunks are refused before anything else.
                 guard listener != 1 || !isChunked else { continue }
-                let answer = try ask(
+                let answer = try questions.ask(
                     listener,
                     "/pay",
                     more,
@@ -328,17 +339,42 @@ extension Scenarios.Decisions {
                 #expect(answer.reason == "content-unseen", remark)
             }
         }
+    }
+
+    @Test func `a question with all of the content is judged by it, and others are read`() throws {
+        let scenario = try Scenario()
+        defer { scenario.end() }
+        var questions = try Questions(scenario)
+        let (names, content) = (Questions.names, Questions.content)
+        let whole: Fields = [(Questions.partial, "false")]
+        #expect(try questions.ask(0, "/pay", whole, signed: content, content).status == 200)
+        #expect(try questions.ask(0, "/pay", [], signed: [], []).status == 200)
+        let stated = names + [(Questions.length, "5000")]
+        for isChunked in [false, true] {
+            let answer = try questions.ask(
+                2,
+                "/pay",
+                stated,
+                signed: content,
+                content,
+                isChunked: isChunked
+            )
+            #expect(answer.status == 200)
+        }
+        let empty = names + [(Questions.length, "0")]
+        #expect(try questions.ask(2, "/pay", empty, signed: [], []).status == 200)
         // A rule that observes says so and refuses nothing.
-        let observed = try ask(0, "/seen", [(partial, "true")], signed: content, content)
+        let part: Fields = [(Questions.partial, "true")]
+        let observed = try questions.ask(0, "/seen", part, signed: content, content)
         #expect(observed.status == 200)
         #expect(observed.value("App-Attest-Verdict") == "refuse")
         #expect(observed.value("App-Attest-Reason") == "content-unseen")
 
         // Content that no rule signs is read, and the connection stays.
         let open = Self.raw("POST", "/open", [], Self.bytes(1 << 20), isChunked: true)
-        for _ in 0..<2 { #expect(try asked[0].send(raw: open).status == 200) }
+        for _ in 0..<2 { #expect(try questions.asked[0].send(raw: open).status == 200) }
         // What is refused by its head alone may be large, and the answer comes all the same.
         let large = Self.raw("POST", "/pay", [], Self.bytes(100_000), isChunked: false)
-        #expect(try asked[0].send(raw: large).reason == "assertion-missing")
+        #expect(try questions.asked[0].send(raw: large).reason == "assertion-missing")
     }
 }

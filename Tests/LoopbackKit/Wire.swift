@@ -191,11 +191,15 @@ package final class Wire: @unchecked Sendable {
 
     private func exchangeRecords() throws {
         guard let tls else { return }
-        // Reading is what moves the handshake; there is no content before its end.
-        var none: [UInt8] = [0]
-        let outcome = none.withUnsafeMutableBytes { tls.read(into: $0) }
+        // Reading is what moves the handshake. The first content may come with its end.
+        var first: [UInt8] = [0]
+        let outcome = first.withUnsafeMutableBytes { tls.read(into: $0) }
         try sendCiphertext()
-        if case .failed(let failure) = outcome { throw WireFault.malformed("TLS: \(failure)") }
+        switch outcome {
+        case .failed(let failure): throw WireFault.malformed("TLS: \(failure)")
+        case .bytes(let count): inbox += first[..<count]
+        case .needsInput, .closed: break
+        }
         if !tls.isEstablished {
             let bytes = try receiveRaw(atMost: 1 << 16)
             tls.feed(bytes.span)

@@ -256,7 +256,7 @@ extension BuildPolicy {
         let elsewhere: Set<Refusal> = [
             .storeUnavailable, .signedFieldRepeated, .addressThrottled, .noRule, .riskExceeded,
             .riskUnknown, .challengesExhausted, .addressHeld, .heldFull, .spillFailed,
-            .keyHeld, .preflight, .keyExpired,
+            .keyHeld, .preflight, .keyExpired, .contentUnseen,
         ]
         // Found out by Apple, when all else holds; the transcripts of Flow try them.
         let ofDevices: Set<Refusal> = [

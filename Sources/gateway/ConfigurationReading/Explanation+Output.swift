@@ -26,7 +26,7 @@ extension Explanation {
         if let rule, refusal == nil {
             lines += rule.demandLines.map { "    \($0)" }
             if !clientData.isEmpty {
-                lines.append("  client data, each line with a line feed behind it:")
+                lines.append("  client data, each line ended by a line feed:")
                 lines += clientData.map { "    | \($0)" }
             }
         }

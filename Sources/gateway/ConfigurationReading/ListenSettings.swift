@@ -24,8 +24,8 @@ package struct ListenSettings: Hashable, Sendable {
     package var http2 = HTTP2.off
     /// `proxy_protocol: true` means a PROXY header. Default none.
     package var preface = Preface.none
-    /// `decides` and `content`: its clients are other proxies, which ask for decisions. Default: its
-    /// clients' requests go to origins.
+    /// `decides` and `content`: its clients are other proxies, which ask for decisions. Default:
+    /// its clients' requests go to origins.
     package var decides: DecisionQuestion?
 }
 

@@ -31,8 +31,8 @@ package final class EnrolmentAdmission: Sendable {
         /// `burst`: challenges at once after a pause. Default 200, 1…1000000.
         package var burst = 200
         /// `per_attester`: Android keys in a day that the same public key attests; `nil` for no
-        /// limit. Default 1000/d, 1/d…1000000/d. A phone of RKP has such a key for itself. A factory
-        /// gave one to 100,000 phones, and one that leaked signs any description.
+        /// limit. Default 1000/d, 1/d…1000000/d. A phone of RKP has such a key for itself. A
+        /// factory gave one to 100,000 phones, and one that leaked signs any description.
         package var perAttester: Int? = 1_000
         /// `percent`, or `from`, `to`, `start` and `end`: the share of the keys that may enrol, as
         /// a rule's rollout has it. Default: all.

@@ -19,7 +19,7 @@ enum DemoConfiguration {
             signers: ["\(Hex.text(SoftwarePhone.signer))"]
             environments: [test]                 # the same root, in the place of Google's
             test_root: software-root.pem
-            on_error: forward                    # there is no list of revoked phones here
+            on_error: forward                    # the first phone may come before the list
           - id: \(PackagedApp.appID)
             environments: [test]                 # the keys of the client package's stand-in
             test_root: package-root.pem
@@ -28,6 +28,7 @@ enum DemoConfiguration {
           keys: [{ team: \(team.teamID), key_id: \(team.keyID), file: key.p8 }]
           hosts: { \(apple.hostSettings) }
           roots: "\(apple.rootFile)"
+        google: \(apple.googleSettings())        # a stand-in's list of revoked phones
         log: { access: ./access.log, level: error }
         default: { origin: shop, mode: deny }    # what no rule is for does not exist
         rules:

@@ -4,15 +4,20 @@ import Testing
 /// The exits that the comments of the states name.
 enum Diagram {
     static func read() throws -> Set<Transcript.Step> {
-        try read("Flow.swift", "enum State {").union(read("Leg.swift", "enum Phase: Equatable {"))
+        try read("RequestState.swift", "enum RequestState {", "\n}\n")
+            .union(read("Leg.swift", "enum Phase: Equatable {", "\n    }\n"))
     }
 
-    private static func read(_ name: String, _ states: String) throws -> Set<Transcript.Step> {
+    private static func read(
+        _ name: String,
+        _ states: String,
+        _ ending: String
+    ) throws -> Set<Transcript.Step> {
         let file = URL(filePath: #filePath).deletingLastPathComponent()
             .appending(path: "../../../Sources/proxy/Proxy/Requests/Flow/\(name)")
         let text = try String(contentsOf: file, encoding: .utf8)
         let start = try #require(text.range(of: states))
-        let end = try #require(text.range(of: "\n    }\n", range: start.upperBound..<text.endIndex))
+        let end = try #require(text.range(of: ending, range: start.upperBound..<text.endIndex))
         var steps: Set<Transcript.Step> = []
         var comment = ""
         for line in text[start.upperBound..<end.lowerBound].split(separator: "\n") {

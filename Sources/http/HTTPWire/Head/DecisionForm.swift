@@ -28,8 +28,8 @@ package enum DecisionForm: String, CaseIterable, Sendable {
     /// Writes the head of the named request, for the parser that reads all heads.
     ///
     /// The head has the fields of the question, without those of its own hop, and the question's
-    /// content. The target must be in origin-form, or `*`: proxies forward no other form (RFC 9112 §3.2), so an
-    /// authority in it would be another party's word.
+    /// content. The target must be in origin-form, or `*`: proxies forward no other form (RFC 9112
+    /// §3.2), so an authority in it would be another party's word.
     ///
     /// - Returns: whether the question names one request. If not, the written bytes are no head.
     package func write(

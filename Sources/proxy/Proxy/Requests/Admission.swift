@@ -242,8 +242,9 @@ extension Admission {
     /// Finds the request of the query, and continues with its head.
     ///
     /// Checked in this order: that the peer may ask, that the query has no content where the
-    /// listener takes none, that no field of it makes the application execute another request, that it names one request, and that
-    /// this request's head is well-formed. If a check fails, the query's own head is logged.
+    /// listener takes none, that no field of it makes the application execute another request, that
+    /// it names one request, and that this request's head is well-formed. If a check fails, the
+    /// query's own head is logged.
     private func admitAsked(_ question: DecisionQuestion, _ bytes: Span<UInt8>) -> Flow.Action {
         proxy.tally.add(.decisions)
         if let fault = faultOfQuestion(proxy.heads.request, bytes, question.content) {

@@ -313,11 +313,9 @@ extension LocalRow {
         case .addressThrottled: later(429, .client, "Too much comes from this address.")
         // Not 413: the content is within the route's limit, and fits when other requests have
         // ended.
-        case .addressHeld:
-            later(429, .client, "Too much content of this address is under way.")
+        case .addressHeld: later(429, .client, "Too much content of this address is under way.")
         case .keyHeld: later(429, .client, "Too much content of this key is under way.")
-        case .challengesExhausted:
-            later(503, .gateway, "Too many challenges were spent at once.")
+        case .challengesExhausted: later(503, .gateway, "Too many challenges were spent at once.")
         case .storeUnavailable: later(503, .gateway, "The key store can't be used now.")
         case .heldFull: later(503, .gateway, "There is no room for the content now.")
         case .spillFailed: later(503, .gateway, "The content can't be stored now.")

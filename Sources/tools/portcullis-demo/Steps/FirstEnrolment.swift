@@ -61,7 +61,7 @@ struct AdmittedRequest: Step {
         // A client's claim about itself.
         call.fields = [("App-Attest-Verdict", "trust me")]
         let challenge = try stage.phone.challenge("assertion")
-        stage.narrator.say("   what is signed, each line with a line feed behind it:")
+        stage.narrator.say("   what is signed, each line ended by a line feed:")
         for line in stage.phone.clientData(call, challenge).split(separator: "\n") {
             stage.narrator.say("     | \(line)")
         }
