@@ -20,6 +20,9 @@ extension Scenarios {
               match: { path: /bare }
               mode: observe
               sign: [method, target, challenge]
+            - id: watched
+              match: { path: /watched }
+              mode: observe
             - { id: off, match: { path: /off }, mode: off }
             """
 
@@ -99,6 +102,48 @@ extension Scenarios {
             #expect(bare["reason"] == "assertion-missing")
             #expect(bare["content"] == nil)
             #expect(bare["key_id"] == nil)
+        }
+
+        /// A rule that observes forwards content before it has come, and whatever it is.
+        @Test func `a token claims no content that was not verified`() throws {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            try scenario.write("verdict.pem", P256PrivateKey().key.pem)
+            #expect(chmod(scenario.path("verdict.pem"), 0o600) == 0)
+            let origin = try scenario.origin()
+            try scenario.configure(
+                origin,
+                rules: Self.rules,
+                more: "verdict: { jwt: { key: verdict.pem, audience: shop } }"
+            )
+            var key = try scenario.imported()[0]
+            let gateway = try scenario.serve()
+            let client = gateway.client()
+            let contents = [20, 3_000, 200_000].map { [UInt8](repeating: 0x61, count: $0) }
+            for content in contents {
+                // Without a proof, with another's signature, and with one that is used already.
+                let bare = try client.send("POST", "/watched", [], content: content)
+                #expect(bare.status == 200)
+                var request = SoftwareKey.Request(
+                    method: "POST",
+                    target: "/watched",
+                    content: content,
+                    challenge: try gateway.challenges("assertion", client)[0]
+                )
+                let used = key.proof(of: request, signing: .lines(.all, headers: []))
+                #expect(try client.send(request, used).status == 200)
+                request.content[0] ^= 1
+                #expect(try client.send(request, used).status == 200)
+            }
+            let set = try gateway.adminClient().send("GET", "/jwks")
+            let seen = try origin.seen(9)
+            for (place, request) in seen.enumerated() {
+                let token = try #require(request.head.all("App-Attest-Verdict-Token").first)
+                let told = try claims(of: token, Data(set.body))
+                let isVerified = place % 3 == 1
+                #expect(told["verdict"] == (isVerified ? "pass" : "refuse"), "\(place)")
+                #expect((told["content"] != nil) == isVerified, "\(place) \(told)")
+            }
         }
 
         @Test func `without the section there is no token and no key`() throws {

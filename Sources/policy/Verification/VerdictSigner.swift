@@ -21,13 +21,14 @@ package import Signatures
 /// | `submods.request.ear_status` | pass: `affirming`; refusal: `contraindicated`; else `none` |
 /// | `portcullis` | what origins get in fields, and the request's method, target and content |
 ///
-/// `content` is the digest as in Content-Digest (RFC 9530), where the rule signs the content.
+/// `content` is the digest as in Content-Digest (RFC 9530), of content that was verified.
 package struct VerdictSigner: Sendable {
     /// The key, and who can verify with it.
     package enum Key: Sendable {
         /// ES256: all who have the public key. A signature costs about a third of verifying one.
         case p256(P256PrivateKey)
-        /// HS256: those who have the same secret, and they could sign too. It costs a microsecond.
+        /// HS256: those who have the same secret, and they could sign too. It costs some
+        /// microseconds.
         case secret([UInt8])
     }
 
@@ -94,7 +95,7 @@ package struct VerdictSigner: Sendable {
         let method: [UInt8]
         /// As the client sent it.
         let target: [UInt8]
-        /// The digest of the content; `nil` where the rule does not sign it.
+        /// The digest of the content; `nil` where it was not verified.
         package var content: SHA256Digest?
 
         package init(id: String, method: [UInt8], target: [UInt8]) {

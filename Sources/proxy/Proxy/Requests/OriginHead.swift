@@ -159,12 +159,11 @@ extension VerdictSigner.Request {
 }
 
 extension Exchange {
-    /// The digest of the content, where the rule signs it.
+    /// The digest of content that was verified; `nil` for any other, which may not even be here.
     fileprivate func signedContent(_ ruling: Ruling) -> SHA256Digest? {
-        guard flow.rule.signsContent else { return nil }
+        guard flow.rule.signsContent, ruling.verdict == .pass else { return nil }
         // Streamed content that has another digest does not reach the origin whole.
         if let expected = ruling.expectedDigest { return expected }
-        if flow.isReleased { return nil }
         // What came whole with the head is in memory, and no piece of it was appended.
         if let held = content.heldBody, held.isSpilled { return held.digest() }
         return SHA256.digest(of: content.arrived)
