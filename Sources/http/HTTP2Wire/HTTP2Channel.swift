@@ -1,7 +1,7 @@
 import HTTPWire
 
 /// A stream of a session: its request and its response.
-package final class HTTP2Channel {
+package final class HTTP2Channel: NotedChannel {
     package let id: Int32
     /// The driver's object for the stream; it gets the news. `nil` before the head is complete, and
     /// when the driver has released the stream.

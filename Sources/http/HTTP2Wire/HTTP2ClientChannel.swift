@@ -1,7 +1,7 @@
 import HTTPWire
 
 /// A stream of a client's session: the request that goes out, and the response that comes.
-package final class HTTP2ClientChannel {
+package final class HTTP2ClientChannel: NotedChannel {
     package let id: Int32
     /// The driver's object for the stream; it gets the news. `nil` when the driver has released the
     /// stream.

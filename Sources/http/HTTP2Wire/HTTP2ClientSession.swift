@@ -30,9 +30,7 @@ package final class HTTP2ClientSession {
     /// The `nghttp2_session`; ours from `init` to `deinit`.
     private(set) var pointer: OpaquePointer?
     private(set) var channels: [Int32: HTTP2ClientChannel] = [:]
-    /// Channels with news, from `newsStart` on, in the order in which it came.
-    private var news: [HTTP2ClientChannel] = []
-    private var newsStart = 0
+    private var news = ChannelNews<HTTP2ClientChannel>()
     package private(set) var standing = Standing.greeting
     private var builder = ResponseHeadBuilder()
     private var ledger: HTTP2ServerLedger
@@ -55,86 +53,49 @@ package final class HTTP2ClientSession {
         self.limits = limits
         scheme = isSecure ? "https" : "http"
         ledger = HTTP2ServerLedger(limits)
-        try makeSession()
-        try begin()
+        do throws(NGHTTP2Session.Failure) {
+            let made = try NGHTTP2Session.make(.client, for: self) { callbacks in
+                setReceivingCallbacks(callbacks)
+                setSendingCallbacks(callbacks)
+            }
+            pointer = made
+            let settings = [
+                NGHTTP2Session.setting(NGHTTP2_SETTINGS_ENABLE_PUSH, 0),
+                NGHTTP2Session.setting(
+                    NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE,
+                    limits.streamWindow
+                ),
+                NGHTTP2Session.setting(
+                    NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE,
+                    limits.head.headBytesMax
+                ),
+            ]
+            try NGHTTP2Session.begin(made, settings, window: limits.connectionWindow)
+        } catch {
+            throw .library(error.code)
+        }
     }
 
     deinit { if let pointer { nghttp2_session_del(pointer) } }
 
-    private func makeSession() throws(Fault) {
-        var callbacks: OpaquePointer?
-        var option: OpaquePointer?
-        var code = nghttp2_session_callbacks_new(&callbacks)
-        guard code == 0, let callbacks else { throw .library(code) }
-        defer { nghttp2_session_callbacks_del(callbacks) }
-        code = nghttp2_option_new(&option)
-        guard code == 0, let option else { throw .library(code) }
-        defer { nghttp2_option_del(option) }
-        // A stream's window opens when the driver takes content, so it is the backpressure.
-        nghttp2_option_set_no_auto_window_update(option, 1)
-        nghttp2_option_set_no_closed_streams(option, 1)
-        setReceivingCallbacks(callbacks)
-        setSendingCallbacks(callbacks)
-        // This object deletes the session, so no callback comes after its end.
-        let me = Unmanaged.passUnretained(self).toOpaque()
-        var made: OpaquePointer?
-        code = nghttp2_session_client_new2(&made, callbacks, me, option)
-        pointer = made
-        guard code == 0 else { throw .library(code) }
-    }
-
-    private func begin() throws(Fault) {
-        func entry(_ id: nghttp2_settings_id, _ value: Int) -> nghttp2_settings_entry {
-            nghttp2_settings_entry(
-                settings_id: Int32(id.rawValue),
-                value: UInt32(clamping: value)
-            )
-        }
-        let entries = [
-            entry(NGHTTP2_SETTINGS_ENABLE_PUSH, 0),
-            entry(NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, limits.streamWindow),
-            entry(NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, limits.head.headBytesMax),
-        ]
-        let none = UInt8(NGHTTP2_FLAG_NONE.rawValue)
-        var code = nghttp2_submit_settings(pointer, none, entries, entries.count)
-        guard code == 0 else { throw .library(code) }
-        let window = Int32(clamping: limits.connectionWindow)
-        code = nghttp2_session_set_local_window_size(pointer, none, 0, window)
-        guard code == 0 else { throw .library(code) }
-    }
-
     /// The session that calls back.
     private static func of(_ userData: UnsafeMutableRawPointer?) -> HTTP2ClientSession? {
-        // `makeSession` stored it, and it deletes the calling session before its own end.
+        // `init` stored it, and it deletes the calling session before its own end.
         userData.map { Unmanaged<HTTP2ClientSession>.fromOpaque($0).takeUnretainedValue() }
     }
 
-    private func note(_ channel: HTTP2ClientChannel) {
-        guard !channel.isNoted else { return }
-        channel.isNoted = true
-        news.append(channel)
-    }
+    private func note(_ channel: HTTP2ClientChannel) { news.note(channel) }
 }
 
 // What the driver asks.
 extension HTTP2ClientSession {
-    package var hasNews: Bool { newsStart < news.count }
+    package var hasNews: Bool { !news.isEmpty }
 
     /// How many channels have news.
-    package var newsCount: Int { news.count - newsStart }
+    package var newsCount: Int { news.count }
 
     /// Takes the next channel with news.
-    package func nextNews() -> HTTP2ClientChannel? {
-        guard hasNews else { return nil }
-        let channel = news[newsStart]
-        newsStart += 1
-        channel.isNoted = false
-        if newsStart == news.count {
-            news.removeAll(keepingCapacity: true)
-            newsStart = 0
-        }
-        return channel
-    }
+    package func nextNews() -> HTTP2ClientChannel? { news.next() }
 
     /// Puts a channel among the news again.
     package func remind(_ channel: HTTP2ClientChannel) { note(channel) }

@@ -27,9 +27,7 @@ package final class HTTP2Session {
     /// The `nghttp2_session`; ours from `init` to `deinit`.
     private(set) var pointer: OpaquePointer?
     @exclusivity(unchecked) private(set) var channels: [Int32: HTTP2Channel] = [:]
-    /// Channels with news, from `newsStart` on, in the order in which it came.
-    @exclusivity(unchecked) private var news: [HTTP2Channel] = []
-    private var newsStart = 0
+    @exclusivity(unchecked) private var news = ChannelNews<HTTP2Channel>()
     @exclusivity(unchecked) var builder: RequestHeadBuilder
     @exclusivity(unchecked) var ledger: HTTP2Ledger
     /// A limit that a callback found exceeded.
@@ -66,63 +64,37 @@ package final class HTTP2Session {
         self.memory = memory
         builder = RequestHeadBuilder(nonce: nonce)
         ledger = HTTP2Ledger(limits)
-        try makeSession()
-        try begin()
+        do throws(NGHTTP2Session.Failure) {
+            let made = try NGHTTP2Session.make(.server, for: self) { callbacks in
+                setReceivingCallbacks(callbacks)
+                setSendingCallbacks(callbacks)
+            }
+            pointer = made
+            try NGHTTP2Session.begin(made, settings, window: limits.connectionWindow)
+        } catch {
+            throw .library(error.code)
+        }
     }
 
     deinit { if let pointer { nghttp2_session_del(pointer) } }
 
-    private func makeSession() throws(Fault) {
-        var callbacks: OpaquePointer?
-        var option: OpaquePointer?
-        var code = nghttp2_session_callbacks_new(&callbacks)
-        guard code == 0, let callbacks else { throw .library(code) }
-        defer { nghttp2_session_callbacks_del(callbacks) }
-        code = nghttp2_option_new(&option)
-        guard code == 0, let option else { throw .library(code) }
-        defer { nghttp2_option_del(option) }
-        // Windows open when the driver takes content, so they are the backpressure.
-        nghttp2_option_set_no_auto_window_update(option, 1)
-        // nghttp2 keeps nothing of closed streams.
-        nghttp2_option_set_no_closed_streams(option, 1)
-        setReceivingCallbacks(callbacks)
-        setSendingCallbacks(callbacks)
-        // This object deletes the session, so no callback comes after its end.
-        let me = Unmanaged.passUnretained(self).toOpaque()
-        var made: OpaquePointer?
-        code = nghttp2_session_server_new2(&made, callbacks, me, option)
-        pointer = made
-        guard code == 0 else { throw .library(code) }
-    }
-
-    private func begin() throws(Fault) {
-        func entry(_ id: nghttp2_settings_id, _ value: Int) -> nghttp2_settings_entry {
-            nghttp2_settings_entry(
-                settings_id: Int32(id.rawValue),
-                value: UInt32(clamping: value)
-            )
-        }
-        let entries = [
-            entry(NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, limits.streamsMax),
-            entry(NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, limits.streamWindow),
-            entry(NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, limits.head.headBytesMax),
+    private var settings: [nghttp2_settings_entry] {
+        let headBytesMax = limits.head.headBytesMax
+        return [
+            NGHTTP2Session.setting(NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, limits.streamsMax),
+            NGHTTP2Session.setting(NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, limits.streamWindow),
+            NGHTTP2Session.setting(NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, headBytesMax),
             // RFC 8441 §3: WebSocket may come by extended CONNECT.
-            entry(NGHTTP2_SETTINGS_ENABLE_CONNECT_PROTOCOL, 1),
+            NGHTTP2Session.setting(NGHTTP2_SETTINGS_ENABLE_CONNECT_PROTOCOL, 1),
             // RFC 9218 §2.1: the priority tree of RFC 7540 has cost servers more than it gave
             // clients.
             nghttp2_settings_entry(settings_id: 0x9, value: 1),
         ]
-        let none = UInt8(NGHTTP2_FLAG_NONE.rawValue)
-        var code = nghttp2_submit_settings(pointer, none, entries, entries.count)
-        guard code == 0 else { throw .library(code) }
-        let window = Int32(clamping: limits.connectionWindow)
-        code = nghttp2_session_set_local_window_size(pointer, none, 0, window)
-        guard code == 0 else { throw .library(code) }
     }
 
     /// The session that calls back.
     static func of(_ userData: UnsafeMutableRawPointer?) -> HTTP2Session? {
-        // `makeSession` stored it, and it deletes the calling session before its own end.
+        // `init` stored it, and it deletes the calling session before its own end.
         userData.map { Unmanaged<HTTP2Session>.fromOpaque($0).takeUnretainedValue() }
     }
 
@@ -133,11 +105,7 @@ package final class HTTP2Session {
     /// The limit that a callback found exceeded since the last call.
     package func takeExcess() -> HTTP2Excess? { excess.take() }
 
-    func note(_ channel: HTTP2Channel) {
-        guard !channel.isNoted else { return }
-        channel.isNoted = true
-        news.append(channel)
-    }
+    func note(_ channel: HTTP2Channel) { news.note(channel) }
 
     func open(_ id: Int32) {
         channels[id] = HTTP2Channel(id)
@@ -202,20 +170,10 @@ package final class HTTP2Session {
 
 // News.
 extension HTTP2Session {
-    package var hasNews: Bool { newsStart < news.count }
+    package var hasNews: Bool { !news.isEmpty }
 
     /// Takes the next channel with news.
-    package func nextNews() -> HTTP2Channel? {
-        guard hasNews else { return nil }
-        let channel = news[newsStart]
-        newsStart += 1
-        channel.isNoted = false
-        if newsStart == news.count {
-            news = []
-            newsStart = 0
-        }
-        return channel
-    }
+    package func nextNews() -> HTTP2Channel? { news.next() }
 
     /// Puts a channel among the news again.
     package func remind(_ channel: HTTP2Channel) { note(channel) }

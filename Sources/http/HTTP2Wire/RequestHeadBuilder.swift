@@ -112,6 +112,18 @@ package struct RequestHeadBuilder {
         _ value: UnsafeBufferPointer<UInt8>
     ) -> Int { name.count + value.count + 4 }
 
+    /// Why a field can't stand in a line of HTTP/1.1's; `nil` when it can.
+    static func fault(
+        _ name: UnsafeBufferPointer<UInt8>,
+        _ value: UnsafeBufferPointer<UInt8>
+    ) -> Malformed.Reason? {
+        guard !name.isEmpty, name.allSatisfy({ $0 > 0x20 && $0 != 0x3A && $0 != 0x7F }) else {
+            return .fieldNameSyntax
+        }
+        let firstControl = ByteScan.control(in: value.span, from: 0, to: value.count)
+        return firstControl == value.count ? nil : .controlByte
+    }
+
     private mutating func note(_ reason: Malformed.Reason) {
         if fault == nil { fault = reason }
     }
@@ -141,12 +153,7 @@ package struct RequestHeadBuilder {
         _ name: UnsafeBufferPointer<UInt8>,
         _ value: UnsafeBufferPointer<UInt8>
     ) {
-        guard !name.isEmpty, name.allSatisfy({ $0 > 0x20 && $0 != 0x3A && $0 != 0x7F }) else {
-            return note(.fieldNameSyntax)
-        }
-        guard ByteScan.control(in: value.span, from: 0, to: value.count) == value.count else {
-            return note(.controlByte)
-        }
+        if let fault = Self.fault(name, value) { return note(fault) }
         switch name.count {
         case 4 where Self.equal(name, "host"):
             guard hasHost else { break }

@@ -83,12 +83,7 @@ package struct ResponseHeadBuilder {
         _ name: UnsafeBufferPointer<UInt8>,
         _ value: UnsafeBufferPointer<UInt8>
     ) {
-        guard !name.isEmpty, name.allSatisfy({ $0 > 0x20 && $0 != 0x3A && $0 != 0x7F }) else {
-            return note(.fieldNameSyntax)
-        }
-        guard ByteScan.control(in: value.span, from: 0, to: value.count) == value.count else {
-            return note(.controlByte)
-        }
+        if let fault = RequestHeadBuilder.fault(name, value) { return note(fault) }
         switch name.count {
         case 14 where name.elementsEqual("content-length".utf8): saysLength = true
         case 17 where name.elementsEqual("transfer-encoding".utf8),

@@ -403,7 +403,7 @@ extension HTTP2OriginStream {
     private func ended(_ channel: HTTP2ClientChannel) -> OriginRead {
         guard let end = channel.end else { return .none }
         // An incomplete response must not look like a whole one.
-        progress = progress == .head ? .head : .broken
+        if progress != .head { progress = .broken }
         return switch end {
         case .refused: .refused
         case .invalid: .violated

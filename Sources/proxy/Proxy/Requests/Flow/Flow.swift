@@ -18,8 +18,7 @@ import Verification
 /// Before it, admission counts the request, finds its destination and its rule. Admission is a
 /// function, since nothing waits there. Every state except `over` can also end with the gateway's
 /// own answer, or when the client goes. A query of another proxy about a request is answered where
-/// the request would go to `connecting`,
-/// once its content was read (`skimming`).
+/// the request would go to `connecting`, once its content was read (`skimming`).
 ///
 /// Every event is a method. It returns the next action. The driver performs the action and decides
 /// nothing; it is the proxy's `Exchange`, or a test's table. The machine knows what a request
