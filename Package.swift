@@ -443,7 +443,7 @@ let package = Package(
         .scenarios(
             "ClientScenarios",
             uses: demo + adapted
-                + ["AppleServices", "ClientKit", "ClientRecipes", "KeyAttestation", "LoopbackKit"]
+                + ["AppleServices", "ClientKit", "ClientRecipes", "LoopbackKit"]
                 + ["Services", "TestSupport", "Verification"]
         ),
         .scenarios(

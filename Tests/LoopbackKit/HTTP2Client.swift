@@ -143,18 +143,24 @@ package final class HTTP2Client {
     @discardableResult
     package func open(_ fields: [(String, String)], ends: Bool = true) throws -> UInt32 {
         let id = nextStream()
-        let last: UInt8 = ends ? Self.endsStream : 0
-        let block = Self.block(fields)
-        var start = min(block.count, Self.payloadMax)
-        let ending = start == block.count ? Self.endsHead : 0
-        try send(.headers, flags: last | ending, on: id, Array(block[..<start]))
+        try wire.send(Self.head(fields, on: id, ends: ends))
+        return id
+    }
+
+    /// The frames of a head.
+    static func head(_ fields: [(String, String)], on id: UInt32, ends: Bool) -> [UInt8] {
+        let last: UInt8 = ends ? endsStream : 0
+        let block = block(fields)
+        var start = min(block.count, payloadMax)
+        let ending = start == block.count ? endsHead : 0
+        var frames = frame(.headers, last | ending, id, Array(block[..<start]))
         while start < block.count {
-            let end = min(start + Self.payloadMax, block.count)
-            let flags = end == block.count ? Self.endsHead : 0
-            try send(.continuation, flags: flags, on: id, Array(block[start..<end]))
+            let end = min(start + payloadMax, block.count)
+            let flags = end == block.count ? endsHead : 0
+            frames += frame(.continuation, flags, id, Array(block[start..<end]))
             start = end
         }
-        return id
+        return frames
     }
 
     /// Sends content in frames of at most 16 KiB. The windows are the test's business.

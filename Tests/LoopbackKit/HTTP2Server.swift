@@ -77,17 +77,7 @@ package final class HTTP2Server {
         _ fields: [(String, String)],
         ends: Bool = false
     ) throws {
-        let last = ends ? HTTP2Client.endsStream : 0
-        let block = HTTP2Client.block(fields)
-        var start = min(block.count, Self.payloadMax)
-        let ending = start == block.count ? HTTP2Client.endsHead : 0
-        try send(.headers, flags: last | ending, on: id, Array(block[..<start]))
-        while start < block.count {
-            let end = min(start + Self.payloadMax, block.count)
-            let flags = end == block.count ? HTTP2Client.endsHead : 0
-            try send(.continuation, flags: flags, on: id, Array(block[start..<end]))
-            start = end
-        }
+        try connection.wire.send(HTTP2Client.head(fields, on: id, ends: ends))
     }
 
     /// Sends content as the gateway's windows open, unless the stream ends before.

@@ -89,10 +89,22 @@ enum KeyColumns {
         _ row: Int,
         _ column: Int
     ) throws(JournalError) -> DevicePlatform {
+        try word(rows, row, column, "platform", DevicePlatform.init(number:))
+    }
+
+    /// Reads the number of one of a few words.
+    private static func word<Word>(
+        _ rows: DatabaseRows,
+        _ row: Int,
+        _ column: Int,
+        _ name: String,
+        _ word: (UInt8) -> Word?
+    ) throws(JournalError) -> Word {
         let number = try rows.present(row, column)
-        guard let byte = UInt8(exactly: number), let platform = DevicePlatform(number: byte)
-        else { throw JournalError.damaged("there is no platform \(number)") }
-        return platform
+        guard let found = UInt8(exactly: number).flatMap(word) else {
+            throw JournalError.damaged("there is no \(name) \(number)")
+        }
+        return found
     }
 
     static func keyID(
@@ -123,10 +135,7 @@ enum KeyColumns {
         _ row: Int,
         _ column: Int
     ) throws(JournalError) -> KeyEnvironment {
-        let number = try rows.present(row, column)
-        guard let byte = UInt8(exactly: number), let environment = KeyEnvironment(number: byte)
-        else { throw JournalError.damaged("there is no environment \(number)") }
-        return environment
+        try word(rows, row, column, "environment", KeyEnvironment.init(number:))
     }
 
     private static func counters(

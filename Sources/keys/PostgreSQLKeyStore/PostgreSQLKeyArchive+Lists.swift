@@ -52,35 +52,41 @@ extension PostgreSQLKeyArchive {
 
     // $1: the row. $2: the second. $3, $4: author and reason. $5: the entry, or NULL.
 
-    private static let listing = """
-        WITH hit AS (
-            UPDATE keys SET revoked_at = $2, revision = (SELECT revision FROM state)
-            WHERE id = $1 AND revoked_at IS NULL AND deleted_at IS NULL
-            RETURNING key_id
-        ), mark AS (
-            UPDATE chains SET listed = $5 WHERE key = $1 AND EXISTS (SELECT 1 FROM hit)
-        ), note AS (
-            INSERT INTO key_changes (at, actor, action, key_id, keys, why)
-            SELECT $2, $3, 'revoked', key_id, 1, $4 FROM hit
-        )
-        SELECT key_id FROM hit
-        """
+    private static let listing = marking(
+        "revoked_at = $2",
+        where: "revoked_at IS NULL",
+        as: .revoked
+    )
 
     /// Only of a key that is still marked: a command may have revoked it since it was read.
-    private static let delisting = """
-        WITH hit AS (
-            UPDATE keys SET revoked_at = NULL, revision = (SELECT revision FROM state)
-            WHERE id = $1 AND revoked_at IS NOT NULL AND deleted_at IS NULL
+    private static let delisting = marking(
+        "revoked_at = NULL",
+        where: """
+            revoked_at IS NOT NULL
                 AND EXISTS (SELECT 1 FROM chains WHERE key = $1 AND listed IS NOT NULL)
+            """,
+        as: .restored
+    )
+
+    private static func marking(
+        _ change: String,
+        where condition: String,
+        as action: KeyChange.Action
+    ) -> String {
+        """
+        WITH hit AS (
+            UPDATE keys SET \(change), revision = (SELECT revision FROM state)
+            WHERE id = $1 AND deleted_at IS NULL AND \(condition)
             RETURNING key_id
         ), mark AS (
             UPDATE chains SET listed = $5 WHERE key = $1 AND EXISTS (SELECT 1 FROM hit)
         ), note AS (
             INSERT INTO key_changes (at, actor, action, key_id, keys, why)
-            SELECT $2, $3, 'restored', key_id, 1, $4 FROM hit
+            SELECT $2, $3, '\(action.rawValue)', key_id, 1, $4 FROM hit
         )
         SELECT key_id FROM hit
         """
+    }
 
     /// Takes away the mark of a key that a list has revoked: from now on a command decides.
     ///

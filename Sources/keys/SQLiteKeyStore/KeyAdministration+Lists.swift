@@ -33,7 +33,8 @@ extension KeyAdministration {
                 let statement = try db.cachedStatement(
                     sql: change.entry == nil ? Self.delisting : Self.listing
                 )
-                let arguments: StatementArguments = [change.row, revision, max(now, 0)]
+                var arguments: StatementArguments = [change.row, revision]
+                if change.entry != nil { arguments += [max(now, 0)] }
                 guard let row = try Row.fetchOne(statement, arguments: arguments) else { continue }
                 let keyID = try KeyColumns.keyID(row, 0)
                 try db.cachedStatement(sql: "UPDATE chains SET listed = ? WHERE key = ?")
@@ -58,7 +59,7 @@ extension KeyAdministration {
     /// Only of a key that is still marked: a command may have revoked it since it was read.
     private static let delisting = """
         UPDATE keys SET revoked_at = NULL, revision = ?2
-        WHERE id = ?1 AND ?3 >= 0 AND revoked_at IS NOT NULL AND deleted_at IS NULL
+        WHERE id = ?1 AND revoked_at IS NOT NULL AND deleted_at IS NULL
             AND EXISTS (SELECT 1 FROM chains WHERE key = ?1 AND listed IS NOT NULL)
         RETURNING key_id
         """

@@ -51,16 +51,7 @@ extension StandInServer {
         _ state: inout State,
         _ time: UnixTime
     ) -> StandInAnswer {
-        switch play {
-        case .status(let status, let retryAfter, let body):
-            var answer = StandInAnswer(status, body)
-            answer.retryAfter = retryAfter
-            return answer
-        case .long(let count): return StandInAnswer(200, String(repeating: "A", count: count))
-        case .proper, .slow, .hang, .garbage, .cut, .receipt, .receiptOfAttestation,
-            .receiptAsSent:
-            break
-        }
+        if let answer = play.answer { return answer }
         guard let service else { return StandInAnswer(404, "Not Found") }
         guard request.method == "POST" else { return StandInAnswer(405, "Method Not Allowed") }
         guard let token else {

@@ -282,6 +282,20 @@ package enum StandInPlay: Hashable, Sendable {
     case receiptOfAttestation
     /// The receipt of the call itself.
     case receiptAsSent
+
+    /// The answer to any call; `nil` where it depends on the call.
+    var answer: StandInAnswer? {
+        switch self {
+        case .status(let status, let retryAfter, let body):
+            var answer = StandInAnswer(status, body)
+            answer.retryAfter = retryAfter
+            return answer
+        case .long(let count): return StandInAnswer(200, String(repeating: "A", count: count))
+        case .proper, .slow, .hang, .garbage, .cut, .receipt, .receiptOfAttestation,
+            .receiptAsSent:
+            return nil
+        }
+    }
 }
 
 /// A team with a key, as developer.apple.com makes them.

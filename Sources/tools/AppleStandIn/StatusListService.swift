@@ -32,16 +32,7 @@ struct StatusListService {
     }
 
     private func answerProper(_ request: StandInRequest) -> StandInAnswer {
-        switch play {
-        case .status(let status, let retryAfter, let body):
-            var answer = StandInAnswer(status, body)
-            answer.retryAfter = retryAfter
-            return answer
-        case .long(let count): return StandInAnswer(200, String(repeating: "A", count: count))
-        case .proper, .slow, .hang, .garbage, .cut, .receipt, .receiptOfAttestation,
-            .receiptAsSent:
-            break
-        }
+        if let answer = play.answer { return answer }
         guard request.path == Self.path else { return StandInAnswer(404, "Not Found") }
         guard request.method == "GET", request.bodyCount == 0 else {
             return StandInAnswer(405, "Method Not Allowed")

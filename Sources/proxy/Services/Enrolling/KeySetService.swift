@@ -1,5 +1,3 @@
-import ByteCoding
-import Cryptography
 import HTTPWire
 
 /// Knows the public key of signed verdicts.
@@ -33,13 +31,12 @@ struct KeySetService: Service {
     }
 
     private static func result(_ set: [UInt8]) -> ServiceResult {
-        let tag = "\"\(Hex.text(SHA256.digest(of: set).array.prefix(16)))\""
-        return ServiceResult(
+        ServiceResult(
             LocalResponse(
                 .served,
                 "application/jwk-set+json",
                 set,
-                tag: tag,
+                tag: LocalResponse.tag(of: set),
                 caching: "public, max-age=300"
             )
         )

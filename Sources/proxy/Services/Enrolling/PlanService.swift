@@ -1,5 +1,3 @@
-import ByteCoding
-import Cryptography
 import HTTPWire
 
 /// `GET …/plan`: what requests have to sign, the same for all clients.
@@ -23,9 +21,7 @@ struct PlanService: Service {
 
     /// The row of a plan.
     static func entry(_ plan: [UInt8]) -> ServiceEntry {
-        let digest = SHA256.digest(of: plan).array
-        // Of content alone, so that gateways with the same rules have the same tag.
-        let tag = "\"\(Hex.text(digest.prefix(16)))\""
+        let tag = LocalResponse.tag(of: plan)
         func entry(
             _ content: [UInt8],
             _ success: LocalSuccess,

@@ -1,3 +1,5 @@
+import ByteCoding
+import Cryptography
 package import HTTPWire
 import JSONText
 
@@ -89,6 +91,12 @@ package struct LocalResponse: Sendable {
         self.init(.done(success), contentType, content)
         self.caching = caching
         fields.append(("ETag", tag))
+    }
+
+    /// The entity tag of content, with its quotes. Of content alone, so that gateways that serve
+    /// the same have the same tag.
+    static func tag(of content: [UInt8]) -> String {
+        "\"\(Hex.text(SHA256.digest(of: content).array.prefix(16)))\""
     }
 
     /// A success without content.
