@@ -1,6 +1,12 @@
+import CLinux
 package import Foundation
+import Gateway
+import Glibc
 
 /// A program that a test has started: what it prints, and that it ends.
+///
+/// Foundation's `Process` is not used: its `run` copies 280 bytes of each entry of /proc/self/fd,
+/// and reads behind the end of the listing where more than 1,300 descriptors are open.
 ///
 /// `@unchecked Sendable`: everything that changes is touched under `condition`.
 package final class ChildProcess: @unchecked Sendable {
@@ -15,15 +21,16 @@ package final class ChildProcess: @unchecked Sendable {
     package static let patience = TimeInterval(Wire.patienceMilliseconds) / 1_000
 
     private let name: String
-    private let process = Process()
+    package let identifier: Int32
     private let condition = NSCondition()
     private var bytes = Data()
     private var errors = Data()
     private var openStreams = 2
-    private var hasEnded = false
-    private let input = Pipe()
+    /// Its status, as wait(2) tells it, once it has ended.
+    private var status: Int32?
+    private let input: FileHandle
 
-    /// Starts a program.
+    /// Starts a program, in a process group of its own.
     ///
     /// - `input`: what it reads; `nil` keeps its standard input open until ``end()``.
     package init(
@@ -33,30 +40,57 @@ package final class ChildProcess: @unchecked Sendable {
         folder: URL? = nil
     ) throws {
         name = URL(filePath: program).lastPathComponent
-        process.executableURL = URL(filePath: program)
-        process.arguments = arguments
-        if let folder { process.currentDirectoryURL = folder }
-        let (out, err) = (Pipe(), Pipe())
-        process.standardOutput = out
-        process.standardError = err
-        process.standardInput = input
-        process.terminationHandler = { [self] _ in
-            condition.withLock {
-                hasEnded = true
-                condition.broadcast()
+        let (stdin, out, err) = (Pipe(), Pipe(), Pipe())
+        let ends = [
+            stdin.fileHandleForReading, out.fileHandleForWriting, err.fileHandleForWriting,
+        ]
+        input = stdin.fileHandleForWriting
+        var process: pid_t = 0
+        let variables = ProcessInfo.processInfo.environment.map { "\($0)=\($1)" }
+        let words = [program] + arguments
+        let fault = ProgramStart.spawn(program, words, variables, &process) { start in
+            for (number, end) in ends.enumerated() {
+                posix_spawn_file_actions_adddup2(
+                    &start.actions,
+                    end.fileDescriptor,
+                    Int32(number)
+                )
             }
+            clinux_spawn_closes_from(&start.actions, 3)
+            if let folder { clinux_spawn_changes_folder(&start.actions, folder.path) }
+            posix_spawnattr_setpgroup(&start.attributes, 0)
+            start.flags = POSIX_SPAWN_SETPGROUP
         }
-        try process.run()
-        follow(out) { $0.bytes.append($1) }
-        follow(err) { $0.errors.append($1) }
+        guard fault == 0 else {
+            throw Failure(description: "\(program): \(String(cString: strerror(fault)))")
+        }
+        identifier = process
+        for end in ends { try end.close() }
+        Thread.detachNewThread { [self] in awaitEnd() }
+        follow(out.fileHandleForReading) { $0.bytes.append($1) }
+        follow(err.fileHandleForReading) { $0.errors.append($1) }
         guard let text else { return }
         // What is given to programs here is less than a pipe holds.
-        try input.fileHandleForWriting.write(contentsOf: text)
-        try input.fileHandleForWriting.close()
+        try input.write(contentsOf: text)
+        try input.close()
     }
 
-    private func follow(_ pipe: Pipe, _ take: @escaping @Sendable (ChildProcess, Data) -> Void) {
-        let handle = pipe.fileHandleForReading
+    private func awaitEnd() {
+        // The status stays unfetched until nobody can send a signal to the process any more.
+        var found = siginfo_t()
+        while waitid(P_PID, id_t(identifier), &found, WEXITED | WNOWAIT) < 0, errno == EINTR {}
+        condition.withLock {
+            var ended: Int32 = 0
+            while waitpid(identifier, &ended, 0) < 0, errno == EINTR {}
+            status = ended
+            condition.broadcast()
+        }
+    }
+
+    private func follow(
+        _ handle: FileHandle,
+        _ take: @escaping @Sendable (ChildProcess, Data) -> Void
+    ) {
         Thread.detachNewThread { [self] in
             while true {
                 let data = handle.availableData
@@ -68,8 +102,6 @@ package final class ChildProcess: @unchecked Sendable {
             }
         }
     }
-
-    package var identifier: Int32 { process.processIdentifier }
 
     /// The bytes that it has printed so far.
     package var output: [UInt8] { condition.withLock { Array(bytes) } }
@@ -95,7 +127,7 @@ package final class ChildProcess: @unchecked Sendable {
                     String(decoding: errors, as: UTF8.self)
                 )
                 if let found = find(texts.0, texts.1) { return found }
-                guard !(hasEnded && openStreams == 0), condition.wait(until: deadline) else {
+                guard status == nil || openStreams > 0, condition.wait(until: deadline) else {
                     throw Failure(
                         description: "\(name): no \(what)\n\(texts.0)\n\(texts.1)"
                     )
@@ -110,45 +142,37 @@ package final class ChildProcess: @unchecked Sendable {
     @discardableResult
     package func waitForEnd(patience: TimeInterval = ChildProcess.patience) throws -> Int32 {
         let deadline = Date(timeIntervalSinceNow: patience)
-        try condition.withLock {
-            while !hasEnded || openStreams > 0 {
+        let ended = try condition.withLock { () throws -> Int32 in
+            while true {
+                if let status, openStreams == 0 { return status }
                 guard condition.wait(until: deadline) else {
                     throw Failure(description: "\(name) does not end")
                 }
             }
         }
-        let status = process.terminationStatus
-        return process.terminationReason == .uncaughtSignal ? -status : status
+        // wait(2): the low seven bits are the signal, the next byte is the status.
+        let signal = ended & 0x7F
+        return signal == 0 ? (ended >> 8) & 0xFF : -signal
     }
 
     /// Sends a signal.
     package func signal(_ number: Int32) {
-        let isRunning = condition.withLock { !hasEnded }
-        if isRunning { kill(process.processIdentifier, number) }
+        condition.withLock { if status == nil { kill(identifier, number) } }
     }
 
     /// Gives it a line to read, where that was kept open.
     package func say(_ line: String) throws {
-        try input.fileHandleForWriting.write(contentsOf: Data((line + "\n").utf8))
+        try input.write(contentsOf: Data((line + "\n").utf8))
     }
 
     /// Ends what it reads, where that was kept open.
-    package func endInput() { try? input.fileHandleForWriting.close() }
+    package func endInput() { try? input.close() }
 
     /// Ends it at once, and waits for that.
     package func end() {
         endInput()
         signal(SIGKILL)
-        do {
-            try waitForEnd()
-            // Nothing is waited for any more. The process holds a source of events that holds it,
-            // and lets go of it here alone (swift-corelibs-foundation, pull request 2631).
-            process.waitUntilExit()
-        } catch {
-            print("\(error)")
-        }
-        // It holds this object, which holds the process.
-        process.terminationHandler = nil
+        do { try waitForEnd() } catch { print("\(error)") }
     }
 }
 

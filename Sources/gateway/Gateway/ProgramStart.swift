@@ -1,14 +1,14 @@
-import Glibc
+package import Glibc
 
 /// The start of a program as its own process.
 ///
 /// Dispatch's threads block signals, and a program would inherit that. So it begins with no blocked
 /// signals.
-struct ProgramStart {
-    var actions = posix_spawn_file_actions_t()
-    var attributes = posix_spawnattr_t()
+package struct ProgramStart {
+    package var actions = posix_spawn_file_actions_t()
+    package var attributes = posix_spawnattr_t()
     /// The further attributes that are used, of `POSIX_SPAWN_…`.
-    var flags: Int32 = 0
+    package var flags: Int32 = 0
 
     /// Starts a program.
     ///
@@ -19,7 +19,7 @@ struct ProgramStart {
     ///   - process: set when the program was started.
     ///   - prepare: adds actions on descriptors, and other attributes.
     /// - Returns: 0, or the error as `errno`.
-    static func spawn(
+    package static func spawn(
         _ path: String,
         _ arguments: [String],
         _ environment: [String],

@@ -194,6 +194,10 @@ int clinux_spawn_closes_from(void *actions, int fd) {
     return posix_spawn_file_actions_addclosefrom_np(actions, fd);
 }
 
+int clinux_spawn_changes_folder(void *actions, const char *path) {
+    return posix_spawn_file_actions_addchdir_np(actions, path);
+}
+
 int clinux_process_handle(int process) {
 #ifdef SYS_pidfd_open
     return (int)syscall(SYS_pidfd_open, process, 0);

@@ -66,6 +66,8 @@ int clinux_process_handle(int process);
 // A process that is spawned gets no descriptor from this one on. `actions` is a
 // posix_spawn_file_actions_t.
 int clinux_spawn_closes_from(void *actions, int fd);
+// A process that is spawned begins in this folder.
+int clinux_spawn_changes_folder(void *actions, const char *path);
 // Nothing the process executes gains privileges. Of the calling thread and those it starts later.
 int clinux_forbid_new_privileges(void);
 // Whether there may be a core file, and other processes of the same user look into the memory.
