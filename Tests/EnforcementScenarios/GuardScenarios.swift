@@ -199,8 +199,8 @@ extension Scenarios {
             #expect(try third.stop() == 0)
         }
 
-        /// A ramp that is between 33 % and 67 % today, and a salt by which the address of all
-        /// clients here is among the first 10 %.
+        /// A ramp that is above 67 % today, so that most of the keys count, and a salt by which the
+        /// address of all clients here is among the first 10 %.
         private static func ramp() throws -> String {
             let tenth = try #require(Share(percent: "10%"))
             let salt = try salt { $0.isWithin(tenth) }
@@ -208,7 +208,7 @@ extension Scenarios {
             func date(_ day: Int64) -> String {
                 String(UnixTime(seconds: day * 86_400).iso8601.prefix(10))
             }
-            return "{ from: \(date(day - 1)), to: \(date(day + 2)), start: 0%, end: 100%, "
+            return "{ from: \(date(day - 2)), to: \(date(day + 1)), start: 0%, end: 100%, "
                 + "salt: \(salt) }"
         }
 
@@ -225,7 +225,7 @@ extension Scenarios {
         private func beginEarlier(_ stand: Stand) throws {
             let path = stand.scenario.path("portcullis.db.rollout")
             let text = try String(contentsOfFile: path, encoding: .utf8)
-            let day = Int64(Date().timeIntervalSince1970) / 86_400 - 1
+            let day = Int64(Date().timeIntervalSince1970) / 86_400 - 2
             let since = UnixTime(seconds: day * 86_400).iso8601
             let changed = text.replacing(/"since": "[^"]*"/, with: "\"since\": \"\(since)\"")
             #expect(changed != text)
