@@ -71,8 +71,8 @@ let client: [Target.Dependency] = [
 ]
 let app: [Target.Dependency] = ["PortcullisClient", "PortcullisClientTesting"]
 let fuzzed: [Target.Dependency] = [
-    "Challenges", "ConfigurationReading", "HTTP2Wire", "HTTPWire", "Inspection", "KeyStore",
-    "Rules", "Sessions", "SoftwareAuthenticator",
+    "Challenges", "ConfigurationReading", "GoogleServices", "HTTP2Wire", "HTTPWire", "Inspection",
+    "KeyStore", "Rules", "Sessions", "SoftwareAuthenticator",
 ]
 let commands: [Target.Dependency] = [
     "ConfigurationReading", "DeviceKey", "Gateway", "KeyStore", "PostgreSQLKeyStore",

@@ -1,4 +1,5 @@
 import ByteCoding
+import GoogleServices
 import Inspection
 import KeyAttestation
 import StrictDER
@@ -58,8 +59,12 @@ extension FuzzTarget {
         }
     }
 
-    /// A status list, a policy, and what a key signs.
+    /// A status list and its copy on disk, a policy, and what a key signs.
     static func keyTexts(_ bytes: [UInt8]) {
+        if let file = StatusListFile(bytes) {
+            demand(StatusListFile(file.bytes) == file, "a copy reads again")
+            _ = file.known()
+        }
         if let list = try? StatusList(json: bytes) {
             demand(list.count * 4 <= bytes.count, "an entry has bytes")
         }

@@ -77,7 +77,8 @@ extension FuzzTarget {
             with: Data(bytes),
             options: .fragmentsAllowed
         )
-        if let document = JSONDocument(bytes.span, members: ["challenge", "n"]) {
+        let members: Set = ["challenge", "n", "chain"]
+        if let document = JSONDocument(bytes.span, members: members, lists: ["chain"]) {
             check(document, parsed as? [String: Any], bytes)
         }
         for place in ["/challenge", "/a/b", "/0/x", "/list/1"] {
@@ -122,6 +123,9 @@ extension FuzzTarget {
     ) {
         guard isForFoundation(bytes) else { return }
         demand(parsed != nil, "what is read is a JSON object")
+        if let texts = document.list("chain") {
+            demand(parsed?["chain"] as? [String] == texts, "a list is what another reader finds")
+        }
         for name in ["challenge", "n"] {
             if let text = document.string(name) {
                 demand(parsed?[name] as? String == text, "a member is what another reader finds")
