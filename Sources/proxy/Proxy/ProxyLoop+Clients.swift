@@ -116,7 +116,7 @@ extension ProxyLoop: ClientHost {
 
 // The event loop's services for origins' pools.
 extension ProxyLoop: OriginHost {
-    package func note(_ event: OriginEvent) {
+    func note(_ event: OriginEvent) {
         switch event {
         case .connectBegan: tally.add(.originConnects)
         case .handshakeFailed(let failure):

@@ -1,9 +1,9 @@
-package import EventLoops
-package import HTTPWire
+import EventLoops
+import HTTPWire
 
 // A request on its way to the server.
 extension HTTP1OriginStream {
-    package func begin(
+    func begin(
         _ method: Method,
         asksUpgrade: Bool,
         framing: BodyFraming,
@@ -26,7 +26,7 @@ extension HTTP1OriginStream {
     }
 
     /// From an incomplete request on, the connection ends with a reset, even if the process dies.
-    package func sendHead(
+    func sendHead(
         _ head: Span<UInt8>,
         _ content: Span<UInt8>,
         isWhole: Bool
@@ -35,19 +35,19 @@ extension HTTP1OriginStream {
         return write(head, content)
     }
 
-    package func requestTaken() { resetsOnClose = false }
+    func requestTaken() { resetsOnClose = false }
 
-    package func append(_ content: Span<UInt8>) {
+    func append(_ content: Span<UInt8>) {
         gather()
         if !out.gather(content) { send(content) }
     }
 
-    package func endContent() {
+    func endContent() {
         gather()
         out.end(nil)
     }
 
-    package func flush() -> WriteOutcome {
+    func flush() -> WriteOutcome {
         guard isGathering else { return .sent }
         out.finish()
         if !out.bytes.isEmpty { send(Span()) }

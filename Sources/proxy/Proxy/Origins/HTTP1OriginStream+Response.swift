@@ -1,15 +1,15 @@
 import EventLoops
-package import HTTPWire
+import HTTPWire
 
 // A response on its way from the server.
 extension HTTP1OriginStream {
-    package var hasReceivedNothing: Bool {
+    var hasReceivedNothing: Bool {
         progress == .head && inbox.isEmpty && interimCount == 0
     }
 
-    package var trailers: TrailerSection? { body.trailers }
+    var trailers: TrailerSection? { body.trailers }
 
-    package func receive(for owner: any OriginStreamOwner) -> OriginRead {
+    func receive(for owner: any OriginStreamOwner) -> OriginRead {
         let found = take(for: owner)
         switch found {
         case .some, .none, .complete, .stopped, .refused, .violated: break

@@ -1,9 +1,9 @@
-package import EventLoops
+import EventLoops
 import HTTPWire
-package import TLSSession
+import TLSSession
 
 /// A connection to a server that speaks HTTP/1.1. It is the stream of one request after the other.
-package final class HTTP1OriginStream: OriginConnection, DialedStream {
+final class HTTP1OriginStream: OriginConnection, DialedStream {
     /// The purpose of the connection.
     enum Use {
         /// It connects for a request. Leaves to `busy`, `trial`, closed.
@@ -32,9 +32,9 @@ package final class HTTP1OriginStream: OriginConnection, DialedStream {
     let preface: [UInt8]
     private var use: Use
     /// The failure of TLS after the handshake; `nil` while there is none.
-    package internal(set) var tlsFault: TLSFailure?
+    var tlsFault: TLSFailure?
     /// Whether a request before this one used it.
-    package private(set) var isReused = false
+    private(set) var isReused = false
     private var load = OriginLoad()
     var place: Place
 
@@ -90,7 +90,7 @@ package final class HTTP1OriginStream: OriginConnection, DialedStream {
         begin(with: preface)
     }
 
-    package var waited: UInt64 {
+    var waited: UInt64 {
         get { load.waited }
         set { load.waited = newValue }
     }
@@ -128,7 +128,7 @@ package final class HTTP1OriginStream: OriginConnection, DialedStream {
         load.end(at: server)
     }
 
-    package func release(isReusable: Bool, idleTime: UInt64, idleMax: Int) {
+    func release(isReusable: Bool, idleTime: UInt64, idleMax: Int) {
         resetsOnClose = false
         guard isReusable, isPersistent, progress == .complete, isFit else {
             return closeInOrder()
@@ -141,7 +141,7 @@ package final class HTTP1OriginStream: OriginConnection, DialedStream {
         server.keep(self, max: idleMax)
     }
 
-    package func becomeTunnel(of owner: any ByteStreamOwner) -> any ByteStream {
+    func becomeTunnel(of owner: any ByteStreamOwner) -> any ByteStream {
         use = .tunnel(owner)
         inputMax = EventLoop.inputBytes
         return self

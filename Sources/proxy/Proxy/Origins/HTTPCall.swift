@@ -64,11 +64,11 @@ package final class HTTPCall: OriginStreamOwner {
         }
     }
 
-    package func originUnreachable(_ why: Unreached) {
+    func originUnreachable(_ why: Unreached) {
         finish(.failure(isLate ? .timedOut : .unreachable(why.failure, why.tlsFailure)))
     }
 
-    package func originConnected(_ stream: any OriginStream) {
+    func originConnected(_ stream: any OriginStream) {
         state = .awaiting(stream)
         stream.begin(method, asksUpgrade: false, framing: framing, limits: client.limits)
         setDeadline(stream, client.pool.settings.rules.firstByteTimeout)
@@ -78,23 +78,23 @@ package final class HTTPCall: OriginStreamOwner {
 
     // MARK: Events of the stream
 
-    package func originDrained(_ stream: any OriginStream) {}
+    func originDrained(_ stream: any OriginStream) {}
 
     /// The server may have answered before it closed.
-    package func originWriteFailed(_ stream: any OriginStream) {
+    func originWriteFailed(_ stream: any OriginStream) {
         stream.expectInput()
         originReadable(stream)
         // Another attempt may be under way now, on another connection.
         if case .awaiting(let current) = state, current === stream { broke(stream) }
     }
 
-    package func originTimedOut(_ stream: any OriginStream) {
+    func originTimedOut(_ stream: any OriginStream) {
         if isLate { return finish(.failure(.timedOut)) }
         if case .reading = state { return finish(.failure(.stalled)) }
         finish(.failure(.firstByteTimedOut))
     }
 
-    package func originReadable(_ stream: any OriginStream) {
+    func originReadable(_ stream: any OriginStream) {
         switch stream.receive(for: self) {
         case .some:
             // A deadline that is set after the end lies one tick ahead. Bytes that keep coming

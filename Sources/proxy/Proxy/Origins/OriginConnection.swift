@@ -1,4 +1,4 @@
-package import EventLoops
+import EventLoops
 import HTTPWire
 import TLSSession
 
@@ -6,7 +6,7 @@ import TLSSession
 ///
 /// What it carries is a subclass's: the requests of HTTP/1.1 one after the other, or the streams of
 /// HTTP/2.
-package class OriginConnection: Connection {
+class OriginConnection: Connection {
     /// The progress of connecting.
     private enum Making {
         /// The connect has not ended. Leaves to `shaking`, `ended`.
@@ -17,7 +17,7 @@ package class OriginConnection: Connection {
         case ended
     }
 
-    package final let server: OriginServer
+    final let server: OriginServer
     final let host: any OriginHost
     /// When the connect, or the request, began: milliseconds of ``EventLoop/now``.
     final var begunAt: UInt64

@@ -1,13 +1,13 @@
 import EventLoops
-package import Services
-package import TLSSession
+import Services
+import TLSSession
 
 /// Connects to the servers of an origin, one after another, until one takes the connection.
 ///
 /// The dial does not wait for one slow server alone: after ``headStartMilliseconds`` it also tries
 /// the next one, and the first that answers gets the request. Nothing has been sent by then, so
 /// this suits every request. HAProxy and nginx wait for their connect timeout first.
-package final class OriginDial {
+final class OriginDial {
     /// The time for which the dial waits for one server alone, as RFC 8305 §8 recommends.
     private static let headStartMilliseconds: UInt64 = 250
     /// Connects that run at the same time.
@@ -31,7 +31,7 @@ package final class OriginDial {
     /// When it began to wait, monotonic nanoseconds.
     private var waitBeganAt: UInt64 = 0
     /// Nanoseconds for which it has waited.
-    package private(set) var waited: UInt64 = 0
+    private(set) var waited: UInt64 = 0
     /// The end of its wait: milliseconds of ``EventLoop/now``.
     private(set) var waitsUntil = UInt64.max
 
@@ -51,7 +51,7 @@ package final class OriginDial {
         self.end = end
     }
 
-    package var lastServer: OriginServer? { tried.last }
+    var lastServer: OriginServer? { tried.last }
 
     private var unreached: Unreached {
         let isTLS = failure == .originTLSFailed
@@ -77,7 +77,7 @@ package final class OriginDial {
     }
 
     /// Ends the dial. Its owner no longer needs a connection.
-    package func cancel() {
+    func cancel() {
         owner = nil
         if let waitNumber { pool.leave(waitNumber, flow: flow) }
         endWait()
@@ -294,10 +294,10 @@ extension OriginDial {
 }
 
 /// Why no server took a connection.
-package struct Unreached {
-    package let failure: OriginFailure
+struct Unreached {
+    let failure: OriginFailure
     /// The server that was tried last.
-    package var server: OriginServer?
+    var server: OriginServer?
     /// Why the handshake with that server failed, where it did.
-    package var tlsFailure: TLSFailure?
+    var tlsFailure: TLSFailure?
 }

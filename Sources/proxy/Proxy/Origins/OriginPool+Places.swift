@@ -27,7 +27,7 @@ extension OriginPool {
 
     /// The pool serves no new requests. Waiting requests continue in the next pool. Connections in
     /// use are closed when their request ends: no request would take them from here.
-    package func retire(to next: OriginPool?) {
+    func retire(to next: OriginPool?) {
         for server in servers {
             if next?.servers.contains(where: { $0 === server }) != true { server.leave() }
         }

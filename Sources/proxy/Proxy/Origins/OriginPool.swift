@@ -1,10 +1,10 @@
-package import EventLoops
+import EventLoops
 import Services
 
 /// One origin on one event loop: its servers, the choice among them, and connections to them.
-package final class OriginPool {
-    package let settings: OriginSettings
-    package let servers: [OriginServer]
+final class OriginPool {
+    let settings: OriginSettings
+    let servers: [OriginServer]
     let loop: EventLoop
     /// The host lives longer than the pool, since it owns it.
     unowned let host: any OriginHost
@@ -16,7 +16,7 @@ package final class OriginPool {
 
     /// - before: the old pool of the same origin. The idle connections of servers that stay are
     ///   kept, the others are closed.
-    package init(
+    init(
         _ settings: OriginSettings,
         on loop: EventLoop,
         host: any OriginHost,
@@ -36,7 +36,7 @@ package final class OriginPool {
     }
 
     /// The result of asking for a connection.
-    package enum Connecting {
+    enum Connecting {
         /// The connection takes a request at once.
         case connected(any OriginStream)
         /// Connects run; the owner learns the result.
@@ -53,7 +53,7 @@ package final class OriginPool {
     /// - ends: of the client's connection, where the origin gets them (``OriginSettings/preface``).
     /// - avoided: a server that is chosen only when no other is left.
     /// - end: when connects end at the latest, milliseconds of ``EventLoop/now``.
-    package func connect(
+    func connect(
         for owner: any OriginStreamOwner,
         flow: Int,
         affinity: UInt64 = 0,
@@ -180,7 +180,7 @@ package final class OriginPool {
 
     /// Tries the servers that don't answer connects, without a request, at most once per second
     /// each.
-    package func tryServers() {
+    func tryServers() {
         for server in servers where !server.state.isClosed {
             if server.health.beginEarlyTrial(now: loop.now) { probe(server) }
         }
@@ -247,7 +247,7 @@ package final class OriginPool {
     }
 
     /// Closes idle connections; connections in use are closed when their request ends.
-    package func closeIdle() {
+    func closeIdle() {
         for server in servers { server.closeIdle() }
     }
 }

@@ -1,8 +1,8 @@
 import EventLoops
 
 /// One server of an origin on one event loop.
-package final class OriginServer {
-    package let settings: OriginServerSettings
+final class OriginServer {
+    let settings: OriginServerSettings
     /// Idle connections. The last used one is used next, so that the others can time out.
     @exclusivity(unchecked) private var idle: [HTTP1OriginStream] = []
     /// Connections that have become idle since the event loop last polled for events.
@@ -26,9 +26,9 @@ package final class OriginServer {
         self.origin = origin.state
     }
 
-    package var state: ServerState { settings.state }
+    var state: ServerState { settings.state }
 
-    package var health: ServerHealth { settings.state.health }
+    var health: ServerHealth { settings.state.health }
 
     /// A response began.
     func responded(status: Int, on loop: EventLoop) {
@@ -129,7 +129,7 @@ package final class OriginServer {
         fresh.removeAll(keepingCapacity: true)
     }
 
-    package var idleCount: Int { idle.count + fresh.count + (sharedConnections?.idleCount ?? 0) }
+    var idleCount: Int { idle.count + fresh.count + (sharedConnections?.idleCount ?? 0) }
 
     func closeIdle() {
         sharedConnections?.retire()

@@ -182,7 +182,7 @@ package struct Ejection: Hashable, Sendable {
 }
 
 /// The host of the requests that go to origins on an event loop.
-package protocol OriginHost: AnyObject {
+protocol OriginHost: AnyObject {
     /// The memory in which responses' heads are read.
     var heads: HeadScratch { get }
     /// Counts events on the way to a server.

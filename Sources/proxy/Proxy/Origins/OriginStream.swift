@@ -1,13 +1,13 @@
-package import EventLoops
-package import HTTPWire
-package import TLSSession
+import EventLoops
+import HTTPWire
+import TLSSession
 
 /// The origin's side of one request: how it goes to a server, and how its response comes.
 ///
 /// The owner calls ``begin(_:asksUpgrade:framing:limits:)``, sends the head, adds content, and
 /// reads with ``receive(for:)``; then it releases the stream, or resets it. The stream decides the
 /// form of the bytes, and what becomes of the connection. Its counterpart is ``ClientStream``.
-package protocol OriginStream: AnyObject {
+protocol OriginStream: AnyObject {
     var server: OriginServer { get }
     /// Whether a request before this one used the connection.
     var isReused: Bool { get }
@@ -106,7 +106,7 @@ protocol DialedStream: OriginStream {
 
 /// The owner of a request on an ``OriginStream``, which gets its response: an exchange of the
 /// proxy, or a call of the gateway's own.
-package protocol OriginStreamOwner: AnyObject {
+protocol OriginStreamOwner: AnyObject {
     /// A server took the connection. The stream accepts a request.
     func originConnected(_ stream: any OriginStream)
     /// No server took a connection. Nothing was sent.
@@ -140,7 +140,7 @@ package protocol OriginStreamOwner: AnyObject {
 }
 
 /// An event on the way to a server.
-package enum OriginEvent {
+enum OriginEvent {
     case connectBegan
     case connectFailed
     /// The handshake failed; the event of a failed connect follows.
@@ -157,7 +157,7 @@ package enum OriginEvent {
 }
 
 /// The result of ``OriginStream/receive(for:)``.
-package enum OriginRead {
+enum OriginRead {
     /// Some bytes were read; the response continues.
     case some
     /// Nothing now; ``OriginStreamOwner/originReadable(_:)`` follows.
@@ -199,7 +199,7 @@ package enum OriginPreface: String, CaseIterable, Sendable {
     case proxyHeader = "v2"
 
     /// Both ends of the client's connection.
-    package typealias Ends = (source: ProxyHeader.End, destination: ProxyHeader.End)
+    typealias Ends = (source: ProxyHeader.End, destination: ProxyHeader.End)
 
     /// The bytes for a client. Without `ends`, the bytes for connections of the gateway's own.
     func bytes(_ ends: Ends?) -> [UInt8] {
