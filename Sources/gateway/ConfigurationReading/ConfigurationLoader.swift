@@ -1,3 +1,4 @@
+import Cryptography
 package import Rules
 
 /// A configuration with its problems.
@@ -79,7 +80,11 @@ package enum ConfigurationLoader {
         case .list(let list): rules = list
         case .folder(let folder): rules = read(folder: folder, files: files, log: log)
         }
-        return draft.validated(rules: rules, files: files, log: log)
+        var configuration = draft.validated(rules: rules, files: files, log: log)
+        var text: [UInt8] = []
+        for rule in rules + [draft.fallback].compactMap(\.self) { rule.reader.append(to: &text) }
+        configuration?.rulesDigest = SHA256.digest(of: text).array
+        return configuration
     }
 
     private static func node(

@@ -64,6 +64,8 @@ package struct GatewayConfiguration: Sendable {
     package let spillFolder: String
     /// `rules` and `default`.
     package let fileRules: RuleSet
+    /// SHA-256 of the rules as they are written, without comments and layout.
+    package internal(set) var rulesDigest: [UInt8] = []
     /// The rules with the orders of operators; `nil` without orders.
     var orderedRules: RuleSet? = nil
     /// The rules as they are served.

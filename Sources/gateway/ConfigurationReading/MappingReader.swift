@@ -27,6 +27,9 @@ struct MappingReader {
         }
     }
 
+    /// Appends what the mapping says, whatever its comments, layout and order of keys.
+    func append(to out: inout [UInt8]) { SourceNode.append(members.values, to: &out) }
+
     func path(_ key: String) -> String { keyPath.isEmpty ? key : "\(keyPath).\(key)" }
 
     /// Whether the mapping has the key, with any value.

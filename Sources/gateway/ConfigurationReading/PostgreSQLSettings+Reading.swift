@@ -16,6 +16,7 @@ extension PostgreSQLSettings {
         let reader = SettingRow.read(
             Self.rows,
             after: ["address"],
+            before: ["gateway"],
             of: node,
             "store.postgresql",
             into: &self,
@@ -25,9 +26,23 @@ extension PostgreSQLSettings {
         let use = "host=db.example.com dbname=portcullis user=portcullis sslmode=verify-full"
         reader.require("address", use: "address: \(use)")
         let address = reader.value("address", use: use) { $0.isEmpty ? nil : $0 }
+        let name = reader.value("gateway", use: "a name of 1…64 letters, digits, -, _ and .") {
+            Self.isName($0) ? $0 : nil
+        }
+        gateway = name?.value ?? ""
         guard let address else { return nil }
         self.address = address.value
         Self.examine(address, log)
+    }
+
+    private static func isName(_ text: String) -> Bool {
+        (1...64).contains(text.utf8.count)
+            && text.utf8.allSatisfy { byte in
+                switch byte {
+                case 0x30...0x39, 0x41...0x5A, 0x61...0x7A: true
+                default: "-_.".utf8.contains(byte)
+                }
+            }
     }
 
     /// A configuration is read by many, and goes into backups and repositories.

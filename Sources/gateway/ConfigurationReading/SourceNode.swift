@@ -29,6 +29,31 @@ struct SourceNode: Sendable {
         }
     }
 
+    /// Appends what the node says, whatever its comments, layout and order of keys. Each piece has
+    /// its length before it, so that no two contents have the same bytes.
+    private func append(to out: inout [UInt8]) {
+        switch content {
+        case .nothing: out.append(UInt8(ascii: "0"))
+        case .text(let text): Self.append(text, to: &out)
+        case .list(let nodes):
+            out += Array("[\(nodes.count) ".utf8)
+            for node in nodes { node.append(to: &out) }
+        case .mapping(let members): Self.append(members, to: &out)
+        }
+    }
+
+    static func append(_ members: some Collection<Member>, to out: inout [UInt8]) {
+        out += Array("{\(members.count) ".utf8)
+        for member in members.sorted(by: { $0.key < $1.key }) {
+            append(member.key, to: &out)
+            member.value.append(to: &out)
+        }
+    }
+
+    private static func append(_ text: String, to out: inout [UInt8]) {
+        out += Array("\(text.utf8.count):".utf8) + Array(text.utf8)
+    }
+
     /// A text for messages: in quotes, its middle omitted when it is long.
     static func quoted(_ text: String) -> String {
         let printable = text.unicodeScalars.map { scalar in

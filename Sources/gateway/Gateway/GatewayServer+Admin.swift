@@ -107,6 +107,10 @@ extension GatewayServer: AdminSource {
         snapshot.store.lookUps = statistics.lookUps
         snapshot.store.foundLookUps = statistics.foundLookUps
         snapshot.store.database = keys.databaseStatistics
+        snapshot.fleet = parts.fleet?.facts
+        if let connection = parts.fleet?.connection {
+            snapshot.store.database?.connections.append(connection)
+        }
         snapshot.process = .current
         snapshot.host = SyslogLink.hostName
         snapshot.origins = parts.directory.facts

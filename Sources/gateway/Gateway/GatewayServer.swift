@@ -150,8 +150,8 @@ package final class GatewayServer: @unchecked Sendable {
         let keys: KeyTable
         (keys, madeStore) = try StoreOpening.table(configuration, surroundings, log)
         let registry = OriginRegistry()
-        let orders = try Self.orders(of: surroundings.predecessor, registry) ?? preparation.orders
-        let configuration = configuration.ordered(by: orders)
+        let start = try Rollouts.Start(configuration, preparation, surroundings, registry, log)
+        let configuration = configuration.ordered(by: start.inForce)
         judging = try Judging(
             keys: keys,
             issuer: StoreOpening.issuer(configuration, keys, surroundings.predecessor),
@@ -182,7 +182,7 @@ package final class GatewayServer: @unchecked Sendable {
             certificates: Certificates(plane, preparation.certificates, watch, tickets),
             OriginDirectory.Found(servers: servers, origins: settings.origins, registry: registry),
             resolver,
-            orders: Rollouts(plane, orders, RolloutFile(configuration)),
+            orders: Rollouts(plane, start),
             AppleOperations(plane, calls, devices, keys),
             GoogleOperations(plane, configuration, judging.statusLists, calls.https)
         )
@@ -270,6 +270,7 @@ package final class GatewayServer: @unchecked Sendable {
             parts.certificates.start { [parts] in parts.directory.replaceServers(of: $0) }
             parts.reporting.start { [unowned self] in ruleFacts }
             parts.guards.start()
+            parts.fleet?.start(judging.keys, at: addresses.first ?? "")
             upkeep.start()
         }
         parts.apple.start()
@@ -383,6 +384,7 @@ extension Reloads.Parts {
         directory = OriginDirectory(plane, found, resolver, certificates, apple.devices)
         self.rollouts = rollouts
         guards = Guards(plane, rollouts)
+        fleet = rollouts.fleet.map { Fleet(plane, rollouts, $0) }
         reporting = Reporting(plane)
         self.apple = apple
         self.google = google

@@ -129,6 +129,8 @@ final class Guards: Sendable {
         case .changed:
             state.value.falls[id, default: 0] += 1
             runHook(id, why)
+        // Another gateway was faster: the fall is one order.
+        case .stale: break
         case .impossible, .unsaved, .upgrading:
             plane.log.error("rule \(id) goes on as before: \(result)")
         }

@@ -1,9 +1,14 @@
 import ByteCoding
 import Challenges
+import ConfigurationReading
+import Glibc
 import JSONText
+import KeyStore
+import Logging
 import Proxy
 import Rules
 import Sessions
+import Signatures
 import TLSSession
 
 /// The state that one process of a gateway hands over to its successor, each part in its owner's
@@ -100,6 +105,71 @@ extension GatewayServer {
             return try SessionTable(limits, goingOnFrom: state)
         } catch {
             throw Predecessor.garbled
+        }
+    }
+}
+
+extension Rollouts {
+    /// The orders that a gateway begins with: those of its predecessor, or those that it has kept,
+    /// and in a fleet newer ones where its database answers.
+    struct Start {
+        let orders: FleetOrders
+        /// The orders in force.
+        let inForce: RolloutOrders
+        let file: RolloutFile?
+        let fleet: FleetAccess?
+
+        init(
+            _ configuration: GatewayConfiguration,
+            _ preparation: Preparation,
+            _ surroundings: GatewayServer.Surroundings,
+            _ registry: OriginRegistry,
+            _ log: Logger
+        ) throws(GatewayError) {
+            file = RolloutFile(configuration)
+            fleet = Fleet.access(configuration)
+            var orders = preparation.keptOrders
+            if let handed = try GatewayServer.orders(of: surroundings.predecessor, registry) {
+                // The predecessor has saved them since this process has read the file.
+                if fleet != nil { orders = RolloutFile.kept(of: configuration).orders }
+                if orders.orders(configuration.fileRules) != handed {
+                    orders = FleetOrders(version: orders.version, agreed: handed)
+                }
+            }
+            self.orders = Self.newest(orders, configuration.fileRules, file, fleet, log)
+            inForce = self.orders.orders(configuration.fileRules)
+        }
+
+        /// The newest orders that can be read.
+        private static func newest(
+            _ orders: FleetOrders,
+            _ rules: RuleSet,
+            _ file: RolloutFile?,
+            _ fleet: FleetAccess?,
+            _ log: Logger
+        ) -> FleetOrders {
+            guard let fleet else { return orders }
+            let now = UnixTime(seconds: Int64(time(nil)))
+            var ordering = FleetOrdering(fleet.database, gateway: fleet.name, orders, now: now)
+            do throws(JournalError) {
+                try ordering.read()
+            } catch {
+                log.warning(
+                    """
+                    the fleet's orders can't be read; those that this gateway has kept hold, \
+                    version \(orders.version): \(error)
+                    """
+                )
+                return orders
+            }
+            guard ordering.orders != orders else { return orders }
+            do throws(RolloutFile.Fault) {
+                let inForce = ordering.orders.orders(rules)
+                try file?.save(ordering.orders, inForce: inForce, ordering.changes)
+            } catch {
+                log.error("the fleet's orders can't be kept for another start: \(error.text)")
+            }
+            return ordering.orders
         }
     }
 }

@@ -23,6 +23,7 @@ final class Lifecycle: Sendable {
     private let reloads: Reloads
     private let apple: AppleOperations
     private let google: GoogleOperations
+    private let fleet: Fleet?
     private let keys: KeyTable
     private let outputs: LogOutputs
     private let state: QueueBound<State>
@@ -36,7 +37,7 @@ final class Lifecycle: Sendable {
     ) {
         self.plane = plane
         self.reloads = reloads
-        (apple, google) = (parts.apple, parts.google)
+        (apple, google, fleet) = (parts.apple, parts.google, parts.fleet)
         self.keys = keys
         self.outputs = outputs
         state = QueueBound(State(), on: plane.queue)
@@ -181,6 +182,7 @@ final class Lifecycle: Sendable {
     }
 
     private func closeStore() -> Int32 {
+        fleet?.close()
         do throws(JournalError) {
             try keys.close()
             return 0

@@ -23,6 +23,8 @@ package struct Preparation: Sendable {
     let certificates: LoadedCertificates
     /// The orders of operators about rollouts. A running gateway has its own.
     private(set) var orders = RolloutOrders()
+    /// The same, as the gateway has kept them.
+    private(set) var keptOrders = FleetOrders()
 
     /// Makes all checks.
     private init(
@@ -35,8 +37,9 @@ package struct Preparation: Sendable {
         let user = userToBecome(configuration)
         examineStore(configuration, store, user)
         if case .notYet = store {
-            let read = RolloutFile.orders(of: configuration)
-            orders = read.orders
+            let read = RolloutFile.kept(of: configuration)
+            keptOrders = read.orders
+            orders = read.orders.orders(configuration.fileRules)
             problems += [read.problem].compactMap(\.self) + orders.problems(configuration)
         }
         examineLog(configuration, user)

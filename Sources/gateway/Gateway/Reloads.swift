@@ -1,3 +1,4 @@
+import ByteCoding
 import ConfigurationReading
 import Dispatch
 import EventLoops
@@ -19,6 +20,8 @@ final class Reloads: Sendable {
         let directory: OriginDirectory
         let rollouts: Rollouts
         let guards: Guards
+        /// `nil` where no database is shared.
+        let fleet: Fleet?
         let reporting: Reporting
         let apple: AppleOperations
         let google: GoogleOperations
@@ -89,12 +92,14 @@ final class Reloads: Sendable {
 
     /// The state of the configuration, for operators.
     var facts: ConfigurationFacts {
-        ConfigurationFacts(
+        var facts = ConfigurationFacts(
             generation: UInt64(state.value.generation),
             lastReloadAtSeconds: state.value.triedAt,
             lastReloadError: state.value.refused,
             refusedReloads: state.value.refusedCount
         )
+        facts.rulesDigest = Hex.text(plane.configuration.rulesDigest)
+        return facts
     }
 
     /// Reads the configuration again; keeps the running one if there is an error. Reloads that are

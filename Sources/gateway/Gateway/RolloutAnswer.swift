@@ -6,21 +6,24 @@ package struct RolloutAnswer {
     package let from: String
     package let to: String
     package let areAllLoopsTold: Bool
+    /// The version of the fleet's orders that it has made; `nil` without a fleet.
+    package let order: Int64?
+    /// Whether the gateway that was asked alone obeys, until the fleet's database answers.
+    package let isPending: Bool
 
     package init(_ text: Span<UInt8>) throws(JSONError) {
         var reader = JSONReader()
         var texts: [String: String] = [:]
-        var areAllLoopsTold = false
+        var flags: [String: Bool] = [:]
+        var order: Int64?
         try reader.beginObject(text)
-        while let name = try reader.nextName(text) {
+        while let bytes = try reader.nextName(text) {
+            let name = String(decoding: bytes, as: UTF8.self)
             switch try reader.scalar(text) {
-            case .string(let value):
-                texts[String(decoding: name, as: UTF8.self)] = String(
-                    decoding: value,
-                    as: UTF8.self
-                )
-            case .boolean(let value): areAllLoopsTold = value
-            case .number, .null: throw reader.error("a member of another kind")
+            case .string(let value): texts[name] = String(decoding: value, as: UTF8.self)
+            case .boolean(let value): flags[name] = value
+            case .number(let value): order = value
+            case .null: throw reader.error("a member of another kind")
             }
         }
         try reader.end(text)
@@ -28,7 +31,9 @@ package struct RolloutAnswer {
             throw reader.error("a member is missing")
         }
         self.rule = rule == "*" ? "all rules" : rule
-        (self.from, self.to, self.areAllLoopsTold) = (from, to, areAllLoopsTold)
+        (self.from, self.to, self.order) = (from, to, order)
+        areAllLoopsTold = flags["all_lanes"] ?? false
+        isPending = flags["pending"] ?? false
     }
 }
 
@@ -38,15 +43,36 @@ package struct ForecastAnswer {
     private static let linesMax = 8
 
     package let lines: [String]
+    /// The version of the fleet's orders from which it was made; `nil` without a fleet.
+    package let order: Int64?
     /// Also `true` where the answer can't be read.
     package let asksConfirmation: Bool
 
     package init(_ text: Span<UInt8>) {
         let confirm = JSONPointer(tokens: ["confirm"]).string(in: text)
+        order = Self.order(in: text)
         asksConfirmation = confirm != Array("none".utf8)
         lines = (0..<Self.linesMax).compactMap { place in
             let line = JSONPointer(tokens: ["lines", "\(place)"]).string(in: text)
             return line.map { String(decoding: $0, as: UTF8.self) }
+        }
+    }
+
+    private static func order(in text: Span<UInt8>) -> Int64? {
+        var reader = JSONReader()
+        do throws(JSONError) {
+            try reader.beginObject(text)
+            while let name = try reader.nextName(text) {
+                guard name != Array("order".utf8) else {
+                    guard case .number(let number) = try reader.scalar(text) else { return nil }
+                    return number
+                }
+                try reader.skipValue(text, depth: 4)
+            }
+            return nil
+        } catch {
+            // An older gateway's answer; the order is not compared with others then.
+            return nil
         }
     }
 }

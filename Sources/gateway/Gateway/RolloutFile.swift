@@ -10,27 +10,37 @@ package import Rules
 ///     portcullis.db.rollout          the orders in force; replaced as a whole
 ///     portcullis.db.rollout.log      the audit log: a JSON line for each change, appended
 ///     portcullis.db.rollout.log.1    what was in it before, once it has reached 1 MiB
+///     portcullis.yaml.rollout.fleet  in a fleet: the newest orders that the gateway knows, with
+///                                    their version, and orders that the database does not have.
+///                                    The first file has what is in force, for commands
 package struct RolloutFile: Sendable {
     /// Why a change is not on disk.
     typealias Fault = WholeFile.Fault
 
     /// The most bytes of the orders: the most orders, at some 500 bytes each.
-    private static let bytesMax = 1 << 20
+    private static let bytesMax = 2 << 20
     /// The size at which the audit log is renamed, in bytes; one old file is kept.
     private static let auditMax: Int64 = 1 << 20
 
     /// The most bytes of it that are read: some hundred changes.
     private static let auditTailMax = 64 << 10
 
+    /// The most changes that one state of a fleet adds to the audit log. The database has all.
+    private static let auditedMax = 64
+
     let path: String
+    /// `nil` where the orders are of this gateway alone.
+    private let fleetPath: String?
     private var auditPath: String { path + ".log" }
 
     /// `nil` without a store: then no rule verifies.
     init?(_ configuration: GatewayConfiguration) {
         switch configuration.store {
         case .none: return nil
-        case .sqlite(let file): path = file + ".rollout"
-        case .postgresql: path = configuration.place(of: "").file + ".rollout"
+        case .sqlite(let file): (path, fleetPath) = (file + ".rollout", nil)
+        case .postgresql:
+            path = configuration.place(of: "").file + ".rollout"
+            fleetPath = path + ".fleet"
         }
     }
 
@@ -38,7 +48,15 @@ package struct RolloutFile: Sendable {
     package static func orders(
         of configuration: GatewayConfiguration
     ) -> (orders: RolloutOrders, problem: Problem?) {
-        guard let file = RolloutFile(configuration) else { return (RolloutOrders(), nil) }
+        let found = kept(of: configuration)
+        return (found.orders.orders(configuration.fileRules), found.problem)
+    }
+
+    /// The orders that a configuration's gateway has kept.
+    static func kept(
+        of configuration: GatewayConfiguration
+    ) -> (orders: FleetOrders, problem: Problem?) {
+        guard let file = RolloutFile(configuration) else { return (FleetOrders(), nil) }
         do throws(Fault) {
             return (try file.read(), nil)
         } catch {
@@ -52,26 +70,56 @@ package struct RolloutFile: Sendable {
                     configuration (\(file.path).log says what was ordered)
                     """
             )
-            return (RolloutOrders(), problem)
+            return (FleetOrders(), problem)
         }
     }
 
-    private func read() throws(Fault) -> RolloutOrders {
-        guard let bytes = try WholeFile.read(path, bytesMax: Self.bytesMax) else {
-            return RolloutOrders()
+    private func read() throws(Fault) -> FleetOrders {
+        if let fleetPath, let bytes = try WholeFile.read(fleetPath, bytesMax: Self.bytesMax) {
+            return try Self.understood { () throws(JSONError) in try FleetOrders(json: bytes.span) }
         }
+        guard let bytes = try WholeFile.read(path, bytesMax: Self.bytesMax) else {
+            return FleetOrders()
+        }
+        return FleetOrders(
+            agreed: try Self.understood { () throws(JSONError) in
+                try RolloutOrders(json: bytes.span)
+            }
+        )
+    }
+
+    private static func understood<Orders>(
+        _ read: () throws(JSONError) -> Orders
+    ) throws(Fault) -> Orders {
         do throws(JSONError) {
-            return try RolloutOrders(json: bytes.span)
+            return try read()
         } catch {
             throw Fault(text: "orders that can't be understood: \(error.description)")
         }
     }
 
-    /// Appends the change to the audit log, then writes the orders, both durably. Waits for the
+    /// Appends the changes to the audit log, then writes the orders, all durably. Waits for the
     /// disk.
-    func save(_ orders: RolloutOrders, _ change: RolloutOrders.Change) throws(Fault) {
-        try audit(change)
-        try WholeFile.replace(path, by: orders.json)
+    ///
+    /// - inForce: the orders in force.
+    func save(
+        _ orders: FleetOrders,
+        inForce: RolloutOrders,
+        _ changes: [FleetOrders.Change]
+    ) throws(Fault) {
+        if !changes.isEmpty {
+            try audit(
+                changes.suffix(Self.auditedMax).flatMap { change in
+                    let isOfFleet = change.version > 0
+                    return change.change.line(
+                        order: isOfFleet ? change.version : nil,
+                        gateway: isOfFleet ? change.gateway : nil
+                    )
+                }
+            )
+        }
+        if let fleetPath { try WholeFile.replace(fleetPath, by: orders.json) }
+        try WholeFile.replace(path, by: inForce.json)
     }
 
     /// The last lines of the audit log, the oldest first; `nil` where it can't be read. Waits for
@@ -96,13 +144,13 @@ package struct RolloutFile: Sendable {
         return lines.filter { $0.first == 0x7B && $0.last == 0x7D }.suffix(count)
     }
 
-    private func audit(_ change: RolloutOrders.Change) throws(Fault) {
+    private func audit(_ lines: [UInt8]) throws(Fault) {
         var status = stat()
         if lstat(auditPath, &status) == 0, status.st_size >= Self.auditMax,
             rename(auditPath, auditPath + ".1") != 0
         {
             throw Fault(text: "\(auditPath) can't be moved aside: \(WholeFile.lastError)")
         }
-        try WholeFile.write(change.line, to: auditPath, O_CREAT | O_APPEND)
+        try WholeFile.write(lines, to: auditPath, O_CREAT | O_APPEND)
     }
 }

@@ -2,14 +2,19 @@ import ConfigurationReading
 import Cryptography
 import Dispatch
 import EventLoops
+import KeyStore
 import Logging
+import PostgreSQLKeyStore
 import Proxy
 import Rules
 import Services
 import Verification
 
-/// The orders of operators and guards about rollouts, while the gateway runs. Changes are saved one
-/// after the other; each takes effect when it is on disk.
+/// The orders of operators and guards about rollouts, while the gateway runs. Changes are decided
+/// one after the other; each takes effect when it is on disk.
+///
+/// In a fleet the database decides: it compares and sets the orders, and this gateway takes what is
+/// newer than what it has. Nothing here is on the way of a request.
 final class Rollouts: Sendable {
     /// The most changes that wait for the one that is being saved; further ones are refused.
     private static let waitingMax = 32
@@ -42,10 +47,27 @@ final class Rollouts: Sendable {
         }
     }
 
+    /// The fleet in whose database the orders are.
+    struct FleetAccess: Sendable {
+        let database: FleetDatabase
+        /// This gateway's name.
+        let name: String
+    }
+
     private struct State {
+        /// What was reached. It is in force soon, when it is on disk.
+        var reached: FleetOrders
+        /// The orders in force.
         var orders: RolloutOrders
+        /// The version of the orders in force; 0 without a fleet.
+        var version: Int64
+        /// The last change that took effect.
+        var lastChange: FleetOrders.Change?
         var waiting: [Waiting] = []
-        var isSaving = false
+        /// An order is being decided or saved.
+        var isDeciding = false
+        /// The database did not answer the last time.
+        var isAway = false
         /// No further order is accepted: the orders go to the successor.
         var isClosed = false
         /// Called once no order waits to be saved.
@@ -59,13 +81,19 @@ final class Rollouts: Sendable {
     private let plane: ControlPlane
     /// `nil` without a store, and then no rule verifies.
     private let file: RolloutFile?
+    /// `nil` where the orders are of this gateway alone.
+    let fleet: FleetAccess?
     private let queue = DispatchQueue(label: "portcullis.rollout")
+    /// The queue on which the database is waited for.
+    private let asking = DispatchQueue(label: "portcullis.rollout.database")
     private let state: QueueBound<State>
 
-    init(_ plane: ControlPlane, _ orders: RolloutOrders, _ file: RolloutFile?) {
+    init(_ plane: ControlPlane, _ start: Start) {
         self.plane = plane
-        self.file = file
-        state = QueueBound(State(orders: orders), on: plane.queue)
+        (file, fleet) = (start.file, start.fleet)
+        let orders = start.orders
+        let state = State(reached: orders, orders: start.inForce, version: orders.version)
+        self.state = QueueBound(state, on: plane.queue)
     }
 
     func start(_ consumers: Consumers) { state.value.consumers = consumers }
@@ -73,18 +101,24 @@ final class Rollouts: Sendable {
     /// The orders in force.
     var orders: RolloutOrders { state.value.orders }
 
+    /// The version of the fleet's orders in force, and the number of orders that the fleet does not
+    /// have; `nil` without a fleet.
+    var fleetOrders: (version: Int64, pending: Int)? {
+        fleet.map { _ in (state.value.version, state.value.reached.pending.count) }
+    }
+
     /// Whether an order waits or is being saved, or none is accepted.
     var isBusy: Bool {
-        !state.value.waiting.isEmpty || state.value.isSaving || state.value.isClosed
+        !state.value.waiting.isEmpty || state.value.isDeciding || state.value.isClosed
     }
 
     func add(_ order: Waiting) {
         state.value.waiting.append(order)
-        saveNext()
+        decideNext()
     }
 
-    private func saveNext() {
-        guard !state.value.isSaving else { return }
+    private func decideNext() {
+        guard !state.value.isDeciding else { return }
         guard !state.value.waiting.isEmpty else {
             let saved = state.value.whenSaved
             state.value.whenSaved = nil
@@ -93,56 +127,87 @@ final class Rollouts: Sendable {
         }
         let next = state.value.waiting.removeFirst()
         let now = UnixTime(seconds: plane.wallSeconds)
-        guard let note = RolloutNote(at: now, by: next.by, why: next.call.why), let file else {
+        guard let note = RolloutNote(at: now, by: next.by, why: next.call.why), file != nil else {
             next.done(.impossible(.unknownRule))
-            return saveNext()
+            return decideNext()
         }
+        state.value.isDeciding = true
+        if let fleet { return decide(next, note, fleet) }
         var orders = state.value.orders
-        let change: RolloutOrders.Change
         do throws(RolloutOrders.Fault) {
-            change = try orders.take(next.call.request, note, plane.configuration.fileRules)
+            let change = try orders.take(next.call.request, note, plane.configuration.fileRules)
+            save(FleetOrders(agreed: orders), [FleetOrders.Change(alone: change)], next)
         } catch {
-            next.done(.impossible(error))
-            return saveNext()
+            ended(next, .impossible(error))
         }
-        state.value.isSaving = true
-        queue.async { [self, orders] in
-            let result = Result { () throws(RolloutFile.Fault) in try file.save(orders, change) }
+    }
+
+    /// An order has ended without effect.
+    private func ended(_ order: Waiting, _ result: RolloutResult) {
+        state.value.isDeciding = false
+        order.done(result)
+        decideNext()
+    }
+
+    /// Saves what was reached, and then has it take effect.
+    ///
+    /// - order: the order that has led there; `nil` where it came from elsewhere.
+    private func save(
+        _ reached: FleetOrders,
+        _ changes: [FleetOrders.Change],
+        _ order: Waiting?,
+        _ reach: RolloutReach = .gateway
+    ) {
+        let orders = reached.orders(plane.configuration.fileRules)
+        // What a fleet has agreed on holds, and so do its emergencies and guards: a full disk must
+        // not prevent an app from working.
+        let isFirm = fleet != nil || order?.by == RolloutNote.guardName
+        queue.async { [self, file] in
+            let result = Result { () throws(RolloutFile.Fault) in
+                try file?.save(reached, inForce: orders, changes)
+            }
             plane.perform { [self] in
-                state.value.isSaving = false
                 switch result {
-                case .success: takeEffect(orders, change, next.done)
-                case .failure(let fault) where note.isGuards:
-                    // A full disk must not prevent an app from working.
-                    plane.log.error("the guard's order holds until the next start: \(fault.text)")
-                    takeEffect(orders, change, next.done)
+                case .success: break
+                case .failure(let fault) where isFirm:
+                    let what = fleet == nil ? "guard's order holds" : "fleet's orders hold"
+                    plane.log.error("the \(what) until the next start: \(fault.text)")
                 case .failure(let fault):
                     plane.log.error("a change of rollouts has no effect: \(fault.text)")
-                    next.done(.unsaved(fault.text))
+                    if let order { ended(order, .unsaved(fault.text)) }
+                    return
                 }
-                saveNext()
+                if fleet == nil { state.value.reached = reached }
+                takeEffect(orders, reached.version, changes) { areAllTold in
+                    guard let order, let change = changes.last?.change else { return }
+                    order.done(.changed(change, reach, areAllLoopsTold: areAllTold))
+                }
+                guard order != nil else { return }
+                state.value.isDeciding = false
+                decideNext()
             }
         }
     }
 
     private func takeEffect(
         _ orders: RolloutOrders,
-        _ change: RolloutOrders.Change,
-        _ done: @escaping @Sendable (RolloutResult) -> Void
+        _ version: Int64,
+        _ changes: [FleetOrders.Change],
+        _ told: @escaping @Sendable (_ areAllTold: Bool) -> Void
     ) {
+        let isNew = state.value.orders != orders
         state.value.orders = orders
-        let rule = change.rule ?? "all rules"
-        let why = change.note.why.isEmpty ? "" : ": \(change.note.why)"
-        plane.log.notice(
-            "rollout of \(rule): \(change.from) → \(change.to), \(change.note.by)\(why)"
-        )
+        state.value.version = version
+        state.value.lastChange = changes.last ?? state.value.lastChange
         let consumers = state.value.consumers
-        consumers.tookEffect(change)
+        for change in changes {
+            plane.log.notice("rollout of \(change.text)")
+            consumers.tookEffect(change.change)
+        }
+        guard isNew || !changes.isEmpty else { return told(true) }
         state.value.lastNumber += 1
         let number = state.value.lastNumber
-        state.value.untold[number] = Untold(left: plane.loops.count) {
-            done(.changed(change, areAllLoopsTold: $0))
-        }
+        state.value.untold[number] = Untold(left: plane.loops.count, answer: told)
         plane.perform(after: Self.patience) { [self] in
             state.value.untold.removeValue(forKey: number)?.answer(false)
         }
@@ -165,7 +230,7 @@ final class Rollouts: Sendable {
         plane.perform { [self] in
             state.value.isClosed = true
             state.value.whenSaved = { saved.leave() }
-            saveNext()
+            decideNext()
         }
         guard saved.wait(timeout: .now() + time) == .success else {
             throw UpgradeRefusal("an order about rollouts could not be saved in time")
@@ -175,6 +240,122 @@ final class Rollouts: Sendable {
 
     /// Accepts orders again: the upgrade has failed.
     func reopen() { plane.perform { self.state.value.isClosed = false } }
+
+    // MARK: A fleet
+
+    private func decide(_ next: Waiting, _ note: RolloutNote, _ fleet: FleetAccess) {
+        let (reached, rules) = (state.value.reached, plane.configuration.fileRules)
+        if state.value.isAway, pend(next, note) { return }
+        let known = next.call.after ?? reached.version
+        asking.async { [self] in
+            var ordering = FleetOrdering(fleet.database, gateway: fleet.name, reached, now: note.at)
+            let result = Result { () throws(JournalError) in
+                try ordering.give(next.call.request, note, rules, after: known)
+            }
+            plane.perform { [self, ordering] in decided(next, note, ordering, result) }
+        }
+    }
+
+    private func decided(
+        _ order: Waiting,
+        _ note: RolloutNote,
+        _ ordering: FleetOrdering,
+        _ result: Result<FleetOrdering.Outcome, JournalError>
+    ) {
+        switch result {
+        case .success(.given):
+            state.value.isAway = false
+            adopt(ordering, order)
+        case .success(.impossible(let fault)):
+            adopt(ordering)
+            ended(order, .impossible(fault))
+        case .success(.stale), .success(.needless):
+            let last = ordering.changes.last ?? state.value.lastChange
+            adopt(ordering)
+            ended(order, .stale(last?.text ?? "version \(ordering.orders.version)"))
+        case .success(.busy):
+            adopt(ordering)
+            ended(order, .unsaved("others write orders at the same time"))
+        case .failure(let error):
+            adopt(ordering)
+            state.value.isAway = true
+            guard !pend(order, note) else { return }
+            ended(order, .unsaved(Self.text(ofAway: error)))
+        }
+    }
+
+    private static func text(ofAway error: JournalError) -> String {
+        "the fleet's database did not answer, so it may have taken the order or not (\(error)); "
+            + "look when it answers; until then `--all observe` and `RULE observe` work here"
+    }
+
+    /// Takes an order while the database is away, where it makes no rule refuse more clients.
+    ///
+    /// - Returns: whether it is taken, or can't be; otherwise it has to wait for the database.
+    private func pend(_ order: Waiting, _ note: RolloutNote) -> Bool {
+        var reached = state.value.reached
+        do throws(RolloutOrders.Fault) {
+            let rules = plane.configuration.fileRules
+            guard let change = try reached.pend(order.call.request, note, rules) else {
+                return false
+            }
+            plane.log.warning(
+                """
+                the fleet's database is away: this gateway alone obeys an order, and writes it \
+                when the database answers, unless there is a newer one about the same
+                """
+            )
+            state.value.reached = reached
+            save(reached, [FleetOrders.Change(alone: change)], order, .untilDatabase)
+        } catch {
+            ended(order, .impossible(error))
+        }
+        return true
+    }
+
+    /// Takes what was reached at the database.
+    private func adopt(_ ordering: FleetOrdering, _ order: Waiting? = nil) {
+        // The successor owns the orders.
+        guard !state.value.isClosed || order != nil else { return }
+        let before = state.value.reached
+        let changes = ordering.changes.filter { $0.version > before.version }
+        state.value.reached.merge(ordering.orders, ended: ordering.ended)
+        for pending in ordering.dropped {
+            plane.log.warning(
+                """
+                an order that this gateway took while the database was away has ended, since the \
+                fleet has a newer one: \(pending.rule ?? "all rules") \(pending.order.text) \
+                (\(pending.note.text))
+                """
+            )
+        }
+        let reached = state.value.reached
+        guard reached != before || order != nil else { return }
+        save(reached, changes, order, .fleet(version: reached.version))
+    }
+
+    /// Writes the row of this gateway, and takes what is newer. `done` is called on the control
+    /// queue, once.
+    ///
+    /// - Returns: whether it is done; not while another process takes over.
+    func refresh(
+        _ member: FleetMember,
+        _ done: @escaping @Sendable (Result<FleetReading, JournalError>) -> Void
+    ) -> Bool {
+        guard let fleet, !state.value.isClosed else { return false }
+        let (reached, rules) = (state.value.reached, plane.configuration.fileRules)
+        let now = UnixTime(seconds: plane.wallSeconds)
+        asking.async { [self] in
+            var ordering = FleetOrdering(fleet.database, gateway: fleet.name, reached, now: now)
+            let result = Result { () throws(JournalError) in try ordering.poll(member, rules) }
+            plane.perform { [self, ordering] in
+                state.value.isAway = if case .failure = result { true } else { false }
+                adopt(ordering)
+                done(result)
+            }
+        }
+        return true
+    }
 
     /// Reports which orders replace the settings that were just read.
     func warn() {
@@ -203,7 +384,17 @@ extension Rollouts: RolloutTaking {
 
     package func lastChanges(_ done: @escaping @Sendable ([[UInt8]]?) -> Void) {
         guard let file else { return done([]) }
-        queue.async { done(file.lastChanges(atMost: Self.shownMax)) }
+        guard let fleet else {
+            return queue.async { done(file.lastChanges(atMost: Self.shownMax)) }
+        }
+        asking.async {
+            do throws(JournalError) {
+                done(try fleet.database.lastChanges(atMost: Self.shownMax).compactMap(\.line))
+            } catch {
+                // What this gateway has seen of them.
+                done(file.lastChanges(atMost: Self.shownMax))
+            }
+        }
     }
 
     package func forecast(
@@ -213,9 +404,14 @@ extension Rollouts: RolloutTaking {
         plane.perform { [self] in
             let now = UnixTime(seconds: plane.wallSeconds)
             let rules = plane.configuration.fileRules
+            let version = fleet.map { _ in state.value.version }
             guard let id = request.rule, let rule = rules.rules.first(where: { $0.id == id }),
                 let note = RolloutNote(at: now, by: "", why: "")
-            else { return done(request.rule == nil ? .known(nil) : .impossible(.unknownRule)) }
+            else {
+                return done(
+                    request.rule == nil ? .known(nil, order: version) : .impossible(.unknownRule)
+                )
+            }
             var orders = state.value.orders
             let before = orders.standing(of: rule).rule
             do throws(RolloutOrders.Fault) {
@@ -232,7 +428,7 @@ extension Rollouts: RolloutTaking {
                     to: after.refusedShare(at: now),
                     limit: rule.demands.fallback?.refused
                 )
-                done(.known(forecast))
+                done(.known(forecast, order: version))
             }
         }
     }
@@ -241,5 +437,26 @@ extension Rollouts: RolloutTaking {
 extension Rule {
     fileprivate func refusedShare(at now: UnixTime) -> Share {
         mode == .enforce ? rollout.share(at: now) : .none
+    }
+}
+
+extension FleetOrders.Change {
+    /// The change of a gateway without a fleet, or without its database.
+    init(alone change: RolloutOrders.Change) { self.init(version: 0, change, gateway: "") }
+
+    /// `orders: enforce (file) → observe (command), uid 0: the new build fails`
+    var text: String {
+        let note = change.note
+        let why = note.why.isEmpty ? "" : ": \(note.why)"
+        let order = version > 0 ? ", order \(version) at \(gateway)" : ""
+        return
+            "\(change.rule ?? "all rules"): \(change.from) → \(change.to), \(note.by)\(order)\(why)"
+    }
+}
+
+extension FleetChange {
+    /// The line of the audit; `nil` where a text is none that this program writes.
+    fileprivate var line: [UInt8]? {
+        FleetOrders.Change(self)?.change.line(order: version, gateway: gateway)
     }
 }

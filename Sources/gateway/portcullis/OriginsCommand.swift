@@ -100,6 +100,8 @@ struct AdminOptions: ParsableArguments {
     }
 
     /// Asks the gateway. The closure gets a success; any other answer ends the process with 1.
+    ///
+    /// - unanswered: called with the reason when there is no answer, before the process ends.
     static func send(
         _ verb: HTTPRequest.Verb,
         _ page: String,
@@ -107,7 +109,10 @@ struct AdminOptions: ParsableArguments {
         _ rule: String?,
         to configuration: GatewayConfiguration,
         waiting milliseconds: UInt64? = nil,
-        _ succeeded: @escaping @Sendable (HTTPResponse) -> Void
+        _ succeeded: @escaping @Sendable (HTTPResponse) -> Void,
+        unanswered: @escaping @Sendable (String) -> Void = {
+            StandardError.write("portcullis: \($0)")
+        }
     ) {
         AdminCall.send(
             verb,
@@ -123,7 +128,7 @@ struct AdminOptions: ParsableArguments {
                 let ids = configuration.fileRules.rules.map(\.id)
                 let meant = rule.flatMap { Suggestion.closest(to: $0, among: ids) }
                 StandardError.write(Self.text(of: response, meant))
-            case .failure(let fault): StandardError.write("portcullis: \(fault.text)")
+            case .failure(let fault): unanswered(fault.text)
             }
             Glibc.exit(1)
         }
@@ -153,6 +158,9 @@ struct AdminOptions: ParsableArguments {
             return "portcullis: nothing has changed, since the change can't be saved: "
                 + "\(String(decoding: response.content, as: UTF8.self)); next: make room on the "
                 + "store's disk, or write the mode into the configuration and reload"
+        case "rollout-stale":
+            return "portcullis: nothing has changed: the fleet has a newer order: "
+                + "\(problem(in: response)); look at it with `portcullis rollout`, then give yours"
         case "upgrade-refused":
             return "portcullis: nothing has changed: \(problem(in: response))"
         case "upgrade-running":

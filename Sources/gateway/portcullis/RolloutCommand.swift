@@ -15,7 +15,9 @@ struct RolloutCommand: ParsableCommand {
             holds over reloads and restarts, and stands in the audit log beside the store. Before \
             a rule refuses more clients than it does, it prints whom the last hour's requests \
             would have cost; where these are more than the rule's guard allows (2 % without a \
-            guard), the order needs --yes, or a yes at the terminal.
+            guard), the order needs --yes, or a yes at the terminal. Gateways that share a \
+            database all obey within two seconds, and where the one that is asked does not \
+            answer, the order is written into the database.
             """
     )
 
@@ -38,31 +40,49 @@ struct RolloutCommand: ParsableCommand {
 
     func run() throws {
         guard let request = try request() else {
-            try gateway.call(.get, "/rollout") { response in
-                StandardOutput.write(String(decoding: response.content, as: UTF8.self)) ? 0 : 1
+            let configuration = try LoadedFile.configuration(gateway.file)
+            AdminOptions.send(.get, "/rollout", "", nil, to: configuration) { response in
+                let text = String(decoding: response.content, as: UTF8.self)
+                Glibc.exit(StandardOutput.write(text) ? 0 : 1)
+            } unanswered: { text in
+                FleetOrder(configuration).show(text)
             }
+            dispatchMain()
         }
         guard RolloutNote.isPlain(why, max: RolloutNote.whyMax) else {
             throw ValidationError("--why is one line of at most \(RolloutNote.whyMax) bytes")
         }
         let configuration = try LoadedFile.configuration(gateway.file)
-        let call = String(decoding: RolloutRequest.Call(request, why: why).json, as: UTF8.self)
-        let (rule, yes) = (request.rule, yes)
-        @Sendable func change() {
-            AdminOptions.send(.post, "/rollout/change", call, rule, to: configuration) { response in
-                let text = Self.text(of: response.content)
+        let (rule, yes, why) = (request.rule, yes, why)
+        @Sendable func call(after order: Int64?) -> String {
+            let call = RolloutRequest.Call(request, why: why, after: order)
+            return String(decoding: call.json, as: UTF8.self)
+        }
+        @Sendable func order(_ text: String) -> Never {
+            FleetOrder(configuration).give(RolloutRequest.Call(request, why: why), yes, text)
+        }
+        @Sendable func change(after known: Int64?) {
+            let content = call(after: known)
+            AdminOptions.send(.post, "/rollout/change", content, rule, to: configuration) {
+                let text = Self.text(of: $0.content)
                 Glibc.exit(StandardOutput.write(text) ? 0 : 1)
+            } unanswered: {
+                order($0)
             }
         }
         guard request.mayRefuse else {
-            change()
+            change(after: nil)
             dispatchMain()
         }
-        AdminOptions.send(.post, "/rollout/forecast", call, rule, to: configuration) { response in
+        let content = call(after: nil)
+        AdminOptions.send(.post, "/rollout/forecast", content, rule, to: configuration) {
+            response in
             let forecast = ForecastAnswer(response.content.span)
             for line in forecast.lines { StandardError.write(line) }
             guard !forecast.asksConfirmation || yes || Self.isConfirmed() else { Glibc.exit(1) }
-            change()
+            change(after: forecast.order)
+        } unanswered: {
+            order($0)
         }
         dispatchMain()
     }
@@ -111,6 +131,54 @@ struct RolloutCommand: ParsableCommand {
             return "the gateway took it, and answered what can't be read\n"
         }
         let late = change.areAllLoopsTold ? "" : " (some event loops are busy and follow)"
-        return "\(change.rule): \(change.from) → \(change.to)\(late)\n"
+        let line = "\(change.rule): \(change.from) → \(change.to)\(late)\n"
+        if change.isPending {
+            return line + "the fleet's database is away: this gateway alone obeys, and writes the "
+                + "order when the database answers; give it to each gateway that must obey now\n"
+        }
+        return line + (change.order.map { "order \($0): all gateways obey within 2 s\n" } ?? "")
+    }
+}
+
+/// An order at the database of a fleet, since the gateway that was asked does not answer.
+private struct FleetOrder {
+    private let fleet: FleetCommands?
+
+    init(_ configuration: GatewayConfiguration) { fleet = FleetCommands(configuration) }
+
+    /// - unanswered: why the gateway does not answer.
+    func show(_ unanswered: String) -> Never {
+        end(unanswered) { (fleet) throws(FleetCommands.Fault) in
+            let (lines, version) = try fleet.standing()
+            return lines + "order \(version), in the fleet's database\n"
+        }
+    }
+
+    func give(_ call: RolloutRequest.Call, _ yes: Bool, _ unanswered: String) -> Never {
+        end(unanswered) { (fleet) throws(FleetCommands.Fault) in
+            guard !call.request.mayRefuse || yes else {
+                throw FleetCommands.Fault(
+                    text: "nothing has changed: no gateway says whom this would refuse; ask one "
+                        + "that answers, or add --yes"
+                )
+            }
+            let (change, version) = try fleet.order(call)
+            return "\(change.rule ?? "all rules"): \(change.from) → \(change.to)\n"
+                + "order \(version), in the fleet's database: all gateways obey within 2 s\n"
+        }
+    }
+
+    private func end(
+        _ unanswered: String,
+        _ body: (FleetCommands) throws(FleetCommands.Fault) -> String
+    ) -> Never {
+        StandardError.write("portcullis: \(unanswered)")
+        guard let fleet else { Glibc.exit(1) }
+        do throws(FleetCommands.Fault) {
+            Glibc.exit(StandardOutput.write(try body(fleet)) ? 0 : 1)
+        } catch {
+            StandardError.write("portcullis: \(error.text)")
+            Glibc.exit(1)
+        }
     }
 }

@@ -18,6 +18,8 @@ package struct PostgreSQLSettings: Hashable, Sendable {
     /// session of the key. A gateway that has not heard from the database for so long admits none.
     /// Default 3 s, 2 s…1 min: changes are read every second.
     package var revokedWithin = Duration.seconds(3)
+    /// `gateway`: the name by which operators know this gateway; empty for the host's.
+    package var gateway = ""
 
     package init(address: String) { self.address = address }
 }
@@ -34,6 +36,8 @@ package struct DatabaseStatistics: Sendable {
         case listener
         /// Receipts and their renewal.
         case receipts
+        /// Orders of operators, and what the gateways of a fleet know of each other.
+        case fleet
     }
 
     package struct Connection: Sendable {

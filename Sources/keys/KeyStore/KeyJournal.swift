@@ -70,6 +70,10 @@ package protocol KeyJournal: KeySource {
     /// call reads the commits between `load` and `follow`.
     func follow(_ body: @escaping @Sendable () -> JournalError?)
 
+    /// Calls `body` when it is announced that operators have given the fleet an order, on a queue
+    /// of the journal's own. It is a hint that may get lost, and some journals give none.
+    func hearOrders(_ body: @escaping @Sendable () -> Void)
+
     /// Calls `body` when another process asks that all waiting changes are written, on the queue of
     /// ``follow(_:)``. `body` returns why it could not.
     func writeOnDemand(_ body: @escaping @Sendable () -> JournalError?)
@@ -118,6 +122,7 @@ extension KeyJournal {
     package var knowledgeLifetime: Duration? { nil }
     package var answerTime: Duration? { nil }
     package var databaseStatistics: DatabaseStatistics? { nil }
+    package func hearOrders(_ body: @escaping @Sendable () -> Void) {}
     package func writeOnDemand(_ body: @escaping @Sendable () -> JournalError?) {}
     package func sharedSecrets(
         now: Int64,

@@ -332,6 +332,9 @@ package final class KeyTable: Sendable {
         try journal.sharedSecrets(now: now, lifetime: lifetime)
     }
 
+    /// Calls `body` when it is announced that operators have given the fleet an order: a hint.
+    package func hearOrders(_ body: @escaping @Sendable () -> Void) { journal.hearOrders(body) }
+
     /// Starts the writer when a change waits. Every iteration of an event loop calls it at its end.
     package func kick() { committer.kick() }
 

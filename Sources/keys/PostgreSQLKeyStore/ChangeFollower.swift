@@ -5,8 +5,10 @@ internal import Synchronization
 /// Waits for changes by others: for a notification, and at most for a second. A notification is
 /// only a hint that may get lost, and some databases have none.
 final class ChangeFollower: Sendable {
-    /// The channel of the notifications.
+    /// The channel of changes of keys.
     static let channel = "portcullis_keys"
+    /// The channel of what operators order the fleet.
+    static let orders = "portcullis_orders"
 
     private struct Ear {
         var connection: DatabaseConnection
@@ -19,6 +21,7 @@ final class ChangeFollower: Sendable {
     private let connecting = DispatchQueue(label: "portcullis.store.listening")
     private let isConnecting = Atomic(false)
     private let body = Mutex<(@Sendable () -> JournalError?)?>(nil)
+    private let ordered = Mutex<(@Sendable () -> Void)?>(nil)
     private let ear = Mutex<Ear?>(nil)
     private let isEnded = Atomic(false)
     let tally = LinkTally()
@@ -30,6 +33,10 @@ final class ChangeFollower: Sendable {
         self.body.withLock { $0 = body }
         queue.async { [weak self] in self?.turn() }
     }
+
+    /// Calls `body` on the follower's queue when an order was announced. It is a hint that may get
+    /// lost.
+    func hear(_ body: @escaping @Sendable () -> Void) { ordered.withLock { $0 = body } }
 
     func end() {
         isEnded.store(true, ordering: .releasing)
@@ -59,8 +66,8 @@ final class ChangeFollower: Sendable {
         let deadline = ContinuousClock.now + settings.connectTimeout
         do throws(DatabaseFault) {
             let connection = try DatabaseConnection.open(settings.address, until: deadline)
-            let listen = DatabaseStatement("LISTEN \(Self.channel)")
-            _ = try connection.run([listen], until: deadline)
+            let listen = [Self.channel, Self.orders].map { DatabaseStatement("LISTEN \($0)") }
+            _ = try connection.run(listen, until: deadline)
             ear.withLock { ear in
                 let source = DispatchSource.makeReadSource(
                     fileDescriptor: connection.descriptor,
@@ -72,7 +79,10 @@ final class ChangeFollower: Sendable {
             }
             tally.connected()
             // Earlier changes are not reported.
-            queue.async { [weak self] in self?.call() }
+            queue.async { [weak self] in
+                self?.call()
+                self?.callOrdered()
+            }
             if isEnded.load(ordering: .acquiring) { end() }
         } catch {
             tally.failed()
@@ -80,18 +90,25 @@ final class ChangeFollower: Sendable {
     }
 
     private func hear() {
-        let isNotified: Bool? = ear.withLock { ear in
+        let channels: Set<String>? = ear.withLock { ear in
             do throws(DatabaseFault) {
-                return try ear?.connection.takeNotifications() ?? false
+                return try ear?.connection.takeNotifications() ?? []
             } catch {
                 return nil
             }
         }
-        if isNotified == nil {
+        guard let channels else {
             tally.disconnected()
             stopListening()
+            return call()
         }
-        if isNotified != false { call() }
+        if channels.contains(Self.channel) { call() }
+        if channels.contains(Self.orders) { callOrdered() }
+    }
+
+    private func callOrdered() {
+        guard !isEnded.load(ordering: .acquiring) else { return }
+        ordered.withLock { $0 }?()
     }
 
     private func stopListening() {

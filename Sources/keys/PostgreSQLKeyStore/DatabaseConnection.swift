@@ -131,15 +131,15 @@ final class DatabaseConnection: @unchecked Sendable {
         return poll(&watched, 1, 0) > 0
     }
 
-    /// Whether others have notified since the last call. Reads the notifications.
-    func takeNotifications() throws(DatabaseFault) -> Bool {
+    /// The channels on which others have notified since the last call. Reads the notifications.
+    func takeNotifications() throws(DatabaseFault) -> Set<String> {
         guard PQconsumeInput(handle) == 1 else { throw .lost(message) }
-        var isNotified = false
+        var channels: Set<String> = []
         while let notification = PQnotifies(handle) {
-            isNotified = true
+            channels.insert(String(cString: notification.pointee.relname))
             PQfreemem(notification)
         }
-        return isNotified
+        return channels
     }
 
     // MARK: Statements

@@ -9,12 +9,13 @@ enum DatabaseSchema {
 
     /// The oldest version of the tables that this program can use. A newer one can be used if its
     /// ``oldestReader`` says so.
-    static let steps: [[String]] = [keys, platforms]
+    static let steps: [[String]] = [keys, platforms, fleet]
 
     /// The tables that a gateway and the `keys` commands write to.
     static let tables = [
-        "apps", "chains", "challenge_floor", "key_changes", "keys", "leases", "receipts",
-        "renewals", "secrets", "shared_secrets", "spent_challenges", "state",
+        "apps", "chains", "challenge_floor", "drains", "gateways", "key_changes", "keys", "leases",
+        "receipts", "renewals", "rollout_changes", "rollout_state", "secrets", "shared_secrets",
+        "spent_challenges", "state",
     ]
 
     /// The table of the steps that were made. `oldest_reader`: the lowest version whose program can
@@ -157,6 +158,57 @@ enum DatabaseSchema {
             serials text NOT NULL,
             certificates_issued bigint CHECK (certificates_issued BETWEEN 0 AND 4294967295),
             listed text
+        )
+        """,
+    ]
+
+    // rollout_state: the orders in force, as JSON, with their version. rollout_changes: who has
+    // changed them, when and why; a change without a rule is about all rules. ticket: by it a
+    // writer that has lost its connection finds out that its change was made. gateways: one row for
+    // each process, written each second; seen_at by the clock of the database. drains: by the
+    // gateway's name, so that a drained gateway stays so over a restart.
+    private static let fleet = [
+        """
+        CREATE TABLE rollout_state (
+            id bigint PRIMARY KEY CHECK (id = 1),
+            version bigint NOT NULL,
+            orders text NOT NULL
+        )
+        """,
+        "INSERT INTO rollout_state VALUES (1, 0, '')",
+        """
+        CREATE TABLE rollout_changes (
+            version bigint PRIMARY KEY,
+            at bigint NOT NULL,
+            actor text NOT NULL,
+            why text NOT NULL,
+            rule text,
+            changed_from text NOT NULL,
+            changed_to text NOT NULL,
+            gateway text NOT NULL,
+            ticket bytea NOT NULL
+        )
+        """,
+        """
+        CREATE TABLE gateways (
+            instance bigint PRIMARY KEY,
+            name text NOT NULL,
+            program text NOT NULL,
+            address text NOT NULL,
+            started_at bigint NOT NULL,
+            seen_at bigint NOT NULL,
+            order_version bigint NOT NULL,
+            pending bigint NOT NULL,
+            rules_digest bytea NOT NULL,
+            standing text NOT NULL
+        )
+        """,
+        """
+        CREATE TABLE drains (
+            name text PRIMARY KEY,
+            at bigint NOT NULL,
+            actor text NOT NULL,
+            why text NOT NULL
         )
         """,
     ]

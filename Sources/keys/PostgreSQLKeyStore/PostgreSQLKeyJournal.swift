@@ -147,6 +147,8 @@ package final class PostgreSQLKeyJournal: KeyJournal {
 
     package func follow(_ body: @escaping @Sendable () -> JournalError?) { follower.start(body) }
 
+    package func hearOrders(_ body: @escaping @Sendable () -> Void) { follower.hear(body) }
+
     // MARK: Writing
 
     package func commit(_ batch: JournalBatch) throws(JournalError) -> CommitAnswer {

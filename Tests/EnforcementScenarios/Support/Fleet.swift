@@ -50,6 +50,8 @@ final class Fleet: @unchecked Sendable {
     }
 
     /// - `rules`: the list of rules, in YAML without indentation.
+    /// - `takesOrders`: whether operators may call at the admin listeners; the gateways are named
+    ///   g0, g1 and so on.
     /// - `root`: the certificate that attestations rest on, in PEM; that of ``Scenario`` without.
     init(
         _ count: Int,
@@ -57,7 +59,8 @@ final class Fleet: @unchecked Sendable {
         more: String = "",
         root: String? = nil,
         servers: Servers = .one,
-        arrangement: Arrangement = .processes
+        arrangement: Arrangement = .processes,
+        takesOrders: Bool = false
     ) throws {
         self.arrangement = arrangement
         scenario = try Scenario()
@@ -97,6 +100,12 @@ final class Fleet: @unchecked Sendable {
         self.cables = cables
         for (number, place) in places.enumerated() {
             try configure(Self.file(number), rules, more, database.address(at: place + others))
+        }
+        if takesOrders {
+            for number in 0..<count {
+                try rewrite(number, "127.0.0.1:0 }\nlanes", "127.0.0.1:0, calls: any }\nlanes")
+                try rewrite(number, "\" } }", "\", gateway: g\(number) } }")
+            }
         }
         let direct = database.address(at: database.folder + others)
         try configure("direct.yaml", rules, more, direct)

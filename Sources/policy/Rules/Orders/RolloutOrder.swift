@@ -143,10 +143,13 @@ package enum RolloutRequest: Hashable, Sendable {
     }
 
     /// The call that requests it: `{"rule": "orders", "to": "10%", "why": "…"}`, or
-    /// `{"all": "observe", "why": "…"}`.
+    /// `{"all": "observe", "why": "…"}`. In a fleet it may have `"after": 12`.
     package struct Call: Hashable, Sendable {
         package let request: RolloutRequest
         package let why: String
+        /// The version of the fleet's orders that the caller knows: the request is refused where
+        /// there are newer ones. `nil` for the version that the gateway knows.
+        package private(set) var after: Int64?
 
         package init(_ text: Span<UInt8>) throws(JSONError) {
             var reader = JSONReader()
@@ -154,8 +157,15 @@ package enum RolloutRequest: Hashable, Sendable {
             try reader.beginObject(text)
             while let bytes = try reader.nextName(text) {
                 let name = String(decoding: bytes, as: UTF8.self)
+                if name == "after", after == nil {
+                    guard case .number(let version) = try reader.scalar(text) else {
+                        throw reader.error("after is no number")
+                    }
+                    after = version
+                    continue
+                }
                 guard ["rule", "to", "all", "why"].contains(name) else {
-                    throw reader.error("unknown member; use rule and to, or all; why")
+                    throw reader.error("unknown member; use rule and to, or all; why; after")
                 }
                 guard values[name] == nil else { throw reader.error("\(name) is there twice") }
                 guard case .string(let value) = try reader.scalar(text) else {
@@ -185,8 +195,8 @@ package enum RolloutRequest: Hashable, Sendable {
             }
         }
 
-        package init(_ request: RolloutRequest, why: String) {
-            (self.request, self.why) = (request, why)
+        package init(_ request: RolloutRequest, why: String, after: Int64? = nil) {
+            (self.request, self.why, self.after) = (request, why, after)
         }
 
         /// The call as JSON.
@@ -204,6 +214,7 @@ package enum RolloutRequest: Hashable, Sendable {
                 case .resumeAll: out.member("all", "resume")
                 }
                 if !why.isEmpty { out.member("why", why) }
+                if let after { out.member("after", after) }
             }
             return out.line
         }

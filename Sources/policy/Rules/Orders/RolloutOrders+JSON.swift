@@ -112,7 +112,7 @@ extension RolloutOrders {
         pauses[id] = pause
     }
 
-    private static func members(
+    fileprivate static func members(
         _ reader: inout JSONReader,
         _ text: Span<UInt8>
     ) throws(JSONError) -> [String: String] {
@@ -131,11 +131,95 @@ extension RolloutOrders {
     }
 }
 
-extension RolloutOrders.Change {
-    /// The line of the audit log.
-    package var line: [UInt8] {
+// The orders of a fleet, as a gateway keeps them on its disk:
+//
+//     { "version": 1, "order": 12, "agreed": "…", "pending": [{ "rule": "orders", "to": …,
+//       "at": …, "by": …, "why": … }] }
+//
+// `agreed` is the text of ``RolloutOrders``. A pending order without a rule is about all.
+extension FleetOrders {
+    private static let version: Int64 = 1
+
+    package var json: [UInt8] {
         var out = JSONWriter(.compact)
         out.object { out in
+            out.member("version", Self.version)
+            out.member("order", version)
+            out.member("agreed", String(decoding: agreed.json, as: UTF8.self))
+            out.array("pending") { out in
+                for order in pending {
+                    out.object { out in
+                        if let rule = order.rule { out.member("rule", rule) }
+                        out.member("to", order.order.text)
+                        out.note(order.note)
+                    }
+                }
+            }
+        }
+        return out.line
+    }
+
+    /// Reads what ``json`` writes, and nothing else.
+    package init(json text: Span<UInt8>) throws(JSONError) {
+        var reader = JSONReader()
+        var (format, number) = (Int64(0), Int64(-1))
+        var agreed: RolloutOrders?
+        var pending: [Pending] = []
+        try reader.beginObject(text)
+        while let name = try reader.nextName(text) {
+            switch String(decoding: name, as: UTF8.self) {
+            case "version": format = try Self.number(&reader, text)
+            case "order": number = try Self.number(&reader, text)
+            case "agreed":
+                guard case .string(let bytes) = try reader.scalar(text) else {
+                    throw reader.error("agreed is no text")
+                }
+                agreed = try RolloutOrders(json: bytes.span)
+            case "pending":
+                try reader.beginArray(text)
+                while try reader.nextElement(text) {
+                    let members = try RolloutOrders.members(&reader, text)
+                    guard let order = members["to"].flatMap({ RolloutOrder(text: $0) }),
+                        pending.count < RolloutOrders.entriesMax
+                    else { throw reader.error("an order without `to`, or too many") }
+                    let note = try members.note(reader)
+                    pending.append(Pending(rule: members["rule"], order: order, note: note))
+                }
+            default: throw reader.error("an unknown member")
+            }
+        }
+        try reader.end(text)
+        guard format == Self.version, number >= 0, let agreed else {
+            throw reader.error("another version than \(Self.version), or a member is missing")
+        }
+        self.init(version: number, agreed: agreed, pending: pending)
+    }
+
+    private static func number(
+        _ reader: inout JSONReader,
+        _ text: Span<UInt8>
+    ) throws(JSONError) -> Int64 {
+        guard case .number(let number) = try reader.scalar(text) else {
+            throw reader.error("no number")
+        }
+        return number
+    }
+}
+
+extension RolloutOrders.Change {
+    /// The line of the audit log.
+    package var line: [UInt8] { line() }
+
+    /// The line of the audit of a fleet.
+    ///
+    /// - order: the version of the fleet's orders that the change has made; `nil` where it has made
+    ///   none.
+    /// - gateway: the one that took it.
+    package func line(order: Int64? = nil, gateway: String? = nil) -> [UInt8] {
+        var out = JSONWriter(.compact)
+        out.object { out in
+            if let order { out.member("order", order) }
+            if let gateway { out.member("gateway", gateway) }
             out.member("rule", rule ?? "*")
             out.member("from", from)
             out.member("to", to)

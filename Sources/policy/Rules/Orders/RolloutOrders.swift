@@ -28,6 +28,10 @@ package struct RolloutOrders: Equatable, Sendable {
         package let from: String
         package let to: String
         package let note: RolloutNote
+
+        package init(rule: String?, from: String, to: String, note: RolloutNote) {
+            (self.rule, self.from, self.to, self.note) = (rule, from, to, note)
+        }
     }
 
     /// By the rule's id.

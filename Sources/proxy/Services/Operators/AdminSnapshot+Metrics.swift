@@ -199,6 +199,7 @@ extension AdminSnapshot {
         out.histogram("commit_seconds", store.commitDurations, unit: 1e-9)
         store.writeWaiting(into: &out)
         store.writeDatabase(into: &out)
+        FleetFacts.write(fleet, into: &out)
     }
 }
 

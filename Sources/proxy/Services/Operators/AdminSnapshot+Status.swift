@@ -16,6 +16,7 @@ extension AdminSnapshot {
             tls.write(into: &out)
             apple.write(into: &out)
             statusList?.write(into: &out)
+            fleet?.write(into: &out)
             out.member("connections_open", openConnections)
             out.member("sessions_open", openSessions)
             out.array("unknown_servers") { out in unknownServers.forEach { out.element($0) } }
@@ -67,6 +68,7 @@ extension AdminSnapshot {
             )
             out.member("last_reload_error", configuration.lastReloadError)
             out.member("reloads_refused", configuration.refusedReloads)
+            out.member("rules_digest", configuration.rulesDigest)
         }
     }
 

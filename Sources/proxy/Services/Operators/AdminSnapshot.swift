@@ -40,6 +40,8 @@ package struct AdminSnapshot: Sendable {
     package var receipts: ReceiptFacts?
     /// Google's list of revoked certificates; `nil` where no app is an Android app.
     package var statusList: StatusListFacts?
+    /// The gateways that share the database; `nil` where none is shared.
+    package var fleet: FleetFacts?
     package var openSessions = 0
     /// The origins and their servers.
     package var origins: [OriginFacts] = []
@@ -163,6 +165,8 @@ package struct ConfigurationFacts: Sendable {
     package var lastReloadError: String?
     /// Reloads that were refused since the start.
     package var refusedReloads: UInt64
+    /// SHA-256 of the rules of the files, in hexadecimal.
+    package var rulesDigest = ""
 
     package init(
         generation: UInt64,

@@ -26,11 +26,23 @@ package protocol RolloutTaking: Sendable {
 
 /// The estimate of a change that is not made yet.
 package enum ForecastResult: Sendable {
-    /// `nil` where the change refuses no more clients.
-    case known(RolloutForecast?)
+    /// The forecast is `nil` where the change refuses no more clients.
+    ///
+    /// - order: the version of the fleet's orders from which it was made; `nil` without a fleet.
+    case known(RolloutForecast?, order: Int64?)
     case impossible(RolloutOrders.Fault)
     /// The event loops have not reported their counts in time.
     case late
+}
+
+/// The gateways that obey an order.
+package enum RolloutReach: Equatable, Sendable {
+    /// This one, which has no fleet.
+    case gateway
+    /// All of the fleet; with the version of its orders. The others obey within two seconds.
+    case fleet(version: Int64)
+    /// This one, until the database is back.
+    case untilDatabase
 }
 
 /// The result of a request.
@@ -38,7 +50,9 @@ package enum RolloutResult: Sendable {
     /// The change is on disk.
     ///
     /// - areAllLoopsTold: whether all event loops already obey it. The others soon will.
-    case changed(RolloutOrders.Change, areAllLoopsTold: Bool)
+    case changed(RolloutOrders.Change, RolloutReach, areAllLoopsTold: Bool)
+    /// Nothing has changed: the fleet has a newer order than the caller knows, and which.
+    case stale(String)
     case impossible(RolloutOrders.Fault)
     /// Nothing has changed, and why.
     case unsaved(String)
@@ -76,12 +90,14 @@ struct RolloutService: Service {
 
     private static func result(_ result: ForecastResult) -> ServiceResult {
         switch result {
-        case .known(let forecast?):
-            return ServiceResult(LocalResponse(.served, "application/json", forecast.json))
-        case .known(nil):
+        case .known(let forecast?, let order):
+            let text = forecast.json(order: order)
+            return ServiceResult(LocalResponse(.served, "application/json", text))
+        case .known(nil, let order):
             var document = JSONWriter(.compact)
             document.object { out in
                 out.member("confirm", "none")
+                if let order { out.member("order", order) }
                 out.array("lines") { _ in }
             }
             return ServiceResult(LocalResponse(.served, "application/json", document.line))
@@ -92,16 +108,22 @@ struct RolloutService: Service {
 
     private static func result(_ result: RolloutResult) -> ServiceResult {
         switch result {
-        case .changed(let change, let areAllLoopsTold):
+        case .changed(let change, let reach, let areAllLoopsTold):
             var document = JSONWriter(.compact)
             document.object { out in
                 out.member("rule", change.rule ?? "*")
                 out.member("from", change.from)
                 out.member("to", change.to)
                 out.member("all_lanes", areAllLoopsTold)
+                switch reach {
+                case .gateway: break
+                case .fleet(let version): out.member("order", version)
+                case .untilDatabase: out.member("pending", true)
+                }
             }
             return ServiceResult(LocalResponse(.served, "application/json", document.line))
         case .impossible(let fault): return impossible(fault)
+        case .stale(let newer): return refused(.fault(.rolloutStale), newer)
         case .upgrading: return ServiceResult(.fault(.upgradeRunning))
         case .unsaved(let why): return refused(.fault(.rolloutUnsaved), why)
         }

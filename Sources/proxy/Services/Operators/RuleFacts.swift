@@ -45,7 +45,7 @@ package struct RuleFacts: Sendable {
 extension [RuleFacts] {
     /// One line for each rule: id, state, its origin, what the file says, and the guard's effect on
     /// the file's ramp.
-    var lines: String {
+    package var lines: String {
         map { rule in
             let order = rule.order.map { " (\($0))" } ?? ""
             let source = rule.source.rawValue + order

@@ -167,6 +167,11 @@ function notices() {
       'reason under “Last refusals” or by portcullis why KEY; once its cause is gone, “Change…” ' +
       'begins with a small share, or gives the rule back to its file.');
   }
+  if (status.fleet?.rules_differ) {
+    add('bad', 'Gateways of the fleet serve different rules: see portcullis fleet status.');
+  }
+  if (status.fleet?.orders_pending > 0) add('warn',
+    'An order holds at this gateway alone, until the fleet’s database answers.');
   if (status.configuration.last_reload_error) {
     add('warn', `The last reload was refused: ${status.configuration.last_reload_error}`);
   }

@@ -136,7 +136,7 @@ function cpuShare() {
 }
 
 function showParts() {
-  const { store, certificates, configuration, apple, lanes, process } = state.status;
+  const { store, certificates, configuration, apple, lanes, process, fleet } = state.status;
   const commits = store.commit_seconds;
   describe(byID('store'), [
     ['State', store.degraded ? 'can’t be used' : 'in use', store.degraded ? 'bad' : 'good'],
@@ -159,6 +159,8 @@ function showParts() {
       ['CPU', `${cpuShare()} of one core, ${span(process.cpu_seconds)} since the start`],
     ] : []),
     ['Configuration', `${configuration.generation}, read ${read}`],
+    ...(fleet ? [['Fleet', `${fleet.gateway}, order ${fleet.order}, ` +
+      `${fleet.gateways.filter((gateway) => gateway.age_seconds <= 10).length} gateways`]] : []),
     ['Reloads refused', short(configuration.reloads_refused),
       configuration.last_reload_error ? 'warn' : ''],
     ['Event loops', `${lanes.length}, with ${spread} requests each`],

@@ -95,9 +95,12 @@ package struct RolloutForecast: Sendable {
     }
 
     /// Member names are API: add, do not rename.
-    var json: [UInt8] {
+    ///
+    /// - order: the version of the fleet's orders; `nil` without a fleet.
+    func json(order: Int64?) -> [UInt8] {
         var out = JSONWriter(.compact)
         out.object { out in
+            if let order { out.member("order", order) }
             out.member("rule", rule)
             out.member("to", ordered.text)
             out.member("confirm", asksConfirmation ? "needed" : "none")

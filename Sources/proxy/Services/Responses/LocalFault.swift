@@ -30,6 +30,7 @@ package enum LocalFault: String, CaseIterable, Sendable {
     case noSuchRule = "no-such-rule"
     case ruleVerifiesNothing = "rule-verifies-nothing"
     case rolloutUnsaved = "rollout-unsaved"
+    case rolloutStale = "rollout-stale"
     case upgradeRefused = "upgrade-refused"
     case upgradeRunning = "upgrade-running"
     case noSuchRefusal = "no-such-refusal"
@@ -93,6 +94,8 @@ extension LocalRow {
         case .ruleVerifiesNothing:
             LocalRow(409, .client, .fixClient, "The rule's file does not say how to verify.")
         case .rolloutUnsaved: later(503, .gateway, "The change could not be saved.")
+        case .rolloutStale:
+            LocalRow(409, .client, .retryLater, "The fleet has a newer order; look, then decide.")
         case .upgradeRefused: later(503, .gateway, "There was no upgrade; nothing has changed.")
         case .upgradeRunning:
             LocalRow(

@@ -1,0 +1,143 @@
+import ByteCoding
+import ConfigurationReading
+import Cryptography
+import Dispatch
+import KeyStore
+import Logging
+import PostgreSQLKeyStore
+import Rules
+import Services
+
+/// The gateways that share a database, as this one knows them. Each second it writes its own row
+/// and reads the others', and with the same transaction the orders of operators. A notification
+/// makes it do so at once.
+final class Fleet: Sendable {
+    /// The interval of asking the database: each second.
+    private static let pace = DispatchTimeInterval.seconds(1)
+
+    private struct State {
+        var own: FleetMember
+        var members: [FleetMember] = []
+        /// When the database last answered, by the monotonic clock.
+        var heardAt: Int64?
+        var isAsking = false
+        /// An order was announced while the database was asked.
+        var isHinted = false
+        /// A fault that does not end by itself was reported.
+        var isReported = false
+    }
+
+    private let plane: ControlPlane
+    private let rollouts: Rollouts
+    private let access: Rollouts.FleetAccess
+    private let state: QueueBound<State>
+
+    init(_ plane: ControlPlane, _ rollouts: Rollouts, _ access: Rollouts.FleetAccess) {
+        (self.plane, self.rollouts, self.access) = (plane, rollouts, access)
+        let own = FleetMember(
+            instance: Int64(bitPattern: RandomBytes.word() >> 1),
+            name: access.name,
+            program: GatewayServer.version,
+            startedAt: plane.startedAt
+        )
+        state = QueueBound(State(own: own), on: plane.queue)
+    }
+
+    /// The fleet of a configuration; `nil` where its store is no shared database.
+    static func access(_ configuration: GatewayConfiguration) -> Rollouts.FleetAccess? {
+        guard case .postgresql(let settings) = configuration.store else { return nil }
+        return Rollouts.FleetAccess(
+            database: FleetDatabase(settings),
+            name: settings.gateway.isEmpty ? SyslogLink.hostName : settings.gateway
+        )
+    }
+
+    /// - address: of the first listener.
+    func start(_ keys: KeyTable, at address: String) {
+        state.value.own.address = address
+        keys.hearOrders { [plane, weak self] in plane.perform { [weak self] in self?.hear() } }
+        turn()
+    }
+
+    func close() { access.database.close() }
+
+    /// The state of its connection to the database.
+    var connection: DatabaseStatistics.Connection { access.database.statistics }
+
+    private func turn() {
+        ask()
+        plane.perform(after: Self.pace) { [weak self] in self?.turn() }
+    }
+
+    private func hear() {
+        if state.value.isAsking { state.value.isHinted = true } else { ask() }
+    }
+
+    private func ask() {
+        guard !state.value.isAsking else { return }
+        var own = state.value.own
+        let orders = rollouts.fleetOrders
+        own.orders = orders?.version ?? 0
+        own.pending = Int64(orders?.pending ?? 0)
+        own.rulesDigest = plane.configuration.rulesDigest
+        own.standing = plane.isEnding ? "draining" : "serving"
+        state.value.own = own
+        state.value.isAsking = rollouts.refresh(own) { [self] in answered($0) }
+    }
+
+    private func answered(_ result: Result<FleetReading, JournalError>) {
+        state.value.isAsking = false
+        switch result {
+        case .success(let reading):
+            state.value.heardAt = ControlPlane.monotonicSeconds
+            state.value.members = reading.members
+            state.value.isReported = false
+        case .failure(let error):
+            // An outage is reported where keys are read.
+            guard !error.isOutage, !state.value.isReported else { break }
+            state.value.isReported = true
+            plane.log.error(
+                "the fleet's orders can't be read: \(error); next: \(error.next ?? "see its log")"
+            )
+        }
+        guard state.value.isHinted else { return }
+        state.value.isHinted = false
+        ask()
+    }
+
+    /// The fleet, for operators.
+    var facts: FleetFacts {
+        let now = ControlPlane.monotonicSeconds
+        let orders = rollouts.fleetOrders
+        let silence = state.value.heardAt.map { now - $0 }
+        var facts = FleetFacts(
+            gateway: access.name,
+            order: orders?.version ?? 0,
+            pending: orders?.pending ?? 0,
+            silence: silence
+        )
+        let own = state.value.own.instance
+        facts.gateways = state.value.members.map { member in
+            FleetFacts.Gateway(member, isOwn: member.instance == own, silence: silence ?? 0)
+        }
+        return facts
+    }
+}
+
+extension FleetFacts.Gateway {
+    /// - silence: seconds since the row was read.
+    init(_ member: FleetMember, isOwn: Bool, silence: Int64 = 0) {
+        self.init(
+            name: member.name,
+            program: member.program,
+            address: member.address,
+            startedAt: member.startedAt,
+            order: member.orders,
+            pending: member.pending,
+            rules: Hex.text(member.rulesDigest),
+            standing: member.standing,
+            age: member.age + silence,
+            isOwn: isOwn
+        )
+    }
+}

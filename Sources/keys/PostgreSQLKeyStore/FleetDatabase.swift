@@ -1,0 +1,331 @@
+internal import Cryptography
+package import KeyStore
+
+/// What the gateways of one database know of each other: the orders of operators, and which
+/// gateways there are.
+///
+/// It has a connection of its own, so that nothing here makes a request wait. Every call blocks
+/// until the database has answered, at most for `statement_timeout` and the time to connect.
+package final class FleetDatabase: Sendable {
+    /// The most changes that are read at once, and the most rows that are shown.
+    package static let changesMax = 1_000
+    /// The most changes that the audit keeps.
+    private static let keptChanges: Int64 = 10_000
+    /// The most gateways and drained names that are read.
+    private static let membersMax: Int64 = 256
+    /// The time after which the row of a gateway that is silent is removed, in seconds.
+    private static let memberSeconds: Int64 = 86_400
+    /// The time after which another process may have a silent gateway's name, in seconds.
+    private static let silenceSeconds: Int64 = 10
+
+    private static let now = "extract(epoch FROM now())::bigint"
+
+    private let link: DatabaseLink
+
+    /// Connects at the first call.
+    package init(_ settings: PostgreSQLSettings) { link = DatabaseLink(settings) }
+
+    package func close() { link.close() }
+
+    /// The state of its connection. Never waits.
+    package var statistics: DatabaseStatistics.Connection {
+        link.look()
+        return link.tally.figures(of: .fleet)
+    }
+
+    // MARK: Orders
+
+    /// Writes the row of this gateway, and reads what there is.
+    ///
+    /// - version: the version that the gateway knows; orders and changes after it are read.
+    package func poll(
+        _ member: FleetMember,
+        after version: Int64
+    ) throws(JournalError) -> FleetReading {
+        let own = [
+            DatabaseStatement(
+                """
+                INSERT INTO gateways (instance, name, program, address, started_at, seen_at,
+                    order_version, pending, rules_digest, standing)
+                VALUES ($1, $2, $3, $4, $5, \(Self.now), $6, $7, $8, $9)
+                ON CONFLICT (instance) DO UPDATE SET seen_at = \(Self.now), order_version = $6,
+                    pending = $7, rules_digest = $8, standing = $9
+                """,
+                [
+                    .number(member.instance), .text(member.name), .text(member.program),
+                    .text(member.address), .number(member.startedAt), .number(member.orders),
+                    .number(member.pending), .bytes(member.rulesDigest), .text(member.standing),
+                ]
+            ),
+            DatabaseStatement(
+                """
+                DELETE FROM gateways WHERE seen_at < \(Self.now) - \(Self.memberSeconds)
+                    OR name = $1 AND instance <> $2
+                        AND seen_at < \(Self.now) - \(Self.silenceSeconds)
+                """,
+                [.text(member.name), .number(member.instance)]
+            ),
+        ]
+        return try read(own, after: version)
+    }
+
+    /// Reads what there is.
+    package func reading(after version: Int64) throws(JournalError) -> FleetReading {
+        try read([], after: version)
+    }
+
+    private func read(
+        _ first: [DatabaseStatement],
+        after version: Int64
+    ) throws(JournalError) -> FleetReading {
+        let rows = try link.ask(
+            first + [
+                DatabaseStatement(
+                    """
+                    SELECT version, CASE WHEN version > $1 THEN orders END
+                    FROM rollout_state WHERE id = 1
+                    """,
+                    [.number(version)]
+                ), Self.changes(after: version, most: Self.changesMax),
+                DatabaseStatement(
+                    """
+                    SELECT instance, name, program, address, started_at, order_version, pending,
+                        rules_digest, standing, \(Self.now) - seen_at
+                    FROM gateways ORDER BY name, started_at LIMIT $1
+                    """,
+                    [.number(Self.membersMax)]
+                ),
+                DatabaseStatement(
+                    "SELECT name, at, actor, why FROM drains ORDER BY name LIMIT $1",
+                    [.number(Self.membersMax)]
+                ),
+            ]
+        )
+        let found = rows[first.count...].map(\.self)
+        guard found.count == 4, found[0].count == 1 else {
+            throw JournalError.damaged("the table of the orders is empty")
+        }
+        var reading = FleetReading(version: try found[0].present(0, 0))
+        reading.orders = found[0].text(0, 1)
+        reading.changes = try Self.changes(found[1])
+        for row in 0..<found[2].count { reading.members.append(try FleetMember(found[2], row)) }
+        for row in 0..<found[3].count {
+            reading.drains.append(
+                FleetDrain(
+                    name: found[3].text(row, 0) ?? "",
+                    at: try found[3].present(row, 1),
+                    by: found[3].text(row, 2) ?? "",
+                    why: found[3].text(row, 3) ?? ""
+                )
+            )
+        }
+        return reading
+    }
+
+    private static func changes(after version: Int64, most: Int) -> DatabaseStatement {
+        DatabaseStatement(
+            """
+            SELECT version, at, actor, why, rule, changed_from, changed_to, gateway, ticket
+            FROM rollout_changes WHERE version > $1 ORDER BY version DESC LIMIT $2
+            """,
+            [.number(version), .number(Int64(most))]
+        )
+    }
+
+    /// The oldest first.
+    private static func changes(_ rows: DatabaseRows) throws(JournalError) -> [FleetChange] {
+        var changes: [FleetChange] = []
+        for row in (0..<rows.count).reversed() {
+            changes.append(
+                FleetChange(
+                    version: try rows.present(row, 0),
+                    at: try rows.present(row, 1),
+                    by: rows.text(row, 2) ?? "",
+                    why: rows.text(row, 3) ?? "",
+                    rule: rows.text(row, 4),
+                    from: rows.text(row, 5) ?? "",
+                    to: rows.text(row, 6) ?? "",
+                    gateway: rows.text(row, 7) ?? "",
+                    ticket: rows.bytes(row, 8) ?? []
+                )
+            )
+        }
+        return changes
+    }
+
+    /// The last changes, the oldest first.
+    package func lastChanges(atMost count: Int) throws(JournalError) -> [FleetChange] {
+        guard let rows = try link.ask([Self.changes(after: -1, most: count)]).first else {
+            throw JournalError.damaged("a statement without an answer")
+        }
+        return try Self.changes(rows)
+    }
+
+    /// Compares and sets the orders.
+    ///
+    /// - change: its version is that of the orders; its ticket is new.
+    /// - version: what the database has to be at.
+    /// - Returns: whether it was, so that the orders are set. If it throws, that is unknown: a
+    ///   change with this ticket says so.
+    package func set(
+        _ orders: String,
+        _ change: FleetChange,
+        replacing version: Int64
+    ) throws(JournalError) -> Bool {
+        let rows = try link.ask([
+            DatabaseStatement(
+                """
+                WITH done AS (
+                    UPDATE rollout_state SET version = $2, orders = $3
+                    WHERE id = 1 AND version = $1 RETURNING version
+                )
+                INSERT INTO rollout_changes (version, at, actor, why, rule, changed_from,
+                    changed_to, gateway, ticket)
+                SELECT version, $4, $5, $6, $7, $8, $9, $10, $11 FROM done RETURNING version
+                """,
+                [
+                    .number(version), .number(change.version), .text(orders), .number(change.at),
+                    .text(change.by), .text(change.why), .text(change.rule), .text(change.from),
+                    .text(change.to), .text(change.gateway), .bytes(change.ticket),
+                ]
+            ),
+            DatabaseStatement(
+                "DELETE FROM rollout_changes WHERE version <= $1",
+                [.number(change.version - Self.keptChanges)]
+            ), DatabaseStatement("NOTIFY \(ChangeFollower.orders)"),
+        ])
+        return rows.first?.count == 1
+    }
+
+    /// A ticket for ``set(_:_:replacing:)``.
+    package static func ticket() -> [UInt8] { RandomBytes.make(count: 16) }
+
+    // MARK: Gateways
+
+    /// Has the gateways of a name drain, until ``resume(_:)``.
+    package func drain(_ drain: FleetDrain) throws(JournalError) {
+        _ = try link.ask([
+            DatabaseStatement(
+                """
+                INSERT INTO drains (name, at, actor, why) VALUES ($1, $2, $3, $4)
+                ON CONFLICT (name) DO NOTHING
+                """,
+                [.text(drain.name), .number(drain.at), .text(drain.by), .text(drain.why)]
+            ), DatabaseStatement("NOTIFY \(ChangeFollower.orders)"),
+        ])
+    }
+
+    /// Ends a drain.
+    ///
+    /// - Returns: whether there was one.
+    package func resume(_ name: String) throws(JournalError) -> Bool {
+        let rows = try link.ask([
+            DatabaseStatement("DELETE FROM drains WHERE name = $1 RETURNING name", [.text(name)]),
+            DatabaseStatement("NOTIFY \(ChangeFollower.orders)"),
+        ])
+        return (rows.first?.count ?? 0) > 0
+    }
+}
+
+/// What the database says of a fleet.
+package struct FleetReading: Sendable {
+    /// The version of the orders.
+    package let version: Int64
+    /// The orders as JSON; `nil` where the reader knows this version.
+    package var orders: String?
+    /// The changes since the version that the reader knows, the oldest first.
+    package var changes: [FleetChange] = []
+    package var members: [FleetMember] = []
+    package var drains: [FleetDrain] = []
+}
+
+/// A change of the fleet's orders, as the audit has it.
+package struct FleetChange: Sendable {
+    /// The version of the orders that it has made.
+    package let version: Int64
+    /// Second of Unix time, by the clock of the gateway that took it.
+    package let at: Int64
+    package let by: String
+    package let why: String
+    /// `nil` for all rules.
+    package let rule: String?
+    package let from: String
+    package let to: String
+    /// The name of the gateway that took it.
+    package let gateway: String
+    /// Made by the writer, to find the change again.
+    package let ticket: [UInt8]
+
+    package init(
+        version: Int64,
+        at: Int64,
+        by: String,
+        why: String,
+        rule: String?,
+        from: String,
+        to: String,
+        gateway: String,
+        ticket: [UInt8] = FleetDatabase.ticket()
+    ) {
+        (self.version, self.at, self.by, self.why) = (version, at, by, why)
+        (self.rule, self.from, self.to) = (rule, from, to)
+        (self.gateway, self.ticket) = (gateway, ticket)
+    }
+}
+
+/// A gateway of a fleet, as it describes itself.
+package struct FleetMember: Sendable {
+    /// Names the process.
+    package let instance: Int64
+    /// The gateway's name.
+    package let name: String
+    /// The program's version.
+    package let program: String
+    /// The address of its first listener.
+    package var address = ""
+    /// Second of Unix time, by its own clock.
+    package let startedAt: Int64
+    /// The version of the orders that it serves.
+    package var orders: Int64 = 0
+    /// Orders that it obeys and that the database does not have.
+    package var pending: Int64 = 0
+    /// SHA-256 of its rules.
+    package var rulesDigest: [UInt8] = []
+    /// `serving`, `drained`, `draining`.
+    package var standing = ""
+    /// Seconds since it wrote its row, by the clock of the database.
+    package var age: Int64 = 0
+
+    package init(instance: Int64, name: String, program: String, startedAt: Int64) {
+        (self.instance, self.name) = (instance, name)
+        (self.program, self.startedAt) = (program, startedAt)
+    }
+
+    fileprivate init(_ rows: DatabaseRows, _ row: Int) throws(JournalError) {
+        self.init(
+            instance: try rows.present(row, 0),
+            name: rows.text(row, 1) ?? "",
+            program: rows.text(row, 2) ?? "",
+            startedAt: try rows.present(row, 4)
+        )
+        address = rows.text(row, 3) ?? ""
+        orders = try rows.present(row, 5)
+        pending = try rows.present(row, 6)
+        rulesDigest = rows.bytes(row, 7) ?? []
+        standing = rows.text(row, 8) ?? ""
+        age = max(try rows.present(row, 9), 0)
+    }
+}
+
+/// An operator's order that the gateways of a name drain.
+package struct FleetDrain: Sendable {
+    package let name: String
+    /// Second of Unix time.
+    package let at: Int64
+    package let by: String
+    package let why: String
+
+    package init(name: String, at: Int64, by: String, why: String) {
+        (self.name, self.at, self.by, self.why) = (name, at, by, why)
+    }
+}

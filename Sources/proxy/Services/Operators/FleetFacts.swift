@@ -1,0 +1,142 @@
+import JSONText
+import Signatures
+import Telemetry
+
+/// The gateways that share a database, as one of them knows them.
+package struct FleetFacts: Sendable {
+    /// A gateway as it last described itself.
+    package struct Gateway: Sendable {
+        package let name: String
+        /// The program's version.
+        let program: String
+        /// Of its first listener.
+        let address: String
+        /// Second of Unix time, by its own clock.
+        let startedAt: Int64
+        /// The version of the orders that it serves.
+        package let order: Int64
+        /// Orders that it obeys and that the database does not have.
+        let pending: Int64
+        /// SHA-256 of its rules, in hexadecimal.
+        let rules: String
+        package let standing: String
+        /// Seconds since it said so.
+        package let age: Int64
+        let isOwn: Bool
+
+        package init(
+            name: String,
+            program: String,
+            address: String,
+            startedAt: Int64,
+            order: Int64,
+            pending: Int64,
+            rules: String,
+            standing: String,
+            age: Int64,
+            isOwn: Bool
+        ) {
+            (self.name, self.program, self.address) = (name, program, address)
+            (self.startedAt, self.order, self.pending) = (startedAt, order, pending)
+            (self.rules, self.standing, self.age, self.isOwn) = (rules, standing, age, isOwn)
+        }
+
+        /// Whether it has written its row lately.
+        package var isHeard: Bool { age <= FleetFacts.silenceMax }
+
+        /// One line: name, what it does, version of the orders, rules, program, address, age.
+        package var line: String {
+            let silence = isHeard ? "" : " (not heard of for \(age) s)"
+            let waiting = pending > 0 ? ", \(pending) pending" : ""
+            return "\(name)\t\(standing)\(silence)\torder \(order)\(waiting)\trules "
+                + "\(rules.prefix(8))\t\(program)\t\(address)\n"
+        }
+    }
+
+    /// The time after which a gateway that has not written its row counts as silent, in seconds.
+    static let silenceMax: Int64 = 10
+
+    /// This gateway's name.
+    let gateway: String
+    /// The version of the orders that it serves.
+    let order: Int64
+    /// Orders that it obeys and that the database does not have.
+    let pending: Int
+    /// Seconds since the database has last answered; `nil` before it has.
+    let silence: Int64?
+    package var gateways: [Gateway] = []
+
+    package init(gateway: String, order: Int64, pending: Int, silence: Int64?) {
+        (self.gateway, self.order, self.pending) = (gateway, order, pending)
+        self.silence = silence
+    }
+
+    private var heard: [Gateway] { gateways.filter(\.isHeard) }
+
+    /// Whether gateways that serve now have different rules.
+    var rulesDiffer: Bool { Set(heard.map(\.rules)).count > 1 }
+
+    /// Writes the metrics. The families exist on every gateway; without a fleet they have no
+    /// samples.
+    static func write(_ facts: FleetFacts?, into out: inout Exposition) {
+        func gauge(_ name: String, _ help: String, _ value: Int64?) {
+            out.metric(name, type: "gauge", help: help)
+            if let value { out.sample(name, [], value) }
+        }
+        gauge(
+            "fleet_order_version",
+            "The version of the fleet's orders that this gateway serves; absent without a fleet.",
+            facts?.order
+        )
+        gauge(
+            "fleet_orders_pending",
+            "Orders that this gateway obeys and that the fleet's database does not have yet.",
+            facts.map { Int64($0.pending) }
+        )
+        gauge(
+            "fleet_silence_seconds",
+            "Time since the fleet's database has last told this gateway of orders.",
+            facts?.silence
+        )
+        gauge(
+            "fleet_gateways",
+            "Gateways of the fleet that this one has heard of in the last ten seconds.",
+            facts.map { Int64($0.heard.count) }
+        )
+        gauge(
+            "fleet_rules_differ",
+            "1 while gateways of the fleet serve different rules.",
+            facts.map { $0.rulesDiffer ? 1 : 0 }
+        )
+    }
+
+    /// Writes the fleet for `/status`.
+    func write(into out: inout JSONWriter) {
+        out.object("fleet") { out in
+            out.member("gateway", gateway)
+            out.member("order", order)
+            out.member("orders_pending", pending)
+            out.member("silence_seconds", silence.map { JSONValue.number($0) } ?? .null)
+            out.member("rules_differ", rulesDiffer)
+            out.array("gateways") { out in
+                for gateway in gateways {
+                    out.object { out in
+                        out.member("name", gateway.name)
+                        out.member("self", gateway.isOwn)
+                        out.member("standing", gateway.standing)
+                        out.member("age_seconds", gateway.age)
+                        out.member("order", gateway.order)
+                        out.member("orders_pending", gateway.pending)
+                        out.member("rules_digest", gateway.rules)
+                        out.member("version", gateway.program)
+                        out.member("address", gateway.address)
+                        out.member(
+                            "started_at",
+                            UnixTime(seconds: gateway.startedAt).iso8601
+                        )
+                    }
+                }
+            }
+        }
+    }
+}

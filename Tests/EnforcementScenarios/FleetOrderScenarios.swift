@@ -1,0 +1,244 @@
+import Foundation
+import LoopbackKit
+import TestSupport
+import Testing
+
+extension Scenarios {
+    /// Orders of operators in a fleet: given anywhere, they hold everywhere.
+    @Suite struct FleetOrders {
+        private static let rules = """
+            - id: orders
+              match: { path: /v1/orders }
+              mode: enforce
+              sign: [method, target]
+            """
+
+        private static func fleet(_ count: Int = 3) throws -> Fleet {
+            try Fleet(
+                count,
+                rules: rules,
+                more: "limits: { address_failures: off }",
+                takesOrders: true
+            )
+        }
+
+        @Test(.enabled(if: DatabaseServer.programs != nil))
+        func `an order at one gateway is obeyed by all within two seconds`() throws {
+            let fleet = try Self.fleet()
+            defer { fleet.end() }
+            #expect(try fleet.unproven() == [401, 401, 401])
+            for (number, to) in ["observe", "100%", "off", "file"].enumerated() {
+                let answer = try fleet.order(at: number % 3, #""rule":"orders","to":"\#(to)""#)
+                let given = ContinuousClock.now
+                #expect(answer.status == 200, "\(answer.text)")
+                #expect(answer.object?["order"] as? Int == number + 1)
+                let status = ["observe", "off"].contains(to) ? 200 : 401
+                let isObeyed = try eventually {
+                    try fleet.unproven() == [status, status, status]
+                }
+                let time = ContinuousClock.now - given
+                #expect(isObeyed && time < .seconds(2), "\(to): \(time)")
+                print("order \(number + 1), \(to): obeyed by three gateways after \(time)")
+            }
+            let isShown = try eventually { try fleet.versions() == [4, 4, 4] }
+            #expect(isShown)
+            let fleetFacts = try fleet.facts(of: 1)
+            let gateways = try #require(fleetFacts["gateways"] as? [[String: Any]])
+            #expect(gateways.map { $0["name"] as? String } == ["g0", "g1", "g2"])
+            #expect(fleetFacts["gateway"] as? String == "g1")
+            #expect(fleetFacts["rules_differ"] as? Bool == false)
+            // The audit is one for all.
+            for number in 0..<3 {
+                let changes = try fleet.audit(at: number)
+                #expect(changes.map { $0["gateway"] as? String } == ["g0", "g1", "g2", "g0"])
+                #expect(changes.map { $0["order"] as? Int } == [1, 2, 3, 4])
+                #expect(changes[0]["to"] as? String == "observe (command)")
+            }
+        }
+
+        @Test(.enabled(if: DatabaseServer.programs != nil))
+        func `an order that was made from an older one is refused, and a brake never is`() throws {
+            let fleet = try Self.fleet(2)
+            defer { fleet.end() }
+            let first = try fleet.order(at: 0, #""rule":"orders","to":"10%","why":"slowly""#)
+            #expect(first.object?["order"] as? Int == 1)
+            let stale = try fleet.order(at: 1, #""rule":"orders","to":"50%","after":0"#)
+            #expect(stale.status == 409)
+            #expect(stale.reason == "rollout-stale")
+            #expect(stale.text.contains("order 1 at g0: slowly"), "\(stale.text)")
+            let brake = try fleet.order(at: 1, #""all":"observe","after":0"#)
+            #expect(brake.object?["order"] as? Int == 2)
+            let known = try fleet.order(at: 1, #""rule":"orders","to":"50%","after":2"#)
+            #expect(known.object?["order"] as? Int == 3)
+            // Side by side at both: each version is made once.
+            DispatchQueue.concurrentPerform(iterations: 2) { number in
+                for _ in 0..<10 {
+                    _ = try? fleet.order(at: number, #""rule":"orders","to":"observe""#)
+                }
+            }
+            #expect(try eventually { try fleet.versions() == [23, 23] })
+            let versions = try fleet.database.query(
+                "SELECT count(DISTINCT version) FROM rollout_changes"
+            )
+            #expect(versions.contains("23"))
+        }
+
+        @Test(.enabled(if: DatabaseServer.programs != nil))
+        func `without the database a gateway serves what it has kept, and takes a brake alone`()
+            throws
+        {
+            let fleet = try Self.fleet(2)
+            defer { fleet.end() }
+            _ = try fleet.order(at: 0, #""rule":"orders","to":"100%""#)
+            #expect(try eventually { try fleet.versions() == [1, 1] })
+            try fleet.database.crash()
+            // A start without it serves the newest orders that were kept.
+            try fleet.crash(1)
+            try fleet.start(1)
+            #expect(try fleet.versions() == [1, 1])
+            #expect(try fleet.unproven() == [401, 401])
+            let raised = try fleet.order(at: 1, #""rule":"orders","to":"file""#)
+            #expect(raised.status == 503)
+            #expect(raised.reason == "rollout-unsaved")
+            let brake = try fleet.order(at: 1, #""all":"observe","why":"they all fail""#)
+            #expect(brake.status == 200)
+            #expect(brake.object?["pending"] as? Bool == true)
+            #expect(try fleet.unproven() == [401, 200])
+            // It outlasts the process.
+            try fleet.crash(1)
+            try fleet.start(1)
+            #expect(try fleet.unproven() == [401, 200])
+            #expect(try Metrics(fleet.admin(1))["fleet_orders_pending"] == 1)
+            try fleet.database.start()
+            #expect(try eventually { try fleet.unproven() == [200, 200] })
+            #expect(try eventually { try fleet.versions() == [2, 2] })
+            let last = try #require(try fleet.audit(at: 0).last)
+            #expect(last["why"] as? String == "they all fail")
+            #expect(last["gateway"] as? String == "g1")
+            #expect(try eventually { try Metrics(fleet.admin(1))["fleet_orders_pending"] == 0 })
+        }
+
+        @Test(.enabled(if: DatabaseServer.programs != nil))
+        func `a brake at a gateway that is cut off yields to a newer order for all`() throws {
+            let fleet = try Self.fleet(2)
+            defer { fleet.end() }
+            _ = try fleet.order(at: 0, #""rule":"orders","to":"100%""#)
+            #expect(try eventually { try fleet.versions() == [1, 1] })
+            try fleet.cables[1].turn(.cut)
+            let brake = try eventually {
+                try fleet.order(at: 1, #""all":"observe""#).object?["pending"] as? Bool == true
+            }
+            #expect(brake)
+            _ = try fleet.order(at: 0, #""all":"observe""#)
+            let resumed = try fleet.order(at: 0, #""all":"resume""#)
+            #expect(resumed.object?["order"] as? Int == 3)
+            #expect(try fleet.unproven() == [401, 200])
+            try fleet.cables[1].turn(.whole)
+            #expect(try eventually { try fleet.unproven() == [401, 401] })
+            #expect(try eventually { try fleet.versions() == [3, 3] })
+            #expect(
+                try #require(fleet.gateway(1)).complaints(of: "since the fleet has a newer one")
+                    > 0
+            )
+        }
+
+        @Test(.enabled(if: DatabaseServer.programs != nil))
+        func `a database that was put back gets the fleet's orders back`() throws {
+            let fleet = try Self.fleet(2)
+            defer { fleet.end() }
+            for to in ["50%", "observe"] {
+                _ = try fleet.order(at: 0, #""rule":"orders","to":"\#(to)""#)
+            }
+            #expect(try eventually { try fleet.versions() == [2, 2] })
+            _ = try fleet.database.query(
+                """
+                BEGIN; DELETE FROM rollout_changes WHERE version > 1;
+                UPDATE rollout_state SET version = 1, orders = '{"version":1,"rules":[]}'; COMMIT
+                """
+            )
+            #expect(try eventually { try fleet.versions() == [3, 3] })
+            #expect(try fleet.unproven() == [200, 200])
+        }
+
+        @Test(.enabled(if: DatabaseServer.programs != nil))
+        func `where no gateway answers an order is given at the database`() throws {
+            let fleet = try Self.fleet(2)
+            defer { fleet.end() }
+            let config = fleet.scenario.path("direct.yaml")
+            func rollout(_ words: String...) throws -> Scenario.Result {
+                try fleet.scenario.portcullis(["rollout", "--config", config] + words)
+            }
+            let careless = try rollout("orders", "50%")
+            #expect(careless.status == 1)
+            #expect(careless.complained.contains("add --yes"))
+            let given = try rollout("orders", "observe", "--why", "a bad build")
+            #expect(given.status == 0, "\(given)")
+            #expect(given.printed.contains("orders: enforce (file) → observe (command)\n"))
+            #expect(given.printed.contains("order 1, in the fleet's database"))
+            #expect(try eventually { try fleet.unproven() == [200, 200] })
+            let listed = try rollout()
+            #expect(listed.printed.contains("orders\tobserve\tcommand ("))
+            #expect(listed.printed.contains("order 1, in the fleet's database"))
+            #expect(try fleet.audit(at: 1).last?["gateway"] as? String == "command")
+        }
+
+        @Test(.enabled(if: DatabaseServer.programs != nil))
+        func `gateways with different rules are an alarm`() throws {
+            let fleet = try Self.fleet(2)
+            defer { fleet.end() }
+            #expect(try eventually { try Metrics(fleet.admin(0))["fleet_gateways"] == 2 })
+            #expect(try Metrics(fleet.admin(0))["fleet_rules_differ"] == 0)
+            try fleet.rewrite(1, "sign: [method, target]", "sign: [method, target, body]")
+            try fleet.crash(1)
+            try fleet.start(1)
+            #expect(try eventually { try Metrics(fleet.admin(0))["fleet_rules_differ"] == 1 })
+            // Comments and layout are no difference.
+            try fleet.rewrite(1, "sign: [method, target, body]", "sign:  [ method, target ] # so")
+            try fleet.crash(1)
+            try fleet.start(1)
+            #expect(try eventually { try Metrics(fleet.admin(0))["fleet_rules_differ"] == 0 })
+        }
+    }
+}
+
+extension Fleet {
+    func admin(_ number: Int) throws -> HTTPClient {
+        guard let gateway = gateway(number) else {
+            throw ChildProcess.Failure(description: "gateway \(number) was killed")
+        }
+        return try gateway.adminClient()
+    }
+
+    /// Gives an order at a gateway.
+    ///
+    /// - members: of the call, as JSON without braces.
+    func order(at number: Int, _ members: String) throws -> Answer {
+        try admin(number).send(
+            "POST",
+            "/rollout/change",
+            content: Array("{\(members)}".utf8)
+        )
+    }
+
+    /// What each gateway answers a request without a proof.
+    func unproven() throws -> [Int] {
+        try (0..<count).map { number in
+            guard let gateway = gateway(number) else { return 0 }
+            return try gateway.client().send("GET", "/v1/orders").status
+        }
+    }
+
+    /// The version of the orders that each gateway serves.
+    func versions() throws -> [Int] {
+        try (0..<count).map { Int(try Metrics(admin($0))["fleet_order_version"]) }
+    }
+
+    /// The fleet as a gateway knows it.
+    func facts(of number: Int) throws -> [String: Any] {
+        try admin(number).send("GET", "/status").object?["fleet"] as? [String: Any] ?? [:]
+    }
+
+    func audit(at number: Int) throws -> [[String: Any]] {
+        try admin(number).send("GET", "/audit").object?["changes"] as? [[String: Any]] ?? []
+    }
+}

@@ -1,0 +1,131 @@
+import Cryptography
+import JSONText
+import Rules
+import Testing
+
+/// What a gateway of a fleet obeys: what all have agreed on, and what only it was told.
+@Suite struct FleetOrdersTests {
+    private let rules: RuleSet
+    private let note: RolloutNote
+
+    init() throws {
+        note = try #require(
+            RolloutNote(
+                at: UnixTime(seconds: 1_790_000_000),
+                by: "uid 1000",
+                why: "a \"bad\" build"
+            )
+        )
+        let rules = ["orders", "carts"].enumerated().map { index, id in
+            Rule(
+                id: id,
+                index: index,
+                match: .all,
+                origin: OriginIndex(0),
+                mode: .enforce,
+                demands: Rule.Demands(salt: id)
+            )
+        }
+        let fallback = Rule(id: "default", index: 2, match: .all, origin: nil, mode: .deny)
+        self.rules = try #require(RuleSet(rules, default: fallback))
+    }
+
+    private func modes(_ orders: FleetOrders) -> [String] {
+        orders.orders(rules).rules(rules).rules.prefix(2).map(\.mode.rawValue)
+    }
+
+    private func agreed(_ requests: RolloutRequest...) throws -> RolloutOrders {
+        var orders = RolloutOrders()
+        for request in requests { _ = try orders.take(request, note, rules) }
+        return orders
+    }
+
+    private func change(_ version: Int64, _ rule: String?) -> FleetOrders.Change {
+        let change = RolloutOrders.Change(rule: rule, from: "a", to: "b", note: note)
+        return FleetOrders.Change(version: version, change, gateway: "g1")
+    }
+
+    @Test func `a brake that was taken alone holds over newer orders about single rules`() throws {
+        var orders = FleetOrders(version: 4)
+        #expect(try orders.pend(.observeAll, note, rules)?.to == "observe")
+        #expect(modes(orders) == ["observe", "observe"])
+        let next = try agreed(.order(.share(.whole), rule: "orders"))
+        #expect(orders.take(version: 5, next, [change(5, "orders")]) == [])
+        #expect(modes(orders) == ["observe", "observe"])
+        #expect(orders.pending.count == 1)
+        #expect(orders.take(version: 7, next, [change(6, nil), change(7, nil)]).count == 1)
+        #expect(modes(orders) == ["enforce", "enforce"])
+    }
+
+    @Test func `a rule that was stopped alone goes by a newer order about it`() throws {
+        var orders = FleetOrders(version: 4)
+        #expect(try orders.pend(.order(.observe, rule: "orders"), note, rules) != nil)
+        #expect(modes(orders) == ["observe", "enforce"])
+        let next = try agreed(.order(.observe, rule: "carts"))
+        #expect(orders.take(version: 5, next, [change(5, "carts")]) == [])
+        #expect(modes(orders) == ["observe", "observe"])
+        #expect(orders.take(version: 6, next, [change(6, "orders")]).map(\.rule) == ["orders"])
+        #expect(modes(orders) == ["enforce", "observe"])
+    }
+
+    @Test func `what may refuse more clients waits for the database`() throws {
+        var orders = FleetOrders(version: 4, agreed: try agreed(.observeAll))
+        let before = orders
+        for request: RolloutRequest in [
+            .resumeAll, .file(rule: "orders"), .order(.share(.none), rule: "orders"),
+            .order(.off, rule: "orders"),
+        ] {
+            #expect(try orders.pend(request, note, rules) == nil)
+        }
+        #expect(orders == before)
+        #expect(throws: RolloutOrders.Fault.unknownRule) {
+            try orders.pend(.order(.observe, rule: "none"), note, rules)
+        }
+        // A brake that the fleet has never heard of can be taken back.
+        var alone = FleetOrders(version: 4)
+        _ = try alone.pend(.observeAll, note, rules)
+        #expect(try alone.pend(.resumeAll, note, rules) != nil)
+        #expect(alone == FleetOrders(version: 4))
+    }
+
+    @Test func `a gateway that comes to a fleet brings the orders that the fleet lacks`() throws {
+        let own = try agreed(
+            .order(.share(.none), rule: "orders"),
+            .order(.observe, rule: "carts"),
+            .observeAll
+        )
+        var orders = FleetOrders(agreed: own)
+        #expect(orders.areOfOneGateway)
+        let theirs = try agreed(.order(.off, rule: "carts"))
+        #expect(orders.take(version: 1, theirs, [change(1, "carts")]) == [])
+        #expect(orders.pending.map(\.rule) == [nil, "orders"])
+        #expect(orders.orders(rules).entries["carts"]?.order == .off)
+        #expect(!orders.areOfOneGateway)
+    }
+
+    @Test func `a state that was reached beside another one takes nothing back`() throws {
+        let start = FleetOrders(version: 4)
+        var here = start
+        var there = start
+        _ = try here.pend(.observeAll, note, rules)
+        let next = try agreed(.order(.observe, rule: "orders"))
+        _ = there.take(version: 5, next, [change(5, "orders")])
+        here.merge(there, ended: [])
+        #expect(here.version == 5 && here.agreed == next && here.pending.count == 1)
+        // An older one, which was slow.
+        here.merge(start, ended: [])
+        #expect(here.version == 5 && here.agreed == next)
+        here.merge(there, ended: here.pending)
+        #expect(here.pending == [])
+    }
+
+    @Test func `they are kept as they are`() throws {
+        var orders = FleetOrders(version: 12, agreed: try agreed(.order(.off, rule: "carts")))
+        _ = try orders.pend(.observeAll, note, rules)
+        _ = try orders.pend(.order(.observe, rule: "orders"), note, rules)
+        #expect(try FleetOrders(json: orders.json.span) == orders)
+        for text in ["{}", #"{"version":1,"order":2}"#, #"{"version":2,"order":2,"agreed":"{}"}"#] {
+            #expect(throws: JSONError.self) { try FleetOrders(json: Array(text.utf8).span) }
+        }
+    }
+}
