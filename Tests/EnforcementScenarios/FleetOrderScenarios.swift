@@ -183,6 +183,45 @@ extension Scenarios {
         }
 
         @Test(.enabled(if: DatabaseServer.programs != nil))
+        func `a drained gateway is not ready, serves on, and stays so until it is resumed`() throws
+        {
+            let fleet = try Self.fleet(2)
+            defer { fleet.end() }
+            let config = fleet.scenario.path("direct.yaml")
+            func run(_ words: String...) throws -> Scenario.Result {
+                try fleet.scenario.portcullis(["fleet"] + words + ["--config", config])
+            }
+            func readiness() throws -> [Int] {
+                try (0..<2).map { try fleet.admin($0).send("GET", "/readyz").status }
+            }
+            #expect(try eventually { try Metrics(fleet.admin(0))["fleet_gateways"] == 2 })
+            let unknown = try run("drain", "g7")
+            #expect(unknown.status == 1 && unknown.complained.contains("no gateway is named g7"))
+            let client = try #require(fleet.gateway(1)).client()
+            #expect(try client.send("GET", "/open").status == 200)
+            let drained = try run("drain", "g1", "--why", "a new kernel", "--wait", "30")
+            #expect(drained.printed == "g1 is drained\n", "\(drained)")
+            #expect(try readiness() == [200, 503])
+            let reason = try fleet.admin(1).send("GET", "/readyz").text
+            #expect(reason.contains("drained"))
+            // A client that still comes is served.
+            let answer = try #require(fleet.gateway(1)).client().send("GET", "/open")
+            #expect(answer.status == 200)
+            try fleet.crash(1)
+            try fleet.start(1)
+            #expect(try eventually { try readiness() == [200, 503] })
+            let status = try run("status")
+            #expect(status.status == 0)
+            #expect(status.printed.contains("g0\tserving\torder 0\trules "), "\(status)")
+            #expect(status.printed.contains("g1\tdrained, "))
+            #expect(status.complained.contains("g1 is drained ("))
+            #expect(status.complained.contains(": a new kernel)"))
+            #expect(try run("resume", "g1", "--wait", "30").printed == "g1 serves again\n")
+            #expect(try readiness() == [200, 200])
+            #expect(try run("resume", "g1").status == 1)
+        }
+
+        @Test(.enabled(if: DatabaseServer.programs != nil))
         func `gateways with different rules are an alarm`() throws {
             let fleet = try Self.fleet(2)
             defer { fleet.end() }

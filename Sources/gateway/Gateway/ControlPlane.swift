@@ -63,6 +63,7 @@ final class ControlPlane: Sendable {
         var configuration: GatewayConfiguration
         var ending = Ending.none
         var upgrading = Upgrading.none
+        var isDrained = false
     }
 
     let queue: DispatchQueue
@@ -112,6 +113,12 @@ final class ControlPlane: Sendable {
     var upgrading: Upgrading {
         get { state.value.upgrading }
         set { state.value.upgrading = newValue }
+    }
+
+    /// Whether operators have drained the gateway of a fleet: it is not ready, and serves on.
+    var isDrained: Bool {
+        get { state.value.isDrained }
+        set { state.value.isDrained = newValue }
     }
 
     /// Whether the end has begun: the gateway is not ready, and makes no reload.

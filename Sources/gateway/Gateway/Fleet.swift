@@ -7,6 +7,7 @@ import Logging
 import PostgreSQLKeyStore
 import Rules
 import Services
+import Signatures
 
 /// The gateways that share a database, as this one knows them. Each second it writes its own row
 /// and reads the others', and with the same transaction the orders of operators. A notification
@@ -23,6 +24,10 @@ final class Fleet: Sendable {
         var isAsking = false
         /// An order was announced while the database was asked.
         var isHinted = false
+        /// Clients' open connections while the gateway is drained.
+        var clients = 0
+        /// Called with the reason when operators drain this gateway, and with `nil` when not.
+        var drained: @Sendable (String?) -> Void = { _ in }
         /// A fault that does not end by itself was reported.
         var isReported = false
     }
@@ -53,7 +58,13 @@ final class Fleet: Sendable {
     }
 
     /// - address: of the first listener.
-    func start(_ keys: KeyTable, at address: String) {
+    /// - drained: called on the control queue, with who has drained this gateway and why, or `nil`.
+    func start(
+        _ keys: KeyTable,
+        at address: String,
+        drained: @escaping @Sendable (String?) -> Void
+    ) {
+        state.value.drained = drained
         state.value.own.address = address
         keys.hearOrders { [plane, weak self] in plane.perform { [weak self] in self?.hear() } }
         turn()
@@ -80,7 +91,9 @@ final class Fleet: Sendable {
         own.orders = orders?.version ?? 0
         own.pending = Int64(orders?.pending ?? 0)
         own.rulesDigest = plane.configuration.rulesDigest
-        own.standing = plane.isEnding ? "draining" : "serving"
+        let isDrained = plane.isDrained
+        own.standing = plane.isEnding ? "draining" : isDrained ? "drained" : "serving"
+        own.clients = Int64(state.value.clients)
         state.value.own = own
         state.value.isAsking = rollouts.refresh(own) { [self] in answered($0) }
     }
@@ -92,6 +105,9 @@ final class Fleet: Sendable {
             state.value.heardAt = ControlPlane.monotonicSeconds
             state.value.members = reading.members
             state.value.isReported = false
+            let drain = reading.drains.first { $0.name == access.name }
+            state.value.drained(drain?.text)
+            countClients()
         case .failure(let error):
             // An outage is reported where keys are read.
             guard !error.isOutage, !state.value.isReported else { break }
@@ -103,6 +119,13 @@ final class Fleet: Sendable {
         guard state.value.isHinted else { return }
         state.value.isHinted = false
         ask()
+    }
+
+    private func countClients() {
+        guard plane.isDrained else { return state.value.clients = 0 }
+        plane.gather(LoopUnit.countClients) { [self] counts in
+            state.value.clients = counts.reduce(0, +)
+        }
     }
 
     /// The fleet, for operators.
@@ -124,6 +147,13 @@ final class Fleet: Sendable {
     }
 }
 
+extension FleetDrain {
+    /// `2026-11-22T19:20:00Z, uid 0: a new kernel`
+    var text: String {
+        "\(UnixTime(seconds: at).iso8601), \(by)\(why.isEmpty ? "" : ": ")\(why)"
+    }
+}
+
 extension FleetFacts.Gateway {
     /// - silence: seconds since the row was read.
     init(_ member: FleetMember, isOwn: Bool, silence: Int64 = 0) {
@@ -136,6 +166,7 @@ extension FleetFacts.Gateway {
             pending: member.pending,
             rules: Hex.text(member.rulesDigest),
             standing: member.standing,
+            clients: member.clients,
             age: member.age + silence,
             isOwn: isOwn
         )

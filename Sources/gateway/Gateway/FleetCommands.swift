@@ -3,7 +3,7 @@ import Glibc
 import KeyStore
 import PostgreSQLKeyStore
 package import Rules
-package import Services
+import Services
 import Signatures
 
 /// What commands do at the database of a fleet, whether or not a gateway answers.
@@ -85,10 +85,77 @@ package struct FleetCommands: Sendable {
 
     // MARK: Gateways
 
-    /// The gateways, and the names that operators have drained.
-    package func gateways() throws(Fault) -> [FleetFacts.Gateway] {
+    /// The gateways, and what to know about them.
+    package func status() throws(Fault) -> (lines: String, warnings: [String]) {
+        let reading = try reading()
+        var facts = FleetFacts(gateway: "", order: reading.version, pending: 0, silence: nil)
+        facts.gateways = reading.members.map { FleetFacts.Gateway($0, isOwn: false) }
+        var warnings = facts.rulesDiffer ? ["gateways that serve have different rules"] : []
+        for gateway in facts.gateways where gateway.isHeard && gateway.order != reading.version {
+            warnings.append(
+                "\(gateway.name) serves order \(gateway.order), and the fleet's is "
+                    + "\(reading.version)"
+            )
+        }
+        warnings += reading.drains.map { "\($0.name) is drained (\($0.text))" }
+        let lines = facts.gateways.map(\.line).joined()
+        return (lines + "order \(reading.version)\n", warnings)
+    }
+
+    private func reading() throws(Fault) -> FleetReading {
+        try attempt { () throws(JournalError) in try database.reading(after: .max) }
+    }
+
+    /// Drains the gateways of a name, and waits until their connections have ended.
+    ///
+    /// - patience: the longest wait, in seconds.
+    /// - Returns: the number of connections that are left.
+    package func drain(_ name: String, why: String, patience: Int) throws(Fault) -> Int64 {
+        guard RolloutNote.isPlain(why, max: RolloutNote.whyMax) else {
+            throw Fault(text: "--why is too long, or no single line")
+        }
+        guard try reading().members.contains(where: { $0.name == name }) else {
+            throw Fault(
+                text: "no gateway is named \(name); `portcullis fleet status` lists all of them"
+            )
+        }
         try attempt { () throws(JournalError) in
-            try database.reading(after: .max).members.map { FleetFacts.Gateway($0, isOwn: false) }
+            try database.drain(FleetDrain(name: name, at: now, by: caller, why: why))
+        }
+        return try wait(patience) { (member: FleetMember) in
+            guard member.name == name, FleetFacts.Gateway(member, isOwn: false).isHeard else {
+                return 0
+            }
+            // The first count comes with the second row after the drain.
+            return member.standing == "serving" ? 1 : member.clients
+        }
+    }
+
+    /// Ends a drain, and waits until the gateway is ready.
+    ///
+    /// - Returns: whether it is.
+    package func resume(_ name: String, patience: Int) throws(Fault) -> Bool {
+        let wasDrained = try attempt { () throws(JournalError) in try database.resume(name) }
+        guard wasDrained else {
+            throw Fault(text: "\(name) is not drained; `portcullis fleet status` says what is")
+        }
+        return try wait(patience) { $0.name == name && $0.standing == "drained" ? 1 : 0 } == 0
+    }
+
+    /// Waits until a number of all gateways together is 0.
+    private func wait(
+        _ patience: Int,
+        _ number: (FleetMember) -> Int64
+    ) throws(Fault) -> Int64 {
+        let deadline = ContinuousClock.now + .seconds(patience)
+        // Twice in a row: a row may be a second old.
+        var zeros = 0
+        while true {
+            let sum = try reading().members.reduce(0) { $0 + number($1) }
+            zeros = sum == 0 ? zeros + 1 : 0
+            guard zeros < 3, ContinuousClock.now < deadline else { return sum }
+            // Gateways write their rows each second.
+            poll(nil, 0, 700)
         }
     }
 }

@@ -108,6 +108,7 @@ extension GatewayServer: AdminSource {
         snapshot.store.foundLookUps = statistics.foundLookUps
         snapshot.store.database = keys.databaseStatistics
         snapshot.fleet = parts.fleet?.facts
+        snapshot.isDrained = plane.isDrained
         if let connection = parts.fleet?.connection {
             snapshot.store.database?.connections.append(connection)
         }

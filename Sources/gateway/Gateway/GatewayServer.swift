@@ -270,7 +270,9 @@ package final class GatewayServer: @unchecked Sendable {
             parts.certificates.start { [parts] in parts.directory.replaceServers(of: $0) }
             parts.reporting.start { [unowned self] in ruleFacts }
             parts.guards.start()
-            parts.fleet?.start(judging.keys, at: addresses.first ?? "")
+            parts.fleet?.start(judging.keys, at: addresses.first ?? "") { [lifecycle] in
+                lifecycle.setDrained($0)
+            }
             upkeep.start()
         }
         parts.apple.start()

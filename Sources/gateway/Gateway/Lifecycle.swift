@@ -123,6 +123,20 @@ final class Lifecycle: Sendable {
         }
     }
 
+    /// Operators drain the gateway of a fleet, or no longer: it is not ready, so that balancers
+    /// send clients elsewhere, and connections end after their request. It goes on accepting: a
+    /// client that still comes is served.
+    func setDrained(_ why: String?) {
+        guard !plane.isEnding, plane.isDrained != (why != nil) else { return }
+        plane.isDrained = why != nil
+        if let why {
+            plane.log.notice("drained: not ready, still serving (\(why))")
+        } else {
+            plane.log.notice("the drain is over: ready again")
+        }
+        for loop in plane.loops { loop.setDrained(why != nil) }
+    }
+
     private func drain() {
         plane.ending = .draining(since: MonotonicClock.nanoseconds)
         plane.log.notice("draining")

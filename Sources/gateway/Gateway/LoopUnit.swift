@@ -157,6 +157,22 @@ final class LoopUnit: Sendable {
         loop.perform { bound.value.proxy.replaceServers(settings, of: origins) }
     }
 
+    /// Has connections end after their request, and new ones too, or no longer. Clients that still
+    /// come are served.
+    func setDrained(_ isDrained: Bool) {
+        let (loop, bound) = (loop, bound)
+        loop.perform {
+            let proxy = bound.value.proxy
+            if isDrained { proxy.drain() } else { proxy.resume() }
+        }
+    }
+
+    /// Counts the clients' open connections.
+    func countClients(_ completion: @escaping @Sendable (Int) -> Void) {
+        let (loop, bound) = (loop, bound)
+        loop.perform { completion(bound.value.proxy.counted.clients) }
+    }
+
     /// Stops accepting; `emptied` is called once the listeners have ended and no client is left.
     func drain(emptied: @escaping @Sendable () -> Void) {
         let (loop, bound) = (loop, bound)

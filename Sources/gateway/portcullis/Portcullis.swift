@@ -21,7 +21,8 @@ struct Portcullis: ParsableCommand {
             TestCommand.self, PlanCommand.self,
             InitCommand.self, DoctorCommand.self, SchemaCommand.self,
             KeysCommand.self, ReceiptsCommand.self, StoreCommand.self, OriginsCommand.self,
-            ReportCommand.self, RolloutCommand.self, UpgradeCommand.self, WhyCommand.self,
+            FleetCommand.self, ReportCommand.self, RolloutCommand.self, UpgradeCommand.self,
+            WhyCommand.self,
             VerifyCommand.self, InspectCommand.self, ReferenceCommand.self,
         ]
     )

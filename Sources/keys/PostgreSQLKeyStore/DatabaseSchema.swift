@@ -200,7 +200,8 @@ enum DatabaseSchema {
             order_version bigint NOT NULL,
             pending bigint NOT NULL,
             rules_digest bytea NOT NULL,
-            standing text NOT NULL
+            standing text NOT NULL,
+            clients bigint NOT NULL
         )
         """,
         """

@@ -46,15 +46,16 @@ package final class FleetDatabase: Sendable {
             DatabaseStatement(
                 """
                 INSERT INTO gateways (instance, name, program, address, started_at, seen_at,
-                    order_version, pending, rules_digest, standing)
-                VALUES ($1, $2, $3, $4, $5, \(Self.now), $6, $7, $8, $9)
+                    order_version, pending, rules_digest, standing, clients)
+                VALUES ($1, $2, $3, $4, $5, \(Self.now), $6, $7, $8, $9, $10)
                 ON CONFLICT (instance) DO UPDATE SET seen_at = \(Self.now), order_version = $6,
-                    pending = $7, rules_digest = $8, standing = $9
+                    pending = $7, rules_digest = $8, standing = $9, clients = $10
                 """,
                 [
                     .number(member.instance), .text(member.name), .text(member.program),
                     .text(member.address), .number(member.startedAt), .number(member.orders),
                     .number(member.pending), .bytes(member.rulesDigest), .text(member.standing),
+                    .number(member.clients),
                 ]
             ),
             DatabaseStatement(
@@ -90,7 +91,7 @@ package final class FleetDatabase: Sendable {
                 DatabaseStatement(
                     """
                     SELECT instance, name, program, address, started_at, order_version, pending,
-                        rules_digest, standing, \(Self.now) - seen_at
+                        rules_digest, standing, \(Self.now) - seen_at, clients
                     FROM gateways ORDER BY name, started_at LIMIT $1
                     """,
                     [.number(Self.membersMax)]
@@ -293,6 +294,8 @@ package struct FleetMember: Sendable {
     package var rulesDigest: [UInt8] = []
     /// `serving`, `drained`, `draining`.
     package var standing = ""
+    /// Clients' open connections while it is drained.
+    package var clients: Int64 = 0
     /// Seconds since it wrote its row, by the clock of the database.
     package var age: Int64 = 0
 
@@ -314,6 +317,7 @@ package struct FleetMember: Sendable {
         rulesDigest = rows.bytes(row, 7) ?? []
         standing = rows.text(row, 8) ?? ""
         age = max(try rows.present(row, 9), 0)
+        clients = try rows.present(row, 10)
     }
 }
 

@@ -279,6 +279,10 @@ package final class ProxyLoop {
         drainProxied()
     }
 
+    /// Ends a drain that was not the end: connections stay open again. Those that were told that
+    /// they end do so.
+    package func resume() { if case .begun(nil) = ending { ending = .no } }
+
     /// Calls the closure once, at the end of an iteration after which no client is left. No further
     /// clients are accepted.
     package func whenEmptied(_ emptied: @escaping () -> Void) { ending = .begun(emptied) }

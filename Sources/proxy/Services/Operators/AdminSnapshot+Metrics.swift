@@ -115,6 +115,7 @@ extension AdminSnapshot {
         out.gauge("start_time_seconds", startedAtSeconds, "When the process started, Unix time.")
         out.gauge("uptime_seconds", uptime / .seconds(1), "Time since the process started.")
         out.gauge("draining", isDraining ? 1 : 0, "Whether the gateway ends.")
+        out.gauge("drained", isDrained ? 1 : 0, "Whether operators have drained the gateway.")
     }
 
     private func writeConfiguration(into out: inout Exposition) {

@@ -50,6 +50,8 @@ package struct AdminSnapshot: Sendable {
     /// The number of servers of all origins.
     package var serverCount = 0
     package var drainState: DrainState
+    /// Operators have drained the gateway of a fleet.
+    package var isDrained = false
     /// Lines of the access log that were dropped.
     package var droppedLogLines: UInt64
     /// Lines of the gateway's own messages that were dropped.
@@ -102,7 +104,7 @@ extension AdminSnapshot {
     /// Why no traffic should be sent here, the most lasting reason first; empty when traffic may
     /// come.
     package var unreadiness: [LocalFault] {
-        (isDraining ? [.draining] : [])
+        (isDraining ? [.draining] : []) + (isDrained ? [.drained] : [])
             + (store.isDegraded && store.isNeeded ? [.storeDegraded] : [])
             + (knowsServers ? [] : [.serversUnknown]) + (allAreOut ? [.originsDown] : [])
     }

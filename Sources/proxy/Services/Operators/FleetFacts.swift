@@ -20,6 +20,8 @@ package struct FleetFacts: Sendable {
         /// SHA-256 of its rules, in hexadecimal.
         let rules: String
         package let standing: String
+        /// Clients' open connections while it is drained.
+        package let clients: Int64
         /// Seconds since it said so.
         package let age: Int64
         let isOwn: Bool
@@ -33,12 +35,14 @@ package struct FleetFacts: Sendable {
             pending: Int64,
             rules: String,
             standing: String,
+            clients: Int64,
             age: Int64,
             isOwn: Bool
         ) {
             (self.name, self.program, self.address) = (name, program, address)
             (self.startedAt, self.order, self.pending) = (startedAt, order, pending)
-            (self.rules, self.standing, self.age, self.isOwn) = (rules, standing, age, isOwn)
+            (self.rules, self.standing, self.clients) = (rules, standing, clients)
+            (self.age, self.isOwn) = (age, isOwn)
         }
 
         /// Whether it has written its row lately.
@@ -47,8 +51,9 @@ package struct FleetFacts: Sendable {
         /// One line: name, what it does, version of the orders, rules, program, address, age.
         package var line: String {
             let silence = isHeard ? "" : " (not heard of for \(age) s)"
+            let open = standing == "drained" ? ", \(clients) connections" : ""
             let waiting = pending > 0 ? ", \(pending) pending" : ""
-            return "\(name)\t\(standing)\(silence)\torder \(order)\(waiting)\trules "
+            return "\(name)\t\(standing)\(open)\(silence)\torder \(order)\(waiting)\trules "
                 + "\(rules.prefix(8))\t\(program)\t\(address)\n"
         }
     }
@@ -74,7 +79,7 @@ package struct FleetFacts: Sendable {
     private var heard: [Gateway] { gateways.filter(\.isHeard) }
 
     /// Whether gateways that serve now have different rules.
-    var rulesDiffer: Bool { Set(heard.map(\.rules)).count > 1 }
+    package var rulesDiffer: Bool { Set(heard.map(\.rules)).count > 1 }
 
     /// Writes the metrics. The families exist on every gateway; without a fleet they have no
     /// samples.
@@ -124,6 +129,9 @@ package struct FleetFacts: Sendable {
                         out.member("name", gateway.name)
                         out.member("self", gateway.isOwn)
                         out.member("standing", gateway.standing)
+                        if gateway.standing == "drained" {
+                            out.member("connections_open", gateway.clients)
+                        }
                         out.member("age_seconds", gateway.age)
                         out.member("order", gateway.order)
                         out.member("orders_pending", gateway.pending)

@@ -155,7 +155,8 @@ function notices() {
   if (!status) return list;
   if (status.state !== 'serving') add('warn', 'The gateway ends: it drains its connections.');
   for (const reason of status.unready_reasons) {
-    if (reason !== 'draining') add('bad', `Not ready: ${reason}`);
+    if (reason === 'drained') add('warn', 'Operators have drained this gateway.');
+    else if (reason !== 'draining') add('bad', `Not ready: ${reason}`);
   }
   if (status.store.degraded) add('bad',
     `The key store can't be used: ${status.store.last_error ?? 'see the log'}`);

@@ -23,6 +23,7 @@ package enum LocalFault: String, CaseIterable, Sendable {
     case tokenWrong = "token-wrong"
     case gatherTimeout = "gather-timeout"
     case draining = "draining"
+    case drained = "drained"
     case storeDegraded = "store-degraded"
     case serversUnknown = "servers-unknown"
     case originsDown = "origins-down"
@@ -85,6 +86,7 @@ extension LocalRow {
             LocalRow(401, .client, .fixClient, "This is not the operators' token.", .bearer)
         case .gatherTimeout: later(503, .gateway, "The event loops did not answer in time.")
         case .draining: later(503, .gateway, "The gateway ends.")
+        case .drained: later(503, .gateway, "Operators have drained the gateway.")
         case .storeDegraded: later(503, .gateway, "The key store can't be used.")
         case .serversUnknown: later(503, .gateway, "No server of any origin has an address.")
         case .originsDown: later(503, .origin, "No server of any origin can serve.")
@@ -98,12 +100,7 @@ extension LocalRow {
             LocalRow(409, .client, .retryLater, "The fleet has a newer order; look, then decide.")
         case .upgradeRefused: later(503, .gateway, "There was no upgrade; nothing has changed.")
         case .upgradeRunning:
-            LocalRow(
-                409,
-                .gateway,
-                .retryLater,
-                "An upgrade is under way; give the order again when it has ended."
-            )
+            LocalRow(409, .gateway, .retryLater, "An upgrade is under way; try again afterwards.")
         case .noSuchRefusal:
             LocalRow(404, .client, .fixClient, "No refusal of this name is remembered.")
         }
