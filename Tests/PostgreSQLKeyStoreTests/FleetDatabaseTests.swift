@@ -63,6 +63,47 @@ import Testing
         #expect(wins.withLock { $0 } == 20)
     }
 
+    @Test func `a gateway reads what the others have counted, and all share one secret`() throws {
+        let member = { FleetMember(instance: $0, name: "g", program: "1", startedAt: 0) }
+        func count(_ slot: Int64, _ passed: [UInt8]) -> FleetCount {
+            FleetCount(
+                rule: "orders",
+                slot: slot,
+                span: 300,
+                since: 4,
+                passed: passed,
+                refused: [],
+                broken: [2]
+            )
+        }
+        var exchange = FleetExchange()
+        exchange.wantsSecret = true
+        exchange.counts = [count(7, [1]), count(8, [1])]
+        let first = try database.poll(member(1), after: 0, exchange)
+        #expect(first.secret?.count == 32)
+        #expect(first.counts.isEmpty)
+        exchange.counts = [count(8, [3])]
+        _ = try database.poll(member(1), after: 0, exchange)
+        exchange.counts = []
+        let second = try database.poll(member(2), after: 0, exchange)
+        #expect(second.secret == first.secret)
+        #expect(second.now > 1_700_000_000)
+        #expect(Set(second.counts.map(\.slot)) == [7, 8])
+        let last = try #require(second.counts.first { $0.slot == 8 })
+        #expect(last.rule == "orders" && last.passed == [3] && last.refused == [])
+        #expect(last.broken == [2] && last.since == 4 && last.span == 300)
+        // What was written long ago is known, and what no window has goes.
+        let link = DatabaseLink(settings)
+        defer { link.close() }
+        _ = try link.ask([DatabaseStatement("UPDATE guard_counts SET written_at = 0")])
+        exchange.readAt = second.now
+        #expect(try database.poll(member(2), after: 0, exchange).counts.isEmpty)
+        _ = try link.ask([DatabaseStatement("UPDATE guard_counts SET ends_at = 0")])
+        _ = try database.poll(member(2), after: 0, exchange)
+        let rows = try link.ask([DatabaseStatement("SELECT count(*) FROM guard_counts")])
+        #expect(try rows.first?.present(0, 0) == 0)
+    }
+
     @Test func `gateways see each other, by the clock of the database`() throws {
         var first = FleetMember(instance: 1, name: "a", program: "1", startedAt: -9)
         let second = FleetMember(instance: 2, name: "b", program: "2", startedAt: 9)

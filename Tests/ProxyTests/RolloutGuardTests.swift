@@ -91,6 +91,28 @@ import Verification
         #expect(watch.fall(now: 1000) != nil)
     }
 
+    @Test func `what other gateways have counted counts too, each install once`() throws {
+        var here = try watch("2%") { try $0.see(0..<90, .pass) }
+        var there = try watch("2%") { sight in
+            try sight.see(60..<400, .pass)
+            try sight.see(400..<440, .refuse(.signatureMismatch))
+        }
+        #expect(here.fall(now: 1000) == nil)
+        let unsent = there.takeUnsent()
+        #expect(unsent.count == 1)
+        #expect(there.takeUnsent().isEmpty)
+        there.sendAgain(slot: unsent[0].slot)
+        #expect(there.takeUnsent().count == 1)
+        // They come again with each reading.
+        for _ in 0..<3 { here.add(unsent[0].counts, ofSlot: unsent[0].slot) }
+        let found = try #require(here.fall(now: 1000))
+        #expect((385...495).contains(found.installs))
+        #expect((22...62).contains(found.refused))
+        #expect(here.finding(now: 1000 + 325).installs == 0)
+        here.forget()
+        #expect(here.finding(now: 1000).installs == 0)
+    }
+
     @Test func `what another try heals counts only where nothing passes`() throws {
         let healed = try watch("2%") { sight in
             try sight.see(0..<400, .refuse(.challengeExpired))

@@ -6,9 +6,10 @@
 /// 6.5 % for 256. It is less below m installs. No package of Swift's or C's among those that this
 /// project may use offers it, so it is written here.
 ///
-/// Adding and merging allocate nothing, once the sketch has registers of its own. Hash values come
-/// from Swift's `Hasher`, which is seeded for each process: no outsider can make installs that
-/// count for many. So a sketch is neither stored nor sent.
+/// Adding and merging allocate nothing, once the sketch has registers of its own. Hash values are
+/// made under a secret key, by Swift's `Hasher` or ``InstallHash``: no outsider can make installs
+/// that count for many. Only sketches under one key are merged, so those that gateways exchange
+/// are made by ``InstallHash``.
 package struct InstallSketch: Equatable, Sendable {
     package static let bitsRange = 7...14
 
@@ -42,6 +43,20 @@ package struct InstallSketch: Equatable, Sendable {
         for place in registers.indices where registers[place] < other.registers[place] {
             registers[place] = other.registers[place]
         }
+        isEmpty = false
+    }
+
+    /// The registers; no bytes for an empty sketch.
+    package var bytes: [UInt8] { isEmpty ? [] : registers }
+
+    /// - bytes: ``bytes`` of a sketch of this size; `nil` for others.
+    package init?(bytes: [UInt8], bits: Int = 10) {
+        self.init(bits: bits)
+        guard !bytes.isEmpty else { return }
+        guard bytes.count == registers.count, bytes.allSatisfy({ $0 <= Self.rankMax }) else {
+            return nil
+        }
+        registers = bytes
         isEmpty = false
     }
 
@@ -81,5 +96,63 @@ package struct InstallSketch: Equatable, Sendable {
             power *= ratio * ratio
         }
         return 2 * sum + Double(halvings) * 0.693_147_180_559_945_3
+    }
+}
+
+/// The hash of installs under a secret key that gateways share: the same in each of their
+/// processes.
+///
+/// SipHash-1-3 (Aumasson, Bernstein: "SipHash: a fast short-input PRF", 2012), which Swift's
+/// `Hasher` also is. That one takes no key.
+package struct InstallHash: Equatable, Sendable {
+    private let key0: UInt64
+    private let key1: UInt64
+
+    /// - key: random words that only the gateways know.
+    package init(key: (UInt64, UInt64)) { (key0, key1) = key }
+
+    /// - bytes: of a digest; a multiple of 8 bytes, below 256.
+    package func hash(_ bytes: Span<UInt8>) -> Int {
+        precondition(bytes.count % 8 == 0 && bytes.count < 256, "InstallHash: no digest")
+        var v0 = key0 ^ 0x736f_6d65_7073_6575
+        var v1 = key1 ^ 0x646f_7261_6e64_6f6d
+        var v2 = key0 ^ 0x6c79_6765_6e65_7261
+        var v3 = key1 ^ 0x7465_6462_7974_6573
+        func round(
+            _ v0: inout UInt64,
+            _ v1: inout UInt64,
+            _ v2: inout UInt64,
+            _ v3: inout UInt64
+        ) {
+            v0 &+= v1
+            v1 = v1 << 13 | v1 >> 51
+            v1 ^= v0
+            v0 = v0 << 32 | v0 >> 32
+            v2 &+= v3
+            v3 = v3 << 16 | v3 >> 48
+            v3 ^= v2
+            v0 &+= v3
+            v3 = v3 << 21 | v3 >> 43
+            v3 ^= v0
+            v2 &+= v1
+            v1 = v1 << 17 | v1 >> 47
+            v1 ^= v2
+            v2 = v2 << 32 | v2 >> 32
+        }
+        func take(_ word: UInt64) {
+            v3 ^= word
+            round(&v0, &v1, &v2, &v3)
+            v0 ^= word
+        }
+        bytes.withUnsafeBytes { buffer in
+            for place in stride(from: 0, to: buffer.count, by: 8) {
+                let word = buffer.loadUnaligned(fromByteOffset: place, as: UInt64.self)
+                take(UInt64(littleEndian: word))
+            }
+        }
+        take(UInt64(bytes.count) << 56)
+        v2 ^= 0xff
+        for _ in 0..<3 { round(&v0, &v1, &v2, &v3) }
+        return Int(truncatingIfNeeded: v0 ^ v1 ^ v2 ^ v3)
     }
 }

@@ -34,11 +34,18 @@ final class Fleet: Sendable {
 
     private let plane: ControlPlane
     private let rollouts: Rollouts
+    private let guards: Guards
     private let access: Rollouts.FleetAccess
     private let state: QueueBound<State>
 
-    init(_ plane: ControlPlane, _ rollouts: Rollouts, _ access: Rollouts.FleetAccess) {
-        (self.plane, self.rollouts, self.access) = (plane, rollouts, access)
+    init(
+        _ plane: ControlPlane,
+        _ rollouts: Rollouts,
+        _ guards: Guards,
+        _ access: Rollouts.FleetAccess
+    ) {
+        (self.plane, self.rollouts) = (plane, rollouts)
+        (self.guards, self.access) = (guards, access)
         let own = FleetMember(
             instance: Int64(bitPattern: RandomBytes.word() >> 1),
             name: access.name,
@@ -85,7 +92,7 @@ final class Fleet: Sendable {
     }
 
     private func ask() {
-        guard !state.value.isAsking else { return }
+        guard !state.value.isAsking, !rollouts.isClosed else { return }
         var own = state.value.own
         let orders = rollouts.fleetOrders
         own.orders = orders?.version ?? 0
@@ -95,7 +102,11 @@ final class Fleet: Sendable {
         own.standing = plane.isEnding ? "draining" : isDrained ? "drained" : "serving"
         own.clients = Int64(state.value.clients)
         state.value.own = own
-        state.value.isAsking = rollouts.refresh(own) { [self] in answered($0) }
+        let exchange = guards.exchange()
+        state.value.isAsking = rollouts.refresh(own, exchange) { [self] result in
+            guards.exchanged(exchange, result)
+            answered(result)
+        }
     }
 
     private func answered(_ result: Result<FleetReading, JournalError>) {

@@ -17,7 +17,7 @@ package struct FleetOrdering: Sendable {
         /// There is a newer order than the caller knows, which may refuse clients; nothing has
         /// changed.
         case stale
-        /// A guard would change nothing: the rule refuses no client any more.
+        /// A guard has nothing to do: the rule refuses no client any more, or has a new order.
         case needless
         /// Others were faster each time; nothing has changed.
         case busy
@@ -59,9 +59,10 @@ package struct FleetOrdering: Sendable {
     /// Writes the row of this gateway, and takes what there is.
     mutating func poll(
         _ member: FleetMember,
+        _ exchange: FleetExchange,
         _ rules: RuleSet
     ) throws(JournalError) -> FleetReading {
-        let reading = try database.poll(member, after: orders.version)
+        let reading = try database.poll(member, after: orders.version, exchange)
         try take(reading)
         try settle(rules)
         return reading
@@ -150,7 +151,11 @@ package struct FleetOrdering: Sendable {
             // Another writer was faster; read again.
             guard version == orders.version, orders.pending.isEmpty else { continue }
             guard !request.mayRefuse || version == known else { return .stale }
-            if note.isGuards, !isEnforced(request.rule, rules) { return .needless }
+            if note.isGuards {
+                // What was counted before an order about the rule is no reason to fall after it.
+                let isOrdered = changes.contains { $0.change.rule == request.rule }
+                guard !isOrdered, isEnforced(request.rule, rules) else { return .needless }
+            }
             var next = orders.agreed
             let change: RolloutOrders.Change
             do throws(RolloutOrders.Fault) {

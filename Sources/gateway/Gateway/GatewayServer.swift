@@ -297,11 +297,12 @@ package final class GatewayServer: @unchecked Sendable {
         parts.rollouts.start(
             Rollouts.Consumers(
                 serve: { reloads.serveOrderedRules($0) },
-                tookEffect: { change in
+                tookEffect: { made in
+                    let change = made.change
                     let kind = change.note.isGuards ? Report.Mark.Kind.fall : .order
                     let text = "\(change.rule ?? "all rules"): \(change.from) → \(change.to)"
                     reporting.add(Report.Mark(kind, at: change.note.at.seconds, text))
-                    guards.forget(change.rule)
+                    guards.forget(change.rule, by: made.version)
                 },
                 lastHour: { rule, done in
                     reporting.report(of: ReportScope(rule: rule, windows: [.hour]), done)
@@ -385,8 +386,9 @@ extension Reloads.Parts {
         self.certificates = certificates
         directory = OriginDirectory(plane, found, resolver, certificates, apple.devices)
         self.rollouts = rollouts
-        guards = Guards(plane, rollouts)
-        fleet = rollouts.fleet.map { Fleet(plane, rollouts, $0) }
+        let guards = Guards(plane, rollouts)
+        self.guards = guards
+        fleet = rollouts.fleet.map { Fleet(plane, rollouts, guards, $0) }
         reporting = Reporting(plane)
         self.apple = apple
         self.google = google

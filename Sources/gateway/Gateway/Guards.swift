@@ -1,19 +1,28 @@
 import ConfigurationReading
 import Cryptography
 import Dispatch
+import Glibc
+import KeyStore
 import Logging
+import PostgreSQLKeyStore
 import Proxy
 import Rules
 import Services
+import Telemetry
 import Verification
 
 /// Guards: rules that fall back to `observe` by themselves. Each second the event loops hand over
 /// their counts. A fall is an order like an operator's, so it is saved, audited, and stays.
+///
+/// In a fleet each gateway counts all installs: its own, and those that the others have written
+/// into the database. Whichever gateway sees first that a guard has fallen writes the order.
 final class Guards: Sendable {
     /// The interval of asking the event loops: each second.
     private static let pace = DispatchTimeInterval.seconds(1)
     /// The most hooks that run or wait for a running one; further ones are not run.
     private static let hooksMax = 8
+    /// The most counts that are written for the other gateways at once, at some 3 KiB each.
+    private static let countsMax = 64
 
     private struct State {
         /// By the rule's id.
@@ -25,6 +34,13 @@ final class Guards: Sendable {
         /// Event loops that have not answered yet. They are asked again when all have.
         var unanswered = 0
         var hooks = 0
+        /// The version of the orders with which counting began, by the rule's id.
+        var since: [String: Int64] = [:]
+        /// Seconds to add to the monotonic clock, so that all gateways have the same slots.
+        var clockOffset: Int64
+        /// ``FleetReading/now`` of the last reading; 0 before it.
+        var readAt: Int64 = 0
+        var hasSecret = false
     }
 
     private let plane: ControlPlane
@@ -36,8 +52,12 @@ final class Guards: Sendable {
     init(_ plane: ControlPlane, _ rollouts: Rollouts) {
         self.plane = plane
         self.rollouts = rollouts
-        state = QueueBound(State(), on: plane.queue)
+        let offset = Int64(time(nil)) - ControlPlane.monotonicSeconds
+        state = QueueBound(State(clockOffset: offset), on: plane.queue)
     }
+
+    /// Second of the clock of the slots: Unix time in a fleet, by the clock of the database.
+    private var now: Int64 { ControlPlane.monotonicSeconds + state.value.clockOffset }
 
     /// Takes the guards of the configuration. A guard with unchanged settings continues counting.
     func start() {
@@ -54,15 +74,19 @@ final class Guards: Sendable {
     }
 
     /// An order by an operator or a guard is in force: earlier counts are dropped.
-    func forget(_ rule: String?) {
+    ///
+    /// - version: of the fleet's orders; 0 without a fleet.
+    func forget(_ rule: String?, by version: Int64) {
         guard let rule else { return }
         state.value.watches[rule]?.forget()
+        guard version > 0, state.value.watches[rule] != nil else { return }
+        state.value.since[rule] = max(version, state.value.since[rule] ?? 0)
     }
 
     /// The state of a rule's guard, for operators; `nil` where it has none.
     func facts(of rule: Rule) -> GuardFacts? {
         state.value.watches[rule.id].map { watch in
-            let found = watch.finding(now: ControlPlane.monotonicSeconds)
+            let found = watch.finding(now: now)
             return GuardFacts(
                 text: watch.rule.text,
                 installs: found.installs,
@@ -91,12 +115,105 @@ final class Guards: Sendable {
     private func take(_ counts: [GuardCounts.Entry], _ number: Int) {
         guard number == state.value.number else { return }
         state.value.unanswered -= 1
-        let now = ControlPlane.monotonicSeconds
+        let now = now
         for entry in counts { state.value.watches[entry.rule]?.add(entry, now: now) }
-        for entry in counts {
-            guard let found = state.value.watches[entry.rule]?.fall(now: now) else { continue }
-            fall(entry.rule, found)
+        examine(counts.map(\.rule))
+    }
+
+    /// Has the guards fall that have to.
+    private func examine(_ rules: [String]) {
+        let now = now
+        for rule in rules {
+            guard let found = state.value.watches[rule]?.fall(now: now) else { continue }
+            fall(rule, found)
         }
+    }
+
+    // MARK: A fleet
+
+    /// What the other gateways don't have, and what this one asks of them.
+    func exchange() -> FleetExchange {
+        var exchange = FleetExchange()
+        exchange.readAt = state.value.readAt
+        exchange.wantsSecret = !state.value.hasSecret && !state.value.watches.isEmpty
+        // Under a key of this process alone, the counts would be those of other installs.
+        guard state.value.hasSecret else { return exchange }
+        for rule in state.value.watches.keys.shuffled() {
+            guard exchange.counts.count < Self.countsMax else { break }
+            let since = state.value.since[rule] ?? 0
+            let span = state.value.watches[rule]?.rule.window.components.seconds ?? 0
+            exchange.counts += (state.value.watches[rule]?.takeUnsent() ?? []).map { slot, counts in
+                FleetCount(
+                    rule: rule,
+                    slot: slot,
+                    span: span,
+                    since: since,
+                    passed: counts.passed.bytes,
+                    refused: counts.refused.bytes,
+                    broken: counts.broken.bytes
+                )
+            }
+        }
+        return exchange
+    }
+
+    /// The exchange has ended.
+    func exchanged(_ sent: FleetExchange, _ result: Result<FleetReading, JournalError>) {
+        guard case .success(let reading) = result else {
+            for count in sent.counts {
+                state.value.watches[count.rule]?.sendAgain(slot: count.slot)
+            }
+            return
+        }
+        state.value.readAt = reading.now
+        let offset = reading.now - ControlPlane.monotonicSeconds
+        // A second more or less is the time of the answer.
+        if abs(offset - state.value.clockOffset) > 2 { state.value.clockOffset = offset }
+        if let secret = reading.secret { take(secret) }
+        guard state.value.hasSecret else { return }
+        var rules: Set<String> = []
+        for count in reading.counts where add(count) { rules.insert(count.rule) }
+        examine(Array(rules))
+    }
+
+    /// Adds the counts of another gateway.
+    ///
+    /// - Returns: whether they count: not where they began before the last order about the rule.
+    private func add(_ count: FleetCount) -> Bool {
+        guard let watch = state.value.watches[count.rule],
+            watch.rule.window.components.seconds == count.span,
+            let passed = InstallSketch(bytes: count.passed),
+            let refused = InstallSketch(bytes: count.refused),
+            let broken = InstallSketch(bytes: count.broken)
+        else { return false }
+        let since = state.value.since[count.rule] ?? 0
+        guard count.since >= since else { return false }
+        // This process did not see the last order about the rule.
+        if count.since > since { forget(count.rule, by: count.since) }
+        let entry = GuardCounts.Entry(
+            rule: count.rule,
+            passed: passed,
+            refused: refused,
+            broken: broken
+        )
+        state.value.watches[count.rule]?.add(entry, ofSlot: count.slot)
+        return true
+    }
+
+    /// Counts from now on by the hash of the fleet.
+    private func take(_ secret: [UInt8]) {
+        guard secret.count == 32 else { return }
+        let words = (0..<2).map { word in
+            secret[(word * 8)...].prefix(8).reduce(0 as UInt64) { $0 << 8 | UInt64($1) }
+        }
+        let hash = InstallHash(key: (words[0], words[1]))
+        for loop in plane.loops { loop.hashInstalls(by: hash) }
+        for rule in state.value.watches.keys { state.value.watches[rule]?.forget() }
+        state.value.hasSecret = true
+        // Counts that are on their way are by the hash of this process.
+        state.value.number += 1
+        state.value.unanswered = 0
+        ask(state.value.number)
     }
 
     private func fall(_ id: String, _ found: RolloutGuard.Finding) {

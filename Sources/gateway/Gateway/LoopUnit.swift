@@ -151,6 +151,12 @@ final class LoopUnit: Sendable {
         loop.perform { completion(bound.value.proxy.takeGuardCounts()) }
     }
 
+    /// Counts installs for guards by another hash, from the beginning.
+    func hashInstalls(by hash: InstallHash) {
+        let (loop, bound) = (loop, bound)
+        loop.perform { bound.value.proxy.hashInstalls(by: hash) }
+    }
+
     /// Takes new addresses of the servers of some origins; all else stays.
     func replaceServers(_ settings: ProxySettings, of origins: Set<Int>) {
         let (loop, bound) = (loop, bound)

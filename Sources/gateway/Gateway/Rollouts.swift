@@ -41,7 +41,7 @@ final class Rollouts: Sendable {
         /// each event loop that has them.
         var serve: @Sendable (_ told: @escaping @Sendable () -> Void) -> Void = { _ in }
         /// An order takes effect.
-        var tookEffect: @Sendable (RolloutOrders.Change) -> Void = { _ in }
+        var tookEffect: @Sendable (FleetOrders.Change) -> Void = { _ in }
         /// The counts of a rule in the last hour; `nil` where event loops are too busy.
         var lastHour: @Sendable (String, @escaping @Sendable (Report?) -> Void) -> Void = { _, _ in
         }
@@ -61,7 +61,7 @@ final class Rollouts: Sendable {
         var orders: RolloutOrders
         /// The version of the orders in force; 0 without a fleet.
         var version: Int64
-        /// The last change that took effect.
+        /// The last change of the fleet's orders that this gateway knows.
         var lastChange: FleetOrders.Change?
         var waiting: [Waiting] = []
         /// An order is being decided or saved.
@@ -111,6 +111,9 @@ final class Rollouts: Sendable {
     var isBusy: Bool {
         !state.value.waiting.isEmpty || state.value.isDeciding || state.value.isClosed
     }
+
+    /// Whether the orders go to a successor.
+    var isClosed: Bool { state.value.isClosed }
 
     func add(_ order: Waiting) {
         state.value.waiting.append(order)
@@ -198,11 +201,10 @@ final class Rollouts: Sendable {
         let isNew = state.value.orders != orders
         state.value.orders = orders
         state.value.version = version
-        state.value.lastChange = changes.last ?? state.value.lastChange
         let consumers = state.value.consumers
         for change in changes {
             plane.log.notice("rollout of \(change.text)")
-            consumers.tookEffect(change.change)
+            consumers.tookEffect(change)
         }
         guard isNew || !changes.isEmpty else { return told(true) }
         state.value.lastNumber += 1
@@ -320,6 +322,7 @@ final class Rollouts: Sendable {
         let before = state.value.reached
         let changes = ordering.changes.filter { $0.version > before.version }
         state.value.reached.merge(ordering.orders, ended: ordering.ended)
+        state.value.lastChange = changes.last ?? state.value.lastChange
         for pending in ordering.dropped {
             plane.log.warning(
                 """
@@ -340,6 +343,7 @@ final class Rollouts: Sendable {
     /// - Returns: whether it is done; not while another process takes over.
     func refresh(
         _ member: FleetMember,
+        _ exchange: FleetExchange,
         _ done: @escaping @Sendable (Result<FleetReading, JournalError>) -> Void
     ) -> Bool {
         guard let fleet, !state.value.isClosed else { return false }
@@ -347,7 +351,9 @@ final class Rollouts: Sendable {
         let now = UnixTime(seconds: plane.wallSeconds)
         asking.async { [self] in
             var ordering = FleetOrdering(fleet.database, gateway: fleet.name, reached, now: now)
-            let result = Result { () throws(JournalError) in try ordering.poll(member, rules) }
+            let result = Result { () throws(JournalError) in
+                try ordering.poll(member, exchange, rules)
+            }
             plane.perform { [self, ordering] in
                 state.value.isAway = if case .failure = result { true } else { false }
                 adopt(ordering)

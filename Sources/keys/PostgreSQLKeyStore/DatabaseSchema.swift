@@ -9,12 +9,13 @@ enum DatabaseSchema {
 
     /// The oldest version of the tables that this program can use. A newer one can be used if its
     /// ``oldestReader`` says so.
-    static let steps: [[String]] = [keys, platforms, fleet]
+    static let steps: [[String]] = [keys, platforms, fleet, guards]
 
     /// The tables that a gateway and the `keys` commands write to.
     static let tables = [
-        "apps", "chains", "challenge_floor", "drains", "gateways", "key_changes", "keys", "leases",
-        "receipts", "renewals", "rollout_changes", "rollout_state", "secrets", "shared_secrets",
+        "apps", "chains", "challenge_floor", "drains", "gateways", "guard_counts", "key_changes",
+        "keys", "leases", "receipts", "renewals", "rollout_changes", "rollout_state", "secrets",
+        "shared_secrets",
         "spent_challenges", "state",
     ]
 
@@ -212,5 +213,27 @@ enum DatabaseSchema {
             why text NOT NULL
         )
         """,
+    ]
+
+    // What each process has counted for the guard of a rule in a slot of time: the registers of
+    // three sketches. since: the version of the orders with which the counting began. span: the
+    // length of the guard's window, in seconds. ends_at: when the row may be removed.
+    private static let guards = [
+        """
+        CREATE TABLE guard_counts (
+            rule text NOT NULL,
+            slot bigint NOT NULL,
+            instance bigint NOT NULL,
+            span bigint NOT NULL,
+            since bigint NOT NULL,
+            written_at bigint NOT NULL,
+            ends_at bigint NOT NULL,
+            passed bytea NOT NULL CHECK (length(passed) <= 1024),
+            refused bytea NOT NULL CHECK (length(refused) <= 1024),
+            broken bytea NOT NULL CHECK (length(broken) <= 1024),
+            PRIMARY KEY (rule, slot, instance)
+        )
+        """,
+        "CREATE INDEX guard_counts_by_writing ON guard_counts (written_at)",
     ]
 }

@@ -18,6 +18,11 @@ package final class FleetDatabase: Sendable {
     /// The time after which another process may have a silent gateway's name, in seconds.
     private static let silenceSeconds: Int64 = 10
 
+    /// The longest time that a transaction takes to commit what it has written, in seconds.
+    private static let commitSeconds: Int64 = 5
+    /// The most counts of guards that are read at once, at some 3 KiB each.
+    private static let countsMax: Int64 = 2_048
+
     private static let now = "extract(epoch FROM now())::bigint"
 
     private let link: DatabaseLink
@@ -40,7 +45,8 @@ package final class FleetDatabase: Sendable {
     /// - version: the version that the gateway knows; orders and changes after it are read.
     package func poll(
         _ member: FleetMember,
-        after version: Int64
+        after version: Int64,
+        _ exchange: FleetExchange = FleetExchange()
     ) throws(JournalError) -> FleetReading {
         let own = [
             DatabaseStatement(
@@ -67,7 +73,88 @@ package final class FleetDatabase: Sendable {
                 [.text(member.name), .number(member.instance)]
             ),
         ]
-        return try read(own, after: version)
+        let counts = exchange.counts.map { Self.insert($0, of: member.instance) }
+        let tidying = [DatabaseStatement("DELETE FROM guard_counts WHERE ends_at < \(Self.now)")]
+        return try read(
+            own + counts + tidying,
+            after: version,
+            then: Self.select(exchange, for: member.instance)
+        ) { (rows, reading) throws(JournalError) in
+            try Self.take(rows, exchange, into: &reading)
+        }
+    }
+
+    // MARK: Counts of guards
+
+    private static func insert(_ count: FleetCount, of instance: Int64) -> DatabaseStatement {
+        DatabaseStatement(
+            """
+            INSERT INTO guard_counts (rule, slot, instance, span, since, written_at, ends_at,
+                passed, refused, broken)
+            VALUES ($1, $2, $3, $4, $5, \(now), \(now) + 2 * $4, $6, $7, $8)
+            ON CONFLICT (rule, slot, instance) DO UPDATE SET span = $4, since = $5,
+                written_at = \(now), ends_at = \(now) + 2 * $4, passed = $6, refused = $7,
+                broken = $8
+            """,
+            [
+                .text(count.rule), .number(count.slot), .number(instance), .number(count.span),
+                .number(count.since), .bytes(count.passed), .bytes(count.refused),
+                .bytes(count.broken),
+            ]
+        )
+    }
+
+    private static func select(
+        _ exchange: FleetExchange,
+        for instance: Int64
+    ) -> [DatabaseStatement] {
+        let counts = DatabaseStatement(
+            """
+            SELECT rule, slot, span, since, passed, refused, broken FROM guard_counts
+            WHERE written_at >= $1 AND instance <> $2 ORDER BY written_at DESC LIMIT $3
+            """,
+            [
+                .number(exchange.readAt - commitSeconds), .number(instance), .number(countsMax),
+            ]
+        )
+        let time = DatabaseStatement("SELECT \(now)")
+        guard exchange.wantsSecret else { return [counts, time] }
+        return [
+            counts, time,
+            DatabaseStatement(
+                """
+                INSERT INTO secrets (name, secret) VALUES ('guards', $1)
+                ON CONFLICT (name) DO NOTHING
+                """,
+                [.bytes(RandomBytes.make(count: 32))]
+            ), DatabaseStatement("SELECT secret FROM secrets WHERE name = 'guards'"),
+        ]
+    }
+
+    private static func take(
+        _ rows: ArraySlice<DatabaseRows>,
+        _ exchange: FleetExchange,
+        into reading: inout FleetReading
+    ) throws(JournalError) {
+        let found = Array(rows)
+        guard found.count == (exchange.wantsSecret ? 4 : 2) else {
+            throw JournalError.damaged("a statement without an answer")
+        }
+        for row in 0..<found[0].count {
+            reading.counts.append(
+                FleetCount(
+                    rule: found[0].text(row, 0) ?? "",
+                    slot: try found[0].present(row, 1),
+                    span: try found[0].present(row, 2),
+                    since: try found[0].present(row, 3),
+                    passed: found[0].bytes(row, 4) ?? [],
+                    refused: found[0].bytes(row, 5) ?? [],
+                    broken: found[0].bytes(row, 6) ?? []
+                )
+            )
+        }
+        reading.now = try found[1].present(0, 0)
+        if exchange.wantsSecret { reading.secret = found[3].bytes(0, 0) }
     }
 
     /// Reads what there is.
@@ -77,7 +164,12 @@ package final class FleetDatabase: Sendable {
 
     private func read(
         _ first: [DatabaseStatement],
-        after version: Int64
+        after version: Int64,
+        then last: [DatabaseStatement] = [],
+        _ take: (ArraySlice<DatabaseRows>, inout FleetReading) throws(JournalError) -> Void = {
+            _,
+            _ in
+        }
     ) throws(JournalError) -> FleetReading {
         let rows = try link.ask(
             first + [
@@ -100,9 +192,9 @@ package final class FleetDatabase: Sendable {
                     "SELECT name, at, actor, why FROM drains ORDER BY name LIMIT $1",
                     [.number(Self.membersMax)]
                 ),
-            ]
+            ] + last
         )
-        let found = rows[first.count...].map(\.self)
+        let found = rows.dropFirst(first.count).prefix(4).map(\.self)
         guard found.count == 4, found[0].count == 1 else {
             throw JournalError.damaged("the table of the orders is empty")
         }
@@ -120,6 +212,7 @@ package final class FleetDatabase: Sendable {
                 )
             )
         }
+        try take(rows.dropFirst(first.count + 4), &reading)
         return reading
     }
 
@@ -238,6 +331,52 @@ package struct FleetReading: Sendable {
     package var changes: [FleetChange] = []
     package var members: [FleetMember] = []
     package var drains: [FleetDrain] = []
+    /// Counts of other gateways that were written lately.
+    package var counts: [FleetCount] = []
+    /// Second of Unix time, by the clock of the database.
+    package var now: Int64 = 0
+    /// The secret of the installs' hash, where it was asked for.
+    package var secret: [UInt8]?
+}
+
+/// What a gateway gives to the others and asks of them, beside orders.
+package struct FleetExchange: Sendable {
+    /// Its own counts that the database does not have.
+    package var counts: [FleetCount] = []
+    /// ``FleetReading/now`` of the last reading.
+    package var readAt: Int64 = 0
+    /// Whether the secret of the installs' hash is asked for.
+    package var wantsSecret = false
+
+    package init() {}
+}
+
+/// What one gateway has counted for the guard of a rule in a slot of time.
+package struct FleetCount: Sendable {
+    package let rule: String
+    /// The number of the slot since 1970: twelve of them are a window.
+    package let slot: Int64
+    /// The length of the window, in seconds.
+    package let span: Int64
+    /// The version of the orders with which the counting began.
+    package let since: Int64
+    /// Registers of sketches; no bytes for an empty one.
+    package let passed: [UInt8]
+    package let refused: [UInt8]
+    package let broken: [UInt8]
+
+    package init(
+        rule: String,
+        slot: Int64,
+        span: Int64,
+        since: Int64,
+        passed: [UInt8],
+        refused: [UInt8],
+        broken: [UInt8]
+    ) {
+        (self.rule, self.slot, self.span, self.since) = (rule, slot, span, since)
+        (self.passed, self.refused, self.broken) = (passed, refused, broken)
+    }
 }
 
 /// A change of the fleet's orders, as the audit has it.

@@ -115,7 +115,7 @@ package final class ProxyLoop {
         services: ServiceTable
     ) {
         self.settings = settings
-        seen.guards = GuardCounts(settings.rules)
+        seen.guards = GuardCounts(settings.rules, seen.guards.hash)
         reloadCount &+= 1
         self.judge = judge
         self.services = services
@@ -123,6 +123,11 @@ package final class ProxyLoop {
 
     /// Hands over the counts of rules with a guard, and resets them.
     package func takeGuardCounts() -> [GuardCounts.Entry] { seen.guards.take() }
+
+    /// Counts installs by another hash, from the beginning.
+    package func hashInstalls(by hash: InstallHash) {
+        seen.guards = GuardCounts(settings.rules, hash)
+    }
 
     /// Starts to watch the origins' servers for all event loops, after this loop has started.
     package func watchOrigins(_ tell: @escaping @Sendable (OriginWatch.Notice) -> Void) {

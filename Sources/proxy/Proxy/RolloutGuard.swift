@@ -1,4 +1,5 @@
 import AppAttest
+import Cryptography
 package import Rules
 package import Telemetry
 package import Verification
@@ -27,10 +28,14 @@ package struct RolloutGuard: Sendable {
         /// The number of its time slot since the clock began.
         var number: Int64 = -1
         var counts = GuardCounts.Entry(rule: "")
+        /// The other gateways don't have it as it is.
+        var isUnsent = false
     }
 
     package let rule: GuardRule
     private var slots = [Slot](repeating: Slot(), count: slotCount)
+    /// What the other gateways of a fleet have counted, all together.
+    private var others = [Slot](repeating: Slot(), count: slotCount)
 
     package init(_ rule: GuardRule) { self.rule = rule }
 
@@ -48,13 +53,43 @@ package struct RolloutGuard: Sendable {
             slots[place].number = number
         }
         slots[place].counts.merge(counts)
+        slots[place].isUnsent = true
+    }
+
+    /// Adds the counts of another gateway, whose clock is the same. Adding the same again changes
+    /// nothing.
+    package mutating func add(_ counts: GuardCounts.Entry, ofSlot number: Int64) {
+        guard number >= 0 else { return }
+        let place = Int(number % Int64(Self.slotCount))
+        if others[place].number < number {
+            others[place] = Slot()
+            others[place].number = number
+        }
+        if others[place].number == number { others[place].counts.merge(counts) }
+    }
+
+    /// Hands over what the other gateways don't have yet.
+    package mutating func takeUnsent() -> [(slot: Int64, counts: GuardCounts.Entry)] {
+        var unsent: [(slot: Int64, counts: GuardCounts.Entry)] = []
+        for place in slots.indices where slots[place].isUnsent {
+            unsent.append((slots[place].number, slots[place].counts))
+            slots[place].isUnsent = false
+        }
+        return unsent
+    }
+
+    /// The other gateways did not get a slot.
+    package mutating func sendAgain(slot number: Int64) {
+        for place in slots.indices where slots[place].number == number {
+            slots[place].isUnsent = true
+        }
     }
 
     /// The counts in the window.
     package func finding(now: Int64) -> Finding {
         let number = number(now)
         var sum = GuardCounts.Entry(rule: "")
-        for slot in slots where slot.number > number - Int64(Self.slotCount) {
+        for slot in slots + others where slot.number > number - Int64(Self.slotCount) {
             sum.merge(slot.counts)
         }
         var all = sum.passed
@@ -78,7 +113,10 @@ package struct RolloutGuard: Sendable {
     }
 
     /// Forgets the counts, after the rule has changed.
-    package mutating func forget() { slots = [Slot](repeating: Slot(), count: Self.slotCount) }
+    package mutating func forget() {
+        slots = [Slot](repeating: Slot(), count: Self.slotCount)
+        others = slots
+    }
 }
 
 extension GuardCounts.Entry {
@@ -103,6 +141,16 @@ package struct GuardCounts: Sendable {
 
         package init(rule: String) { self.rule = rule }
 
+        package init(
+            rule: String,
+            passed: InstallSketch,
+            refused: InstallSketch,
+            broken: InstallSketch
+        ) {
+            (self.rule, self.passed) = (rule, passed)
+            (self.refused, self.broken) = (refused, broken)
+        }
+
         var isEmpty: Bool { passed.isEmpty && refused.isEmpty }
     }
 
@@ -113,7 +161,11 @@ package struct GuardCounts: Sendable {
     /// Whether no rule has a guard.
     var areNone: Bool { entries.isEmpty }
 
-    package init(_ rules: RuleSet) {
+    /// The hash of installs, the same on all event loops.
+    package let hash: InstallHash
+
+    package init(_ rules: RuleSet, _ hash: InstallHash = .ofProcess) {
+        self.hash = hash
         places = []
         places.reserveCapacity(rules.rules.count)
         for rule in rules.rules {
@@ -139,14 +191,20 @@ package struct GuardCounts: Sendable {
         else { return }
         switch ruling.verdict {
         case .failure: break
-        case .pass: entries[place].passed.add(hash: keyID.hashValue)
+        case .pass: entries[place].passed.add(hash: hash(of: keyID))
         case .refuse(let refusal):
             let evidence = refusal.guardEvidence
             if case .none = evidence { return }
             guard isInstall() else { return }
-            entries[place].refused.add(hash: keyID.hashValue)
-            if case .broken = evidence { entries[place].broken.add(hash: keyID.hashValue) }
+            let hash = hash(of: keyID)
+            entries[place].refused.add(hash: hash)
+            if case .broken = evidence { entries[place].broken.add(hash: hash) }
         }
+    }
+
+    private func hash(of keyID: KeyID) -> Int {
+        let bytes = keyID.digest.bytes
+        return hash.hash(bytes.span)
     }
 
     /// Hands over the counts, and resets them.
@@ -158,6 +216,11 @@ package struct GuardCounts: Sendable {
         }
         return taken
     }
+}
+
+extension InstallHash {
+    /// Under a key of this process.
+    package static let ofProcess = InstallHash(key: (RandomBytes.word(), RandomBytes.word()))
 }
 
 extension InstallSketch {
