@@ -22,6 +22,8 @@ final class Fleet: Sendable {
         /// When the database last answered, by the monotonic clock.
         var heardAt: Int64?
         var isAsking = false
+        /// Nothing is asked any more.
+        var isClosed = false
         /// An order was announced while the database was asked.
         var isHinted = false
         /// Clients' open connections while the gateway is drained.
@@ -77,7 +79,11 @@ final class Fleet: Sendable {
         turn()
     }
 
-    func close() { access.database.close() }
+    /// The store closes: nothing is asked any more. Called on the control queue.
+    func close() {
+        state.value.isClosed = true
+        access.database.close()
+    }
 
     /// The state of its connection to the database.
     var connection: DatabaseStatistics.Connection { access.database.statistics }
@@ -92,7 +98,7 @@ final class Fleet: Sendable {
     }
 
     private func ask() {
-        guard !state.value.isAsking, !rollouts.isClosed else { return }
+        guard !state.value.isAsking, !state.value.isClosed, !rollouts.isClosed else { return }
         var own = state.value.own
         let orders = rollouts.fleetOrders
         own.orders = orders?.version ?? 0
@@ -111,6 +117,7 @@ final class Fleet: Sendable {
 
     private func answered(_ result: Result<FleetReading, JournalError>) {
         state.value.isAsking = false
+        guard !state.value.isClosed else { return }
         switch result {
         case .success(let reading):
             state.value.heardAt = ControlPlane.monotonicSeconds
