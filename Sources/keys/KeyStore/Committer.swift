@@ -158,6 +158,26 @@ package final class Committer: Sendable {
         }
     }
 
+    /// Takes a token that is to be spent, and starts the writer. `completion` is called on the
+    /// writer's queue, with whether it was fresh.
+    func spend(
+        _ token: SpentToken,
+        _ completion: @escaping @Sendable (Result<Bool, JournalError>) -> Void
+    ) {
+        let isTaken = pending.withLock { pending in
+            guard pending.spendings.count < limits.spendingsMax else {
+                pending.statistics.turnedAway += 1
+                return false
+            }
+            pending.append((token: token, completion: completion))
+            return true
+        }
+        guard isTaken else {
+            return queue.async { completion(.failure(JournalError(.busy, "too many tokens wait"))) }
+        }
+        kick()
+    }
+
     // MARK: Starting
 
     /// Starts the writer when there are changes to write and it does not run. Cheap: every
@@ -297,6 +317,9 @@ package final class Committer: Sendable {
             enrolment.completion(result.map { $0.enrolments[index] })
         }
         for renewal in batch.renewals { renewal.completion(result.map { _ in }) }
+        for (index, spending) in batch.spendings.enumerated() {
+            spending.completion(result.map { $0.tokens[index] })
+        }
         if case .success(let answer) = result, !batch.lookUps.isEmpty {
             finder.withLock({ $0 })?(batch.lookUps.map(\.keyID), answer.found)
         }
@@ -314,7 +337,8 @@ package final class Committer: Sendable {
             enrolments: batch.enrolments.map(\.record),
             challenges: batch.enrolments.map(\.challenge),
             receipts: batch.renewals.map(\.change),
-            lookUps: batch.lookUps.map(\.keyID)
+            lookUps: batch.lookUps.map(\.keyID),
+            tokens: batch.spendings.map(\.token)
         )
         // Nothing is left when every use has become impossible while it waited.
         guard !contents.isEmpty else { return .success(CommitAnswer()) }
@@ -322,8 +346,9 @@ package final class Committer: Sendable {
             let answer = try journal.commit(contents)
             precondition(
                 answer.enrolments.count == batch.enrolments.count
-                    && answer.uses.count == uses.count,
-                "Committer: an answer for each use and each enrolment"
+                    && answer.uses.count == uses.count
+                    && answer.tokens.count == batch.spendings.count,
+                "Committer: an answer for each use, each enrolment and each token"
             )
             return .success(answer)
         } catch {
@@ -367,6 +392,7 @@ package final class Committer: Sendable {
                     pending.retryIsDue = true
                     return pending.depth == 0 && pending.enrolments.isEmpty
                         && pending.renewals.isEmpty && pending.lookUps.isEmpty
+                        && pending.spendings.isEmpty
                 }
                 if isDone { return nil }
                 if let failure = commitNext() { return failure }
@@ -435,6 +461,8 @@ extension Committer {
         package var usesMax = 8_192
         /// Keys that wait to be looked up. Default 8,192.
         package var lookUpsMax = 8_192
+        /// Tokens that wait to be spent. Default 8,192.
+        package var spendingsMax = 8_192
         /// Maximum write-behind delay, for changes that no request waits for. Default 100 ms; after
         /// 4,096 changes the writer starts earlier. A longer delay makes larger transactions.
         package var behindDelay = Duration.milliseconds(100)

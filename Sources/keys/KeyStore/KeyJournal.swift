@@ -174,6 +174,8 @@ package struct JournalBatch: Sendable {
     package var receipts: [ReceiptChange]
     /// Keys that the table does not have; empty when it has all. One may come twice.
     package var lookUps: [KeyID]
+    /// Tokens of other issuers that are good once. One may come twice.
+    package var tokens: [SpentToken]
 
     package init(
         changes: [CounterChange] = [],
@@ -181,7 +183,8 @@ package struct JournalBatch: Sendable {
         enrolments: [KeyRecord] = [],
         challenges: [ChallengeSerial?] = [],
         receipts: [ReceiptChange] = [],
-        lookUps: [KeyID] = []
+        lookUps: [KeyID] = [],
+        tokens: [SpentToken] = []
     ) {
         self.changes = changes
         self.uses = uses
@@ -189,6 +192,7 @@ package struct JournalBatch: Sendable {
         self.challenges = challenges
         self.receipts = receipts
         self.lookUps = lookUps
+        self.tokens = tokens
     }
 
     /// The challenge that is spent with an enrolment; `nil` for none.
@@ -198,7 +202,7 @@ package struct JournalBatch: Sendable {
 
     var isEmpty: Bool {
         changes.isEmpty && uses.isEmpty && enrolments.isEmpty && receipts.isEmpty
-            && lookUps.isEmpty
+            && lookUps.isEmpty && tokens.isEmpty
     }
 }
 
@@ -211,15 +215,19 @@ package struct CommitAnswer: Sendable {
     package var enrolments: [EnrolledRow?]
     /// The keys that were looked up and are stored, in any order.
     package var found: [KeyRow]
+    /// Whether each token was fresh, in order: it is spent now in any case.
+    package var tokens: [Bool]
 
     package init(
         uses: [UseAnswer] = [],
         enrolments: [EnrolledRow?] = [],
-        found: [KeyRow] = []
+        found: [KeyRow] = [],
+        tokens: [Bool] = []
     ) {
         self.uses = uses
         self.enrolments = enrolments
         self.found = found
+        self.tokens = tokens
     }
 }
 

@@ -8,7 +8,7 @@ extension KeyTable {
     /// Queries. The raw value is the first byte; those of challenges have lower ones.
     enum Question: UInt8 {
         case find = 32
-        case peek, consume, enrol, isEnrolling, lookUp
+        case peek, consume, enrol, isEnrolling, lookUp, spend
     }
 
     /// From now on the successor may read the store ahead, until ``endTrail()`` or a hand-over.
@@ -144,6 +144,18 @@ extension KeyTable {
         out.optional(challenge) { $1.write(to: &$0) }
         successor.ask(out.bytes) { answer in
             completion(EnrolOutcome(from: answer ?? [], record.keyID))
+        }
+    }
+
+    func spend(
+        _ token: SpentToken,
+        by successor: any Successor,
+        _ completion: @escaping @Sendable (SpendOutcome) -> Void
+    ) {
+        var out = Self.writer(.spend)
+        token.write(to: &out)
+        successor.ask(out.bytes) { answer in
+            completion(answer?.first.flatMap(SpendOutcome.init) ?? .failed)
         }
     }
 

@@ -1,4 +1,5 @@
 package import DeviceKey
+internal import Signatures
 internal import Synchronization
 
 /// A journal that lives as long as the process, for tests and for a gateway without apps.
@@ -10,6 +11,7 @@ package final class MemoryJournal: KeyJournal {
         var revisions: [Int64] = []
         var rows: [KeyID: Int64] = [:]
         var revision: Int64 = 0
+        var spent: Set<SHA256Digest> = []
     }
 
     private let state = Mutex(State())
@@ -49,7 +51,8 @@ package final class MemoryJournal: KeyJournal {
                 let row = Self.add(record, revision: 0, &state)
                 return EnrolledRow(key: Self.row(row, state), isNew: true)
             }
-            return CommitAnswer(enrolments: rows)
+            let tokens = batch.tokens.map { state.spent.insert($0.digest).inserted }
+            return CommitAnswer(enrolments: rows, tokens: tokens)
         }
     }
 

@@ -12,6 +12,10 @@ struct PendingChanges {
         change: ReceiptChange, completion: @Sendable (Result<Void, JournalError>) -> Void
     )
 
+    typealias Spending = (
+        token: SpentToken, completion: @Sendable (Result<Bool, JournalError>) -> Void
+    )
+
     /// `since`: the time of the hand-in, in monotonic nanoseconds.
     typealias Use = (ticket: CommitTicket, waiting: WaitingUse, since: UInt64)
 
@@ -51,13 +55,14 @@ struct PendingChanges {
         var enrolments: [Enrolment] = []
         var renewals: [Renewal] = []
         var lookUps: [LookUp] = []
+        var spendings: [Spending] = []
         var tickets: ClosedRange<CommitTicket>?
         var isAwaited = false
 
         var isEmpty: Bool { count == 0 }
         var count: Int {
             changes.count + uses.count + retried.count + enrolments.count + renewals.count
-                + lookUps.count
+                + lookUps.count + spendings.count
         }
     }
 
@@ -70,6 +75,8 @@ struct PendingChanges {
     /// Results of renewals of receipts. No caller waits for them; a failed one is renewed again.
     private(set) var renewals: [Renewal] = []
     private(set) var lookUps: [LookUp] = []
+    /// Tokens that are to be spent. A caller waits for each.
+    private(set) var spendings: [Spending] = []
     /// Uses and look-ups that are being written and are still in time.
     private var writtenUses: [Use] = []
     private var writtenLookUps: [LookUp] = []
@@ -77,7 +84,7 @@ struct PendingChanges {
     var hasAlarm = false
     /// The newest values of failed batches, by row.
     private(set) var retained: [Int64: CounterChange] = [:]
-    /// Whether a caller waits for one of `changes`, `uses`, `enrolments` or `lookUps`.
+    /// Whether a caller waits for one of `changes`, `uses`, `enrolments`, `lookUps` or `spendings`.
     private(set) var isAwaited = false
     private var inFlightCount = 0
     /// A batch was taken and has not ended.
@@ -124,6 +131,11 @@ struct PendingChanges {
     }
 
     mutating func append(_ renewal: Renewal) { renewals.append(renewal) }
+
+    mutating func append(_ spending: Spending) {
+        spendings.append(spending)
+        isAwaited = true
+    }
 
     mutating func append(_ keyID: KeyID, now: UInt64) -> CommitTicket {
         let ticket = nextTicket()
@@ -175,6 +187,7 @@ struct PendingChanges {
         swap(&batch.enrolments, &enrolments)
         swap(&batch.renewals, &renewals)
         swap(&batch.lookUps, &lookUps)
+        swap(&batch.spendings, &spendings)
         (writtenUses, writtenLookUps) = (batch.uses, batch.lookUps)
         batch.isAwaited = isAwaited
         isAwaited = false

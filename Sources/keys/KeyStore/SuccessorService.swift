@@ -79,6 +79,7 @@ package final class SuccessorService: CommitListener {
             reply(Self.bytes(decision))
         case .consume: try consume(&bytes, reply)
         case .lookUp: lookUp(try KeyID(from: &bytes), reply)
+        case .spend: keys.spend(try SpentToken(from: &bytes)) { reply([$0.rawValue]) }
         }
     }
 

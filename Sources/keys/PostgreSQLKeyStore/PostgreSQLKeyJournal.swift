@@ -167,6 +167,8 @@ package final class PostgreSQLKeyJournal: KeyJournal {
                 )
             )
         }
+        let spending = statements.count
+        if !batch.tokens.isEmpty { statements.append(TokenStatement.statement(batch.tokens)) }
         let firstEnrolment = statements.count
         for (place, record) in batch.enrolments.enumerated() {
             statements += KeyColumns.insert(record, spending: batch.challenge(at: place))
@@ -191,6 +193,9 @@ package final class PostgreSQLKeyJournal: KeyJournal {
             for row in 0..<found.count {
                 answer.found.append(try KeyColumns.row(found, row, apps: apps))
             }
+        }
+        if !batch.tokens.isEmpty {
+            answer.tokens = try TokenStatement.answers(rows[spending], batch.tokens)
         }
         answer.enrolments = try enrolled(rows[firstEnrolment...], batch)
         return answer

@@ -5,7 +5,7 @@ enum KeySchema {
     /// "PCLS": marks our databases (SQLite, `PRAGMA application_id`).
     static let applicationID = 0x5043_4C53
     /// The number of migrations below.
-    static let version = 7
+    static let version = 8
 
     static let migrator: DatabaseMigrator = {
         var migrator = DatabaseMigrator()
@@ -153,6 +153,20 @@ enum KeySchema {
                         listed TEXT
                     ) STRICT;
                     PRAGMA user_version = 7;
+                    """
+            )
+        }
+        migrator.registerMigration("8 tokens") { db in
+            // Tokens of other issuers that are good once: digest: SHA-256 over what names the
+            // token. ends_at: when no gateway accepts it any more.
+            try db.execute(
+                sql: """
+                    CREATE TABLE spent_tokens (
+                        digest BLOB PRIMARY KEY CHECK (length(digest) = 32),
+                        ends_at INTEGER NOT NULL
+                    ) STRICT, WITHOUT ROWID;
+                    CREATE INDEX spent_tokens_by_end ON spent_tokens (ends_at);
+                    PRAGMA user_version = 8;
                     """
             )
         }

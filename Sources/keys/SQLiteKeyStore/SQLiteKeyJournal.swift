@@ -165,7 +165,7 @@ package final class SQLiteKeyJournal: KeyJournal {
             if let body = follower.withLock({ $0 }) { watch.look(body) }
             throw error
         }
-        let (rows, number) = try writer.write { db in
+        let (rows, tokens, number) = try writer.write { db in
             let isOfCounters = !batch.changes.isEmpty
             let logged = isOfCounters ? try CounterLog.append(batch.changes, db) : nil
             let rows = try batch.enrolments.map { try self.enrol($0, db) }
@@ -173,15 +173,16 @@ package final class SQLiteKeyJournal: KeyJournal {
                 try ReceiptColumns.apply(change, db)
                 try self.leaveTrail(ofRow: change.row, db)
             }
-            let isLogAlone = rows.isEmpty && batch.receipts.isEmpty
-            return (rows, try isLogAlone ? logged : logged ?? Generation.advance(db))
+            let tokens = try SpentTokens.spend(batch.tokens, db)
+            let isLogAlone = rows.isEmpty && batch.receipts.isEmpty && tokens.isEmpty
+            return (rows, tokens, try isLogAlone ? logged : logged ?? Generation.advance(db))
         }
         if let number { seenGeneration.max(number, ordering: .acquiringAndReleasing) }
         work.withLock { work in
             work.lastCount = batch.changes.count
             work.fold.added(batch.changes.count)
         }
-        return CommitAnswer(enrolments: rows)
+        return CommitAnswer(enrolments: rows, tokens: tokens)
     }
 
     package func receiptStore() throws(JournalError) -> (any ReceiptStore)? {
@@ -201,6 +202,7 @@ package final class SQLiteKeyJournal: KeyJournal {
             throw JournalError(.unusable, "\(error.path) \(error.detail)")
         }
         try work.withLock { (work) throws(JournalError) in
+            try work.spent.prune(writer, now: Int64(time(nil)))
             guard work.fold.isDue, !isTrailed.load(ordering: .acquiring) else { return }
             try work.fold.fold(writer, added: work.lastCount)
         }
@@ -266,6 +268,7 @@ private struct WriterWork {
     var fold: CounterFold
     /// Changes of the last commit.
     var lastCount = 0
+    var spent = SpentTokens()
 }
 
 // Hand-over of the store to the successor without a moment in which it is unlocked: the successor

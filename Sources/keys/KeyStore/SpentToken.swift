@@ -1,0 +1,74 @@
+internal import ByteCoding
+internal import Challenges
+package import Signatures
+
+/// A token of another issuer that is good once, for the journal that remembers it.
+///
+/// The journal decides in one step whether the token is fresh, and spends it: whatever crashes, and
+/// however many gateways share the store, it is fresh once.
+package struct SpentToken: Hashable, Sendable {
+    /// Names the token: SHA-256 over what tells it from all others.
+    package let digest: SHA256Digest
+    /// Second of Unix time from which on no gateway accepts it: then it may be forgotten.
+    package let end: Int64
+
+    package init(_ digest: SHA256Digest, end: Int64) {
+        self.digest = digest
+        self.end = end
+    }
+
+    func write(to out: inout ByteWriter) {
+        for byte in digest.array { out.byte(byte) }
+        out.number(end)
+    }
+
+    init(from bytes: inout ByteReader) throws(ByteReader.Fault) {
+        var digest: [UInt8] = []
+        for _ in 0..<32 { digest.append(try bytes.byte()) }
+        guard let read = SHA256Digest(bytes: digest) else { throw ByteReader.Fault() }
+        self.init(read, end: try bytes.number())
+    }
+}
+
+/// The result of spending a token.
+package enum SpendOutcome: UInt8, Hashable, Sendable {
+    case fresh = 0
+    case spent
+    /// The store failed, and the token may be spent or not.
+    case failed
+}
+
+extension KeyTable {
+    /// Spends a token, and starts the writer.
+    ///
+    /// Call it after the token was verified: a stranger must not cause writes.
+    ///
+    /// - completion: called on the writer's queue, when the token is durably spent, or with the
+    ///   failure.
+    package func spend(
+        _ token: SpentToken,
+        completion: @escaping @Sendable (SpendOutcome) -> Void
+    ) {
+        if let successor = successor.holder { return spend(token, by: successor, completion) }
+        committer.spend(token) { result in
+            switch result {
+            case .success(true): completion(.fresh)
+            case .success(false): completion(.spent)
+            case .failure: completion(.failed)
+            }
+        }
+    }
+}
+
+extension CommitAnswer {
+    /// Whether each token of a batch was fresh. Of two equal ones the first may be.
+    ///
+    /// - unspent: the digests that were not spent before.
+    package static func freshness(
+        of tokens: [SpentToken],
+        unspent: Set<SHA256Digest>
+    ) -> [Bool] {
+        var unspent = unspent
+        return tokens.map { unspent.remove($0.digest) != nil }
+    }
+}

@@ -1,0 +1,42 @@
+internal import Foundation
+internal import GRDB
+internal import KeyStore
+internal import Signatures
+
+/// The table of spent tokens of other issuers, and its pruner.
+struct SpentTokens {
+    /// Rows that one piece removes, and the seconds between two pieces.
+    private static let piece = 1_000
+    private static let pause: Int64 = 10
+    /// Seconds for which a token is remembered beyond its end, since a clock may be set back.
+    private static let margin: Int64 = 3_600
+
+    private var next: Int64 = 0
+
+    /// Spends tokens; says for each whether it was fresh.
+    static func spend(_ tokens: [SpentToken], _ db: Database) throws -> [Bool] {
+        guard !tokens.isEmpty else { return [] }
+        let statement = try db.cachedStatement(
+            sql: "INSERT INTO spent_tokens (digest, ends_at) VALUES (?, ?) ON CONFLICT DO NOTHING"
+        )
+        return try tokens.map { token in
+            try statement.execute(arguments: [Data(token.digest.array), token.end])
+            return db.changesCount == 1
+        }
+    }
+
+    /// Removes a piece of those that have ended, when it is time.
+    mutating func prune(_ database: KeyDatabase, now: Int64) throws(JournalError) {
+        guard now >= next else { return }
+        let count = try database.write { db in
+            try db.cachedStatement(
+                sql: """
+                    DELETE FROM spent_tokens WHERE digest IN (
+                        SELECT digest FROM spent_tokens WHERE ends_at <= ? LIMIT ?)
+                    """
+            ).execute(arguments: [now - Self.margin, Self.piece])
+            return db.changesCount
+        }
+        next = count < Self.piece ? now + Self.pause : now
+    }
+}
