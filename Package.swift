@@ -55,7 +55,7 @@ let device: [Target.Dependency] = [
 let wires: [Target.Dependency] = ["CLinux", "TLSSession", "EventLoops"]
 let process: [Target.Dependency] = [
     "AppleServices", "ConfigurationReading", "GoogleServices", "HTTP2Wire", "HTTPSCalls",
-    "PostgreSQLKeyStore", "Proxy", "SQLiteKeyStore", "Services", logging,
+    "PostgreSQLKeyStore", "Proxy", "SQLiteKeyStore", "Services", "Tokens", logging,
 ]
 let stand: [Target.Dependency] = ["SoftwareAuthenticator"]
 let measured = [
@@ -289,6 +289,11 @@ let package = Package(
         .part("Challenges", in: "policy", uses: ["ByteCoding", "Cryptography"]),
         .part("Sessions", in: "policy", uses: policy + ["Challenges", "DeviceKey"]),
         .part("Verification", in: "policy", uses: policy + ["Challenges", "KeyStore", "Sessions"]),
+        .part(
+            "Tokens",
+            in: "policy",
+            uses: ["ByteCoding", "JSONText", "Signatures", crypto, cryptoExtras]
+        ),
 
         // Sources/keys: keys and counters, in memory and on disk. Shared by the event loops.
         .part(
@@ -321,7 +326,7 @@ let package = Package(
             "ConfigurationReading",
             in: "gateway",
             uses: policy + apple + ["CLinux", "DeviceKey", "HTTP2Wire", "Proxy", "Services"]
-                + ["Sessions", "Verification", yams]
+                + ["Sessions", "Tokens", "Verification", yams]
         ),
         .part("AppleServices", in: "gateway", uses: policy + verdict + ["Telemetry"]),
         .part(
@@ -410,6 +415,7 @@ let package = Package(
             ]
         ),
         .tests("Challenges", uses: ["Cryptography", "ByteCoding"]),
+        .tests("Tokens", uses: ["ByteCoding", "Cryptography", "Signatures", "TestSupport"]),
         .tests("Sessions", uses: object + stand + ["ByteCoding", "DeviceKey", "RequestBinding"]),
         .tests("KeyStore", uses: policy + ["Challenges", "TestSupport"]),
         .tests(

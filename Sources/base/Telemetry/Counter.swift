@@ -195,6 +195,7 @@ package enum Distribution: Int, CaseIterable, Sendable {
     case verification
     case commitWait
     case deviceCheck
+    case tokenCheck
     case originQueue
     case firstByte
     case request
@@ -207,6 +208,7 @@ package enum Distribution: Int, CaseIterable, Sendable {
         case .verification: "verification_seconds"
         case .commitWait: "commit_wait_seconds"
         case .deviceCheck: "device_check_seconds"
+        case .tokenCheck: "token_check_seconds"
         case .originQueue: "origin_queue_seconds"
         case .firstByte: "origin_first_byte_seconds"
         case .request: "request_seconds"
@@ -221,6 +223,7 @@ package enum Distribution: Int, CaseIterable, Sendable {
         case .verification: "Time to decode and verify an assertion."
         case .commitWait: "Time a request waited until its counter was on disk."
         case .deviceCheck: "Time a request waited for what Apple says of its device."
+        case .tokenCheck: "Time until a token of a proof was checked, calls and commits included."
         case .originQueue: "Time a request waited for a connection to a server."
         case .firstByte: "Time from the request's last head byte to the response's first."
         case .request: "Time from a request's complete head to the end of its response."
@@ -234,8 +237,8 @@ package enum Distribution: Int, CaseIterable, Sendable {
     /// nanoseconds.
     package var unit: Double {
         switch self {
-        case .verification, .commitWait, .deviceCheck, .originQueue, .firstByte, .request,
-            .loopIteration:
+        case .verification, .commitWait, .deviceCheck, .tokenCheck, .originQueue, .firstByte,
+            .request, .loopIteration:
             1e-9
         case .iterationEvents: 1
         }

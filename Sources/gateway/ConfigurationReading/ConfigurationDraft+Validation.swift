@@ -12,6 +12,16 @@ extension ConfigurationDraft {
         requireSections()
         let listeners = validatedListeners(files: files)
         requireApps(rules)
+        let proofs = proofs.enumerated().compactMap { index, draft in
+            draft.proof(index: index).flatMap {
+                draft.validated(
+                    $0,
+                    folder: folder,
+                    files: files,
+                    hasStore: reader.has("store")
+                )
+            }
+        }
         let apps = validatedApps(files: files)
         validateStore(hasApps: !apps.isEmpty, files: files)
         let apple = apple.validated(folder: folder, files: files, log: reader.log)
@@ -26,7 +36,8 @@ extension ConfigurationDraft {
         let operatorToken = admin.token(folder: folder, files: files, log: reader.log)
         if let spillFolder { require(folder: spillFolder, files: files) }
 
-        guard let fallback, let set = ruleSet(rules, apps: apps, log: log) else { return nil }
+        let named = proofs.map(\.proof)
+        guard let fallback, let set = ruleSet(rules, apps: apps, named, log: log) else { return nil }
         let spills = chosenSpillFolder(files: files)
         let limits = limits(spillingTo: spills, set, files: files)
         validateHeld(zip(rules + [fallback], set.rules), limits, in: spills)
@@ -64,6 +75,7 @@ extension ConfigurationDraft {
             log: self.log,
             process: process,
             hooks: hooks,
+            proofs: proofs,
             endpointsPath: endpointsPath,
             servesPlan: plan?.value == .on,
             probes: probes.paths,
@@ -128,9 +140,15 @@ extension ConfigurationDraft {
     }
 
     /// All rules and the default. The index is built only when they have no error.
-    private func ruleSet(_ drafts: [RuleDraft], apps: [AppPolicy], log: ProblemLog) -> RuleSet? {
+    private func ruleSet(
+        _ drafts: [RuleDraft],
+        apps: [AppPolicy],
+        _ proofs: [TokenProof],
+        log: ProblemLog
+    ) -> RuleSet? {
         let names = origins.map(\.name.value)
         var validator = RuleValidation(origins: names, apps: self.apps, fallback, drafts, log: log)
+        validator.proofs = RuleProofs(proofs, of: self.proofs.map(\.name.value), log: log)
         let built = drafts.enumerated().compactMap { validator.rule($1, index: $0) }
         validator.findShadows(drafts)
         let methods = Set(drafts.flatMap { $0.match?.value.methods ?? [] })
@@ -266,7 +284,7 @@ extension ConfigurationDraft {
 
     private func requireApps(_ rules: [RuleDraft]) {
         let verifying = (rules + [fallback].compactMap(\.self)).first { draft in
-            draft.mode?.value.verifies ?? false
+            draft.mode?.value.verifies ?? false && draft.takesAssertions
         }
         guard let verifying, !reader.has("apps") else { return }
         reader.log.error(

@@ -14,16 +14,6 @@ struct ConfigurationDraft {
         case folder(Located<String>)
     }
 
-    struct ListenDraft {
-        let reader: MappingReader
-        let address: Located<ServerAddress>?
-        let tls: TLSDraft?
-        let http2: Located<ListenSettings.HTTP2>?
-        let proxyProtocol: Located<Bool>?
-        let decides: Located<DecisionForm>?
-        let content: Located<DecisionQuestion.Content>?
-    }
-
     struct OriginDraft {
         let name: Located<String>
         let servers: [Located<ServerSettings>]
@@ -40,7 +30,7 @@ struct ConfigurationDraft {
         "listen", "admin", "lanes", "origins", "apps", "store", "challenges", "sessions",
         "enrolment", "apple", "verdict", "google", "trusted_proxies", "client_address", "traces",
         "timeouts", "limits", "log", "process", "endpoints", "plan", "probes", "spill_folder",
-        "hooks", "default", "rules",
+        "hooks", "proofs", "default", "rules",
     ]
 
     /// Whether apps get the plan from the gateway.
@@ -70,6 +60,7 @@ struct ConfigurationDraft {
     let log: LogSettings
     let process: ProcessSettings
     let hooks: HookSettings
+    let proofs: [ProofDraft]
     let endpoints: Located<String>?
     let plan: Located<PlanServing>?
     let probes: ProbeDraft
@@ -81,7 +72,7 @@ struct ConfigurationDraft {
         guard let reader = MappingReader(root, "", keys: Self.keys, log: log) else { return nil }
         self.folder = folder
         self.reader = reader
-        listeners = Self.listeners(reader)
+        listeners = ListenDraft.all(reader)
         admin = AdminDraft(reader)
         let loops = reader.value("lanes", use: "auto | 1…256", words: ["auto"]) {
             text -> EventLoopCount? in
@@ -118,6 +109,7 @@ struct ConfigurationDraft {
         self.log = LogSettings(reader.node("log"), folder: folder, log: log)
         process = ProcessSettings(reader.node("process"), log: log)
         hooks = HookSettings(reader.node("hooks"), log: log)
+        proofs = ProofDraft.all(reader)
         endpoints = reader.value(
             "endpoints",
             use: "a path of plain segments without a slash at its end",
@@ -132,28 +124,6 @@ struct ConfigurationDraft {
             RuleDraft($0, "default", isDefault: true, log: log)
         }
         rules = Self.rules(reader, folder: folder)
-    }
-
-    private static func listeners(_ reader: MappingReader) -> [ListenDraft] {
-        let nodes = reader.list("listen", of: "listeners: - address: 0.0.0.0:8443") ?? []
-        let keys = ["address", "tls", "http2", "proxy_protocol", "decides", "content"]
-        return nodes.compactMap { node, keyPath in
-            let inner = MappingReader(node, keyPath, keys: keys, log: reader.log)
-            guard let inner else { return nil }
-            inner.require("address", use: "address: 0.0.0.0:8443, [::]:8443 or unix:/path")
-            let tls = inner.node("tls").flatMap {
-                TLSDraft($0, inner.path("tls"), log: reader.log)
-            }
-            return ListenDraft(
-                reader: inner,
-                address: inner.listenAddress(),
-                tls: tls,
-                http2: inner.word("http2"),
-                proxyProtocol: inner.flag("proxy_protocol"),
-                decides: inner.word("decides"),
-                content: inner.word("content")
-            )
-        }
     }
 
     private static func origins(
@@ -244,16 +214,6 @@ struct ConfigurationDraft {
             let use = "a folder of rule files, or a list of rules"
             reader.log.error(node.place, "rules", found: node.found, use: use)
             return .none
-        }
-    }
-}
-
-extension MappingReader {
-    func listenAddress() -> Located<ServerAddress>? {
-        value("address", use: "IP:port, [v6]:port or unix:/absolute/path") { text in
-            let address = ServerAddress(text: text, allowsPortZero: true)
-            if case .name = address { return nil }
-            return address
         }
     }
 }

@@ -50,6 +50,8 @@ package struct GatewayConfiguration: Sendable {
     package let log: LogSettings
     package let process: ProcessSettings
     package let hooks: HookSettings
+    /// `proofs`, in the order of the file; rules refer to them by index. Default: none.
+    package let proofs: [ProofSettings]
     /// `endpoints`: the path under which the gateway answers itself. Default
     /// /.well-known/app-attest.
     package let endpointsPath: String

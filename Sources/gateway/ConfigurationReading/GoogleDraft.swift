@@ -50,7 +50,7 @@ struct GoogleDraft {
     /// The longest address, in bytes.
     private static let urlBytesMax = 1_024
 
-    private static func url(_ text: String) -> String? {
+    static func url(_ text: String) -> String? {
         let scheme = "https://"
         guard text.hasPrefix(scheme), text.utf8.count <= urlBytesMax,
             text.utf8.allSatisfy({ (0x21...0x7E).contains($0) && $0 != UInt8(ascii: "#") })

@@ -228,27 +228,6 @@ extension MappingReader {
         return Located(value: .window(window.value), place: node.place, keyPath: path(key))
     }
 
-    func accept(_ key: String) -> Located<AcceptRule>? {
-        guard let node = node(key) else { return nil }
-        let before = log.problems.count
-        let names = AcceptRule.assertionOrSession.names
-        let list = list(key, of: names.joined(separator: ", "), words: names) { text in
-            names.first { $0 == text }
-        }
-        guard let list, log.problems.count == before else { return nil }
-        let stated = Set(list.map(\.value))
-        guard let rule = AcceptRule.allCases.first(where: { Set($0.names) == stated }) else {
-            log.error(
-                node.place,
-                path(key),
-                found: "it without assertion",
-                use: "[assertion] or [assertion, session]: a session is opened with an assertion"
-            )
-            return nil
-        }
-        return Located(value: rule, place: node.place, keyPath: path(key))
-    }
-
     func body(_ key: String) -> Located<RuleDraft.BodyDraft>? {
         guard let node = node(key) else { return nil }
         var draft = RuleDraft.BodyDraft()

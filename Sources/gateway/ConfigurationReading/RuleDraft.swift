@@ -40,13 +40,13 @@ struct RuleDraft {
 
     static let keys = [
         "id", "match", "origin", "mode", "rollout", "apps", "sign", "headers", "challenge",
-        "counter", "accept", "body", "on_error", "unsupported", "preflight", "risk", "device",
+        "counter", "accept", "also", "body", "on_error", "unsupported", "preflight", "risk", "device",
         "fields", "next_challenge", "allow_encoded", "guard",
     ]
     /// Keys about verification. They mean nothing where nothing is verified.
     static let verifyingKeys = [
-        "rollout", "apps", "sign", "headers", "challenge", "counter", "accept", "body", "on_error",
-        "unsupported", "preflight", "risk", "device", "fields", "next_challenge", "guard",
+        "rollout", "apps", "sign", "headers", "challenge", "counter", "accept", "also", "body",
+        "on_error", "unsupported", "preflight", "risk", "device", "fields", "next_challenge", "guard",
     ]
 
     let reader: MappingReader
@@ -61,10 +61,12 @@ struct RuleDraft {
     let challenge: Located<ChallengeRule>?
     let pointer: Located<JSONPointer>?
     let counter: Located<CounterRule>?
-    let accept: Located<AcceptRule>?
+    /// The names of proofs in `accept` and `also`.
+    let accept: [Located<String>]?
+    let also: [Located<String>]?
     let body: Located<BodyDraft>?
     let onError: Located<DependencyErrorRule>?
-    let unsupported: Located<UnsupportedRule>?
+    let unsupported: UnsupportedDraft?
     let preflight: Located<PreflightRule>?
     let device: Located<DeviceDraft>?
     let risk: RiskDraft?
@@ -88,10 +90,11 @@ struct RuleDraft {
         headers = reader.list("headers", of: "field names") { FieldNameText.lowerCase($0) }
         (challenge, pointer) = reader.challenge("challenge")
         counter = reader.counter("counter")
-        accept = reader.accept("accept")
+        accept = reader.list("accept", of: "proofs: assertion, session") { $0 }
+        also = reader.list("also", of: "names of `proofs`") { $0 }
         body = reader.body("body")
         onError = reader.word("on_error")
-        unsupported = reader.word("unsupported")
+        unsupported = UnsupportedDraft(reader, "unsupported")
         preflight = reader.word("preflight")
         device = reader.device("device")
         risk = RiskDraft(reader, "risk")

@@ -78,27 +78,6 @@ extension RuleValidation {
         return .jsonPointer(pointer.value)
     }
 
-    /// Whether sessions are accepted. Their code covers lines. An attacker who sees a request could
-    /// change parts that the lines omit.
-    func accept(of draft: RuleDraft, signing: SigningForm) -> AcceptRule {
-        guard let accept = draft.accept, accept.value.takesSessions else { return .assertion }
-        let found: String
-        switch signing {
-        case .lines(let parts, _) where parts.isSuperset(of: [.method, .target, .body]):
-            return accept.value
-        case .lines: found = "session, while sign leaves out method, target or body"
-        case .content: found = "session, while sign is content"
-        case .challenge: found = "session, while sign is challenge"
-        }
-        log.error(
-            accept.place,
-            accept.keyPath,
-            found: found,
-            use: "sign: [method, target, body], with challenge or without; or accept: [assertion]"
-        )
-        return .assertion
-    }
-
     func body(of draft: RuleDraft, signing: SigningForm) -> BodyRule {
         let body = draft.body?.value
         let digest = body?.digest

@@ -10,6 +10,8 @@ struct RuleValidation {
     /// The App IDs of the file.
     let appIDs: [String]
     let knownApps: Set<String>
+    /// The proofs that rules may name.
+    var proofs: RuleProofs
     /// Whether a rule that names no apps admits none.
     let lacksProductionApp: Bool
     /// Whether a rule has no origin of its own and so uses that of the default.
@@ -34,6 +36,7 @@ struct RuleValidation {
         usesDefaultOrigin = rules.contains { !$0.reader.has("origin") && $0.mode?.value != .deny }
         originPlaces = Dictionary(zip(origins, origins.indices)) { first, _ in first }
         knownApps = Set(appIDs)
+        proofs = RuleProofs([], of: [], log: log)
     }
 
     /// A rule of the list; `nil` when a mandatory part is missing.
@@ -148,7 +151,7 @@ struct RuleValidation {
             for key in keys where draft.reader.has(key) { warnIdle(draft, key, mode.value) }
             return demands
         }
-        demands.apps = apps(of: draft)
+        if draft.takesAssertions { demands.apps = apps(of: draft) }
         if let rollout = draft.rollout {
             if mode.value == .observe { warnIdle(draft, "rollout", mode.value) }
             let value = rollout.value
@@ -158,14 +161,23 @@ struct RuleValidation {
                 salt: value.salt ?? id
             )
         }
+        demands.also = proofs.tokens(draft.also)
+        guard draft.takesAssertions else {
+            demands.signing = .lines([], headers: [])
+            demands.accept = proofs.accept(of: draft, signing: demands.signing)
+            demands.preflight = preflight(of: draft)
+            demands.onError = draft.onError?.value ?? .refuse
+            demands.fallback = draft.fallback
+            return demands
+        }
         demands.signing = signing(of: draft)
         demands.challenge = challenge(of: draft, signing: demands.signing)
         demands.challengeSource = source(of: draft, signing: demands.signing)
         demands.counter = draft.counter?.value ?? .standard
-        demands.accept = accept(of: draft, signing: demands.signing)
+        demands.accept = proofs.accept(of: draft, signing: demands.signing)
         demands.body = body(of: draft, signing: demands.signing)
         demands.onError = draft.onError?.value ?? .refuse
-        demands.unsupported = draft.unsupported?.value ?? .refuse
+        demands.unsupported = proofs.unsupported(of: draft, demands.accept)
         demands.preflight = preflight(of: draft)
         demands.device = device(of: draft)
         demands.risk = draft.risk?.rule(ofRule: id)

@@ -159,10 +159,12 @@ package final class GatewayServer: @unchecked Sendable {
         )
         let calls = AppleClient(configuration.apple, wallClock: surroundings.wallClock)
         let devices = DeviceCheckClient(calls, configuration.apple, log, surroundings.wallClock)
+        let proofs = ProofChecks(keys, calls.https, log, surroundings.wallClock)
+        let parties = RequestParties(devices: devices, proofs: proofs)
         let servers = ServerRegistry(configuration, resolver)
         ControlPlane.warn(preparation.warnings + servers.problems(configuration), log)
         let secure = preparation.certificates.origins
-        let settings = ProxySettings(configuration, servers, devices, secure, registry)
+        let settings = ProxySettings(configuration, servers, parties, secure, registry)
         let accessLog = try outputs.accessLog(configuration.log.access)
         let admission = EnrolmentAdmission(configuration.enrolment)
         held = HeldLedger()
@@ -184,7 +186,8 @@ package final class GatewayServer: @unchecked Sendable {
             resolver,
             orders: Rollouts(plane, start),
             AppleOperations(plane, calls, devices, keys),
-            GoogleOperations(plane, configuration, judging.statusLists, calls.https)
+            GoogleOperations(plane, configuration, judging.statusLists, calls.https),
+            proofs
         )
         operatorTokens.replace(by: configuration.operatorToken)
         reloads = Reloads(plane, judging, parts, admission, outputs, accessLog, operatorTokens)
@@ -381,10 +384,12 @@ extension Reloads.Parts {
         _ resolver: Resolver,
         orders rollouts: Rollouts,
         _ apple: AppleOperations,
-        _ google: GoogleOperations
+        _ google: GoogleOperations,
+        _ proofs: ProofChecks
     ) {
         self.certificates = certificates
-        directory = OriginDirectory(plane, found, resolver, certificates, apple.devices)
+        let parties = RequestParties(devices: apple.devices, proofs: proofs)
+        directory = OriginDirectory(plane, found, resolver, certificates, parties)
         self.rollouts = rollouts
         let guards = Guards(plane, rollouts)
         self.guards = guards
@@ -392,6 +397,7 @@ extension Reloads.Parts {
         reporting = Reporting(plane)
         self.apple = apple
         self.google = google
+        self.proofs = proofs
     }
 }
 

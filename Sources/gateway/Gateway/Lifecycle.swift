@@ -24,6 +24,7 @@ final class Lifecycle: Sendable {
     private let apple: AppleOperations
     private let google: GoogleOperations
     private let fleet: Fleet?
+    private let proofs: ProofChecks
     private let keys: KeyTable
     private let outputs: LogOutputs
     private let state: QueueBound<State>
@@ -37,7 +38,7 @@ final class Lifecycle: Sendable {
     ) {
         self.plane = plane
         self.reloads = reloads
-        (apple, google, fleet) = (parts.apple, parts.google, parts.fleet)
+        (apple, google, proofs, fleet) = (parts.apple, parts.google, parts.proofs, parts.fleet)
         self.keys = keys
         self.outputs = outputs
         state = QueueBound(State(), on: plane.queue)
@@ -177,6 +178,7 @@ final class Lifecycle: Sendable {
         guard state.value.loopsWithClients == 0 else { return }
         apple.endRenewing()
         google.end()
+        proofs.end()
         apple.devices.finish(within: min(drainLeft, DeviceCheckClient.finishTime)) { [self] left in
             plane.perform { self.endCalls(changesLeft: left) }
         }
@@ -274,6 +276,7 @@ final class Lifecycle: Sendable {
             done(.done(process: success.process, pauseMicroseconds: microseconds))
             apple.endRenewing()
             google.end()
+            proofs.end()
             keys.leaveStore()
             drain()
         }

@@ -28,7 +28,7 @@ struct LoadedConfiguration: Sendable {
         _ known: ServerRegistry,
         _ tls: TLSSurroundings,
         _ resolver: Resolver,
-        _ devices: any DeviceChecking,
+        _ parties: RequestParties,
         _ registry: OriginRegistry,
         _ outputs: LogOutputs
     ) throws(GatewayError) {
@@ -51,7 +51,7 @@ struct LoadedConfiguration: Sendable {
         )
         servers = ServerRegistry(next, resolver, knowing: known.addresses)
         let contexts = preparation.certificates.origins
-        settings = ProxySettings(next, servers, devices, contexts, registry)
+        settings = ProxySettings(next, servers, parties, contexts, registry)
         warnings = preparation.warnings + servers.problems(next)
         // The addresses and the order of the listeners stay. The new certificates are for
         // connections from now on.

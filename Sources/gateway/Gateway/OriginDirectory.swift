@@ -26,7 +26,7 @@ final class OriginDirectory: Sendable {
     let resolver: Resolver
     private let plane: ControlPlane
     private let certificates: Certificates
-    private let devices: any DeviceChecking
+    private let parties: RequestParties
     /// The queue on which names are looked up. A reload does not wait for it.
     private let naming = DispatchQueue(label: "portcullis.naming")
     private let state: QueueBound<State>
@@ -43,13 +43,13 @@ final class OriginDirectory: Sendable {
         _ found: Found,
         _ resolver: Resolver,
         _ certificates: Certificates,
-        _ devices: any DeviceChecking
+        _ parties: RequestParties
     ) {
         self.plane = plane
         registry = found.registry
         self.resolver = resolver
         self.certificates = certificates
-        self.devices = devices
+        self.parties = parties
         let pace = plane.surroundings.lookUpPace
         state = QueueBound(
             State(servers: found.servers, origins: found.origins, pace: pace),
@@ -64,7 +64,7 @@ final class OriginDirectory: Sendable {
         ProxySettings(
             plane.configuration,
             state.value.servers,
-            devices,
+            parties,
             certificates.origins,
             registry
         )

@@ -11,7 +11,7 @@ extension ProxySettings {
     convenience init(
         _ configuration: GatewayConfiguration,
         _ servers: ServerRegistry,
-        _ devices: any DeviceChecking,
+        _ parties: RequestParties,
         _ certificates: [TLSContext?],
         _ registry: OriginRegistry
     ) {
@@ -30,10 +30,17 @@ extension ProxySettings {
             logsAccess: configuration.log.access != .off,
             logRule: configuration.log.lines,
             spillFolder: configuration.spillFolder,
-            devices: devices,
+            devices: parties.devices,
+            tokenChecks: parties.proofs.checkers(of: configuration),
             verdictSigner: configuration.verdict?.signer
         )
     }
+}
+
+/// The parties that requests ask.
+struct RequestParties: Sendable {
+    let devices: any DeviceChecking
+    let proofs: ProofChecks
 }
 
 extension OriginSettings {

@@ -25,6 +25,7 @@ final class Reloads: Sendable {
         let reporting: Reporting
         let apple: AppleOperations
         let google: GoogleOperations
+        let proofs: ProofChecks
     }
 
     /// Whether a reload runs.
@@ -113,7 +114,8 @@ final class Reloads: Sendable {
         state.value.stage = .running
         state.value.changed(true)
         let (file, current) = (plane.file, plane.configuration)
-        let (directory, outputs, devices) = (parts.directory, outputs, parts.apple.devices)
+        let (directory, outputs) = (parts.directory, outputs)
+        let parties = RequestParties(devices: parts.apple.devices, proofs: parts.proofs)
         let (known, tls) = (directory.servers, parts.certificates.surroundings)
         let orders = parts.rollouts.orders
         queue.async { [self] in
@@ -132,7 +134,7 @@ final class Reloads: Sendable {
                     known,
                     tls,
                     directory.resolver,
-                    devices,
+                    parties,
                     directory.registry,
                     outputs
                 )
@@ -178,6 +180,7 @@ final class Reloads: Sendable {
         plane.configuration = read
         parts.apple.loaded(read)
         parts.google.loaded(read)
+        parts.proofs.loaded(read)
         parts.directory.loaded(next.servers, next.settings.origins)
         parts.certificates.loaded(next.certificates, next.stamps)
         state.value.accessLog = next.accessLog

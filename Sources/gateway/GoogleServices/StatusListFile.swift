@@ -1,6 +1,7 @@
 internal import KeyAttestation
 
-/// The copy of the list on disk: lines about it, a blank line, and the text as it came.
+/// The copy of a list on disk: lines about it, a blank line, and the text as it came. Sets of keys
+/// of other issuers are kept in the same form, with another first line.
 ///
 ///     portcullis-status-list 1
 ///     url https://android.googleapis.com/attestation/status
@@ -11,7 +12,11 @@ internal import KeyAttestation
 package struct StatusListFile: Hashable, Sendable {
     /// The longest file.
     package static let bytesMax = StatusList.bytesMax + 4_096
-    private static let firstLine = "portcullis-status-list 1"
+    /// The first line of a copy of the status list.
+    package static let listTitle = "portcullis-status-list 1"
+
+    /// The first line, which says what is copied.
+    package var title: String
 
     /// From where it came.
     package var url: String
@@ -21,7 +26,14 @@ package struct StatusListFile: Hashable, Sendable {
     /// The list, as it came.
     package var text: [UInt8]
 
-    package init(url: String, date: Int64, tag: String?, text: [UInt8]) {
+    package init(
+        title: String = listTitle,
+        url: String,
+        date: Int64,
+        tag: String?,
+        text: [UInt8]
+    ) {
+        self.title = title
         self.url = url
         self.date = date
         self.tag = tag
@@ -29,7 +41,7 @@ package struct StatusListFile: Hashable, Sendable {
     }
 
     /// Reads a file; `nil` for one that ``bytes`` did not write.
-    package init?(_ bytes: [UInt8]) {
+    package init?(_ bytes: [UInt8], title: String = listTitle) {
         let feed = UInt8(ascii: "\n")
         var rest = bytes[...]
         var lines: [String] = []
@@ -39,7 +51,7 @@ package struct StatusListFile: Hashable, Sendable {
             if line.isEmpty { break }
             lines.append(line)
         }
-        guard lines.first == Self.firstLine else { return nil }
+        guard lines.first == title else { return nil }
         func value(_ name: String) -> String? {
             lines.first { $0.hasPrefix(name + " ") }.map { String($0.dropFirst(name.count + 1)) }
         }
@@ -47,13 +59,13 @@ package struct StatusListFile: Hashable, Sendable {
             return nil
         }
         let tag = value("etag").flatMap { StatusListReply.isTag($0) ? $0 : nil }
-        self.init(url: url, date: date, tag: tag, text: Array(rest))
+        self.init(title: title, url: url, date: date, tag: tag, text: Array(rest))
     }
 
     /// The content of the file.
     package var bytes: [UInt8] {
         let tag = tag.map { "etag \($0)\n" } ?? ""
-        return Array("\(Self.firstLine)\nurl \(url)\ndate \(date)\n\(tag)\n".utf8) + text
+        return Array("\(title)\nurl \(url)\ndate \(date)\n\(tag)\n".utf8) + text
     }
 
     /// The list; `nil` where the text is none.

@@ -58,6 +58,10 @@ package struct ClientPlan: Sendable {
     /// Writes what has to be proven; `sign` is empty where that is nothing.
     private static func write(_ rule: Rule, to entry: inout JSONWriter) {
         guard rule.mode.verifies else { return write("sign", [], to: &entry) }
+        guard rule.accept.takesAssertions else {
+            write("sign", [], to: &entry)
+            return writeTokens(rule, to: &entry)
+        }
         write("sign", rule.signing.words, to: &entry)
         var headers: [String] = []
         switch rule.signing {
@@ -81,9 +85,29 @@ package struct ClientPlan: Sendable {
         case .strict: entry.member("counter", "strict")
         case .window(let width): entry.member("counter", width)
         }
-        write("accept", rule.accept.names, to: &entry)
+        write("accept", rule.accept.signedNames, to: &entry)
+        writeTokens(rule, to: &entry)
         if rule.device != nil { entry.member("device", true) }
         write(rule.fields, to: &entry)
+    }
+
+    /// Writes the tokens that the rule names, and what each is for.
+    private static func writeTokens(_ rule: Rule, to entry: inout JSONWriter) {
+        guard rule.namesTokens else { return }
+        entry.array("tokens") { list in
+            for token in rule.tokens {
+                list.object { member in
+                    member.member("name", token.name)
+                    switch token.place {
+                    case .field(let name):
+                        member.member("field", String(decoding: name, as: UTF8.self))
+                    case .cookie(let name):
+                        member.member("cookie", String(decoding: name, as: UTF8.self))
+                    }
+                    write("for", rule.purposes(of: token), to: &member)
+                }
+            }
+        }
     }
 
     /// The names of fields that are not the usual ones.
@@ -100,5 +124,15 @@ package struct ClientPlan: Sendable {
 
     private static func write(_ name: String, _ texts: [String], to entry: inout JSONWriter) {
         entry.array(name) { list in for text in texts { list.element(text) } }
+    }
+}
+
+extension Rule {
+    /// What the rule takes a token for: in the place of a signature, for devices that can't attest,
+    /// beside every other proof.
+    fileprivate func purposes(of token: TokenProof) -> [String] {
+        (accept.tokens.contains(token) ? ["accept"] : [])
+            + (unsupported == .require(token) ? ["unsupported"] : [])
+            + (also.contains(token) ? ["also"] : [])
     }
 }

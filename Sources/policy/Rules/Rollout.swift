@@ -240,16 +240,6 @@ package enum DependencyErrorRule: String, CaseIterable, Sendable {
     case forward
 }
 
-/// The treatment of a request that says that its device can't attest.
-///
-/// The claim proves nothing: any client can send the field.
-package enum UnsupportedRule: String, CaseIterable, Sendable {
-    /// Refused like a request that proves nothing.
-    case refuse
-    /// Forwarded, marked, and counted apart.
-    case forward
-}
-
 /// The treatment of a CORS preflight, with which no browser can send a proof.
 ///
 /// Forwarding relies on the origin: an application that runs one handler for every method runs it

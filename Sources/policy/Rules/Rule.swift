@@ -22,6 +22,8 @@ package final class Rule: Sendable {
         package var challengeSource = ChallengeSource.field
         package var counter = CounterRule.standard
         package var accept = AcceptRule.assertion
+        /// Tokens that every request carries beside its proof.
+        package var also: [TokenProof] = []
         package var body = BodyRule.none
         package var onError = DependencyErrorRule.refuse
         /// What happens to a request that says that its device can't attest.
@@ -41,6 +43,13 @@ package final class Rule: Sendable {
 
         /// Nothing signed, and everyone enforced where `mode` says so.
         package init(salt: String) { rollout = Rollout(.fixed(.whole), salt: salt) }
+
+        /// The named tokens, each once.
+        var tokens: [TokenProof] {
+            var named = accept.tokens
+            if case .require(let token) = unsupported { named.append(token) }
+            return (named + also).reduce(into: []) { if !$0.contains($1) { $0.append($1) } }
+        }
     }
 
     /// What an admitted request is for.
@@ -68,6 +77,10 @@ package final class Rule: Sendable {
     package let guardedFields: FieldNameSet
     /// Whether the device's bits are asked for. Beside `demands`, since every request looks at it.
     package let asksDevice: Bool
+    /// The tokens that a request may or must carry, each once, in the order of the rule.
+    package let tokens: [TokenProof]
+    /// Whether it names a token. Beside `tokens`, since every request looks at it.
+    package let namesTokens: Bool
     /// What clients learn of it.
     package let notice: ClientNotice
 
@@ -97,6 +110,9 @@ package final class Rule: Sendable {
         if demands.fields != .standard {
             for name in demands.fields.all { guarded.insert(name) }
         }
+        tokens = demands.tokens
+        namesTokens = !tokens.isEmpty
+        for case .field(let name) in tokens.map(\.place) { guarded.insert(name) }
         guardedFields = guarded
         asksDevice = demands.device != nil
         notice = ClientNotice(demands)
@@ -108,6 +124,7 @@ package final class Rule: Sendable {
     package var challengeSource: ChallengeSource { demands.challengeSource }
     package var counter: CounterRule { demands.counter }
     package var accept: AcceptRule { demands.accept }
+    package var also: [TokenProof] { demands.also }
     package var body: BodyRule { demands.body }
     package var onError: DependencyErrorRule { demands.onError }
     package var unsupported: UnsupportedRule { demands.unsupported }
@@ -140,24 +157,6 @@ extension Rule {
     /// Whether the rule treats requests differently by their bucket.
     var dependsOnBucket: Bool {
         mode == .enforce && ![.fixed(.whole), .fixed(.none)].contains(demands.rollout.schedule)
-    }
-}
-
-/// Which proofs a rule accepts.
-package enum AcceptRule: Hashable, CaseIterable, Sendable {
-    /// An assertion of the device's key with every request.
-    case assertion
-    /// That, or a session which was opened with one.
-    case assertionOrSession
-
-    package var takesSessions: Bool { self == .assertionOrSession }
-
-    /// The proofs as rules and the wire name them, assertion first.
-    package var names: [String] {
-        switch self {
-        case .assertion: ["assertion"]
-        case .assertionOrSession: ["assertion", "session"]
-        }
     }
 }
 

@@ -18,7 +18,8 @@ package enum Decision: Equatable, Sendable {
     ///
     /// `on_error: forward` forwards a request only if everything holds that can be judged without
     /// the party that failed. It does not forward a request whose signature could not be verified.
-    /// Where Apple does not tell a device's bits, `device.on_error` decides instead.
+    /// Where Apple does not tell a device's bits, `device.on_error` decides instead, and where a
+    /// token can't be checked, the `on_error` of its proof.
     ///
     /// - `isEnforced`: whether the rollout includes this client.
     package init(_ ruling: Ruling, rule: Rule, isEnforced: Bool) {
@@ -40,8 +41,8 @@ package enum Decision: Equatable, Sendable {
         case .pass: self = .forward
         case .refuse(let refusal): self = .refuse(refusal)
         case .failure(let dependency):
-            switch rule.onError(of: dependency) {
-            case .forward where ruling.level == .complete: self = .forward
+            switch rule.onError(of: dependency, ruling) {
+            case .forward where ruling.stands: self = .forward
             case .forward, .refuse: self = .refuse(dependency.refusal)
             }
         }
@@ -50,10 +51,14 @@ package enum Decision: Equatable, Sendable {
 
 extension Rule {
     /// The rule's choice for a request when this party has failed.
-    fileprivate func onError(of dependency: Verdict.Dependency) -> DependencyErrorRule {
+    fileprivate func onError(
+        of dependency: Verdict.Dependency,
+        _ ruling: Ruling
+    ) -> DependencyErrorRule {
         switch dependency {
         case .store: onError
         case .deviceCheck: device?.onError ?? .refuse
+        case .proof: ruling.tokens.failed?.onError ?? .refuse
         }
     }
 }

@@ -25,14 +25,9 @@ package enum DeviceFinding: Hashable, Sendable {
 }
 
 extension Ruling {
-    /// Whether Apple is to be asked about the device: all other demands of the rule hold. A request
-    /// that is refused anyway costs no call.
-    package var awaitsDevice: Bool {
-        level == .complete && refusal == nil
-    }
-
     /// Takes the result of asking about the device.
-    package mutating func settle(_ finding: DeviceFinding, _ rule: DeviceRule) {
+    mutating func settle(_ finding: DeviceFinding, _ rule: DeviceRule) {
+        tokens.knowsDevice = true
         switch finding {
         case .bits(let bits):
             deviceBits = bits

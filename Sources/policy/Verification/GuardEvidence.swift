@@ -19,15 +19,15 @@ extension Refusal {
         case .assertionMalformed, .signedFieldRepeated, .digestMissing, .digestMismatch,
             .clientDataAmbiguous, .signatureMismatch, .appMismatch, .environmentMismatch,
             .categoryRefused, .versionRefused, .contentTooLarge, .deviceTokenMissing,
-            .deviceTokenMalformed:
+            .deviceTokenMalformed, .proofMissing, .proofMalformed, .proofInvalid:
             .broken
         case .assertionMissing, .challengeMissing, .challengeUnknown, .challengeExpired,
             .challengeSpent, .counterReplayed, .deviceTokenUsed, .sessionUnknown, .sessionExpired,
-            .sessionReplayed, .sessionMismatch, .sessionRefused:
+            .sessionReplayed, .sessionMismatch, .sessionRefused, .proofExpired, .proofSpent:
             .retried
         case .keyUnknown, .keyExpired, .keyRevoked, .riskExceeded, .riskUnknown, .deviceFlagged,
             .deviceThrottled, .deviceCheckUnavailable, .unsupported, .preflight,
-            .addressThrottled, .addressHeld, .keyHeld, .storeUnavailable, .challengesExhausted,
+            .proofRefused, .proofThrottled, .proofUnavailable, .addressThrottled, .addressHeld, .keyHeld, .storeUnavailable, .challengesExhausted,
             .heldFull, .spillFailed, .contentUnseen, .noRule:
             .none
         // About attestations, and about calls of the gateway's own endpoints.

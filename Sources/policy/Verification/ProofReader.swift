@@ -25,13 +25,15 @@ struct ProofReader {
         now: UnixTime
     ) -> Reading {
         let fields = ProofFields(head.fields, bytes, names: rule.fields)
-        guard head.fields.kinds.isDisjoint(with: .session) else {
-            return readSession(head, bytes, fields, rule: rule, now: now)
-        }
         if rule.preflight == .forward, fields.isEmpty, !fields.isUnsupported,
             head.isPreflight(bytes)
         {
             return .unproven(.preflight)
+        }
+        // Without a proof that signs, the rule asks for a token, which is read later.
+        guard rule.accept.takesAssertions else { return .unproven(Ruling(.refuse(.proofMissing))) }
+        guard head.fields.kinds.isDisjoint(with: .session) else {
+            return readSession(head, bytes, fields, rule: rule, now: now)
         }
         guard let keyText = fields.keyID, let assertionText = fields.assertion else {
             return .unproven(Self.unproven(rule, fields, named(fields, bytes)))

@@ -50,6 +50,15 @@ package enum Refusal: String, CaseIterable, Sendable {
     case deviceTokenUsed = "device-token-used"
     case deviceThrottled = "device-throttled"
     case deviceCheckUnavailable = "device-check-unavailable"
+    // Of the tokens of `proofs`.
+    case proofMissing = "proof-missing"
+    case proofMalformed = "proof-malformed"
+    case proofInvalid = "proof-invalid"
+    case proofExpired = "proof-expired"
+    case proofSpent = "proof-spent"
+    case proofRefused = "proof-refused"
+    case proofThrottled = "proof-throttled"
+    case proofUnavailable = "proof-unavailable"
     case unsupported
     /// A CORS preflight that the rule forwards unjudged. The gateway never answers with it.
     case preflight

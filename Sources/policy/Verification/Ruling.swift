@@ -61,6 +61,8 @@ package struct Ruling: Sendable {
     package var grant: SessionGrant?
     /// Why the session is not known; `nil` where the request names none, or a known one.
     package var sessionAbsence: SessionTable.Absence?
+    /// What is known of the request's tokens.
+    package internal(set) var tokens = TokenCourse()
 
     /// Why the verdict is a refusal; `nil` for other verdicts.
     package var refusal: Refusal? {

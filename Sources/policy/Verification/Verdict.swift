@@ -1,6 +1,6 @@
 import Cryptography
 import KeyStore
-import Rules
+package import Rules
 import Synchronization
 
 /// The result of judging a request.
@@ -17,12 +17,15 @@ package enum Verdict: Equatable, Sendable {
         case store
         /// Apple's DeviceCheck.
         case deviceCheck = "device-check"
+        /// The issuer of a token, or the service that knows it.
+        case proof
 
         /// The refusal where a rule refuses on its failure.
         package var refusal: Refusal {
             switch self {
             case .store: .storeUnavailable
             case .deviceCheck: .deviceCheckUnavailable
+            case .proof: .proofUnavailable
             }
         }
     }
@@ -79,12 +82,23 @@ package struct RiskNote: Hashable, Sendable {
     }
 }
 
-/// How a request proves itself. The raw value is the word in the log and for the origin.
-package enum ProofKind: String, CaseIterable, Sendable {
+/// How a request proves itself.
+package enum ProofKind: Hashable, Sendable {
     /// A signature of the device's key.
     case assertion
     /// The code of a session that was opened with an assertion.
     case session
+    /// A token of the section `proofs`, which is bound to no request.
+    case token(TokenProof)
+
+    /// The word in the log and for the origin: API. No token has the name of another kind.
+    package var name: String {
+        switch self {
+        case .assertion: "assertion"
+        case .session: "session"
+        case .token(let proof): proof.name
+        }
+    }
 }
 
 /// A token bucket without a lock, which all event loops share.

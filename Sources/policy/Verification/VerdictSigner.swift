@@ -162,11 +162,12 @@ package struct VerdictSigner: Sendable {
             out.member("context", Base64.text(context))
         }
         if let risk = ruling.risk { out.member("risk", risk.text) }
-        guard ruling.verdict == .pass, let keyID = ruling.keyID else { return }
+        guard ruling.verdict == .pass else { return }
+        if let taken = ruling.takenProofs { out.member("proof", taken) }
+        guard let keyID = ruling.keyID else { return }
         out.member("key_id", keyID.base64)
         out.member("app_id", ruling.appID)
         if let environment = ruling.environment { out.member("environment", environment.rawValue) }
-        if let proof = ruling.proof { out.member("proof", proof.rawValue) }
     }
 
     /// A public key as RFC 7517 writes it.

@@ -33,6 +33,8 @@ package final class ProxySettings: Sendable {
     let logRule: AccessLogRule
     /// Asks Apple about devices; `nil` where no rule needs it.
     let devices: (any DeviceChecking)?
+    /// Check the tokens that rules name, in the order of the section `proofs`.
+    let tokenChecks: [any TokenChecker]
     /// Signs the verdicts for origins; `nil` where they are not signed.
     let verdictSigner: VerdictSigner?
     /// The folder for held content that is too large for memory.
@@ -52,6 +54,7 @@ package final class ProxySettings: Sendable {
         logRule: AccessLogRule = AccessLogRule(),
         spillFolder: String,
         devices: (any DeviceChecking)? = nil,
+        tokenChecks: [any TokenChecker] = [],
         verdictSigner: VerdictSigner? = nil
     ) {
         self.rules = rules
@@ -66,6 +69,7 @@ package final class ProxySettings: Sendable {
         self.logRule = logRule
         self.spillFolder = spillFolder
         self.devices = devices
+        self.tokenChecks = tokenChecks
         self.verdictSigner = verdictSigner
         self.keepsOldClients = keepsOldClients
         addressRequests = limits.addressRequests.map { TokenRate($0, burst: limits.addressBurst) }

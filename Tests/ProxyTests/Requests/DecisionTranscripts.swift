@@ -50,7 +50,7 @@ extension Transcript {
         },
         Transcript("it is allowed when Apple has answered", .get, .checking, ends: .nothing) {
             asking
-            on(.ruled(.pass), .askDevice)
+            on(.ruled(.pass), .ask(.device))
             on(.deviceAnswered(.bits(.neverSet)), allows)
         },
         Transcript("a path with two readings is not allowed", .get, .enforcing, ends: .nothing) {
@@ -162,7 +162,7 @@ extension Transcript {
         },
         Transcript("content is read after Apple has answered", .post, .checking, ends: .nothing) {
             asking
-            on(.ruled(.pass), .askDevice)
+            on(.ruled(.pass), .ask(.device))
             on(.deviceAnswered(.bits(.neverSet)), .skim)
             on(.received(100, isLast: true), takes: .skim)
             on(.contentRead(isLast: true), allows)

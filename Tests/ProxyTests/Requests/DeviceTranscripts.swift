@@ -33,7 +33,7 @@ extension Transcript {
         Transcript("the device comes behind the commit", .get, .checking, ends: .whole) {
             judging
             on(.ruled(.unstored), .awaitCommit(.sample))
-            on(.committed(.admitted), .askDevice)
+            on(.committed(.admitted), .ask(.device))
             on(.deviceAnswered(.bits(.neverSet)), .admit)
             given()
             response(.drop)
@@ -49,7 +49,7 @@ extension Transcript {
         Transcript("a device that is only observed goes on, refused", .get, .checking, ends: .whole)
         {
             judging
-            on(.ruled(.pass, .observed), .askDevice)
+            on(.ruled(.pass, .observed), .ask(.device))
             on(.deviceAnswered(.bits(.flagged)), .admit)
             given()
             response(.drop)
@@ -115,7 +115,7 @@ extension Transcript {
         ) {
             judging
             on(.ruled(.unstored), .awaitCommit(.sample))
-            on(.committed(.unassured), .askDevice)
+            on(.committed(.unassured), .ask(.device))
             on(
                 .deviceAnswered(.unavailable),
                 .answer(.refused(.deviceCheckUnavailable), .none, .goesOn)
@@ -129,7 +129,7 @@ extension Transcript {
         ) {
             judging
             on(.ruled(.unstored), .awaitCommit(.sample))
-            on(.commitTimedOut, .askDevice)
+            on(.commitTimedOut, .ask(.device))
             on(.deviceAnswered(.bits(.flagged)), .answer(.refused(.deviceFlagged), .none, .goesOn))
         },
         Transcript(
@@ -165,7 +165,7 @@ extension Transcript {
             holding()
             on(.received(100, isLast: true), takes: .hold)
             on(.contentRead(isLast: true), .judgeContent)
-            on(.ruled(.pass), .askDevice)
+            on(.ruled(.pass), .ask(.device))
             on(.clientBroke, closesClient: true)
             on(.deviceAnswered(.bits(.neverSet)), .admit)
             on(.connected(inMemory: 100), .sendHead(heldBytes: 100, .inOrder))
@@ -182,7 +182,7 @@ extension Transcript {
     /// Everything else holds.
     private static let asking: [Row] =
         routing + [
-            on(.ruled(.pass), .askDevice)
+            on(.ruled(.pass), .ask(.device))
         ]
 }
 

@@ -116,7 +116,7 @@ extension Event {
         case .contentAwaited(let enforcement): flow.contentAwaited(Ruling(.pass), enforcement)
         case .committed(let decision): flow.committed(decision)
         case .commitTimedOut: flow.commitTimedOut()
-        case .deviceAnswered(let finding): flow.deviceAnswered(finding)
+        case .deviceAnswered(let finding): flow.answered(.device(finding))
         case .contentReady: flow.contentReady()
         case .contentRead(let isLast): flow.contentRead(isLast: isLast)
         case .contentMalformed(let reason): flow.contentMalformed(reason)

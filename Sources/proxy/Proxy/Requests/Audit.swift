@@ -182,7 +182,10 @@ struct Audit {
             if let metric = risk.metric { proxy.lines.log.member("risk", metric) }
             if let mark = risk.mark { proxy.lines.log.member("mark", mark.rawValue) }
         }
-        if let proof = ruling.proof { proxy.lines.log.member("proof", proof.rawValue) }
+        if let taken = ruling.takenProofs { proxy.lines.log.member("proof", taken) }
+        if let instead = ruling.tokens.instead {
+            proxy.lines.log.member("instead_of", instead.rawValue)
+        }
         if let absence = ruling.sessionAbsence {
             proxy.lines.log.member("session", absence.rawValue)
         }

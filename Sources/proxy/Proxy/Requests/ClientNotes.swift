@@ -47,11 +47,11 @@ extension ClientNotice {
     /// request, of another key, with the same field.
     fileprivate func nextStep(after refusal: Refusal, of keyID: KeyID?) -> String? {
         // A client that has not sent a token learns from this field that the rule asks for one.
-        if refusal == .deviceTokenMissing { return signAgain }
+        if refusal == .deviceTokenMissing || refusal == .proofMissing { return signAgain }
         return switch LocalOutcome.refused(refusal).row.nextStep {
         case .enrol: enrol + (keyID.map { ";key=\"\($0.base64)\"" } ?? "")
         case .signAgain: signAgain
-        case .fixClient, .none, .retryLater, .unsaid: nil
+        case .getToken, .fixClient, .none, .retryLater, .unsaid: nil
         }
     }
 }

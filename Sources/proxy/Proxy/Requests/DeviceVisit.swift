@@ -40,16 +40,16 @@ final class DeviceVisit {
 
 // Apple's bits of the request's device, and the bits that the origin wants Apple to keep.
 extension Exchange {
-    /// Asks Apple about the device. All other demands of the rule hold.
+    /// Asks Apple about the device.
     func askDevice() -> Flow.Action {
         guard let device, let rule = flow.rule.device, let devices = settings.devices,
             let (ruling, _) = flow.judgement.verdict, let keyID = ruling.keyID,
             let environment = ruling.environment
-        else { preconditionFailure("Exchange: a device is asked about that nobody has named") }
+        else { preconditionFailure("Exchange: a query about a device that was not read") }
         let token: DeviceToken
         switch device.showing {
-        case .nothing: return flow.deviceAnswered(.missing)
-        case .malformed: return flow.deviceAnswered(.malformed)
+        case .nothing: return flow.answered(.device(.missing))
+        case .malformed: return flow.answered(.device(.malformed))
         case .token(let shown): token = shown
         }
         let mention = DeviceMention(
@@ -61,24 +61,19 @@ extension Exchange {
         )
         device.asked = mention
         proxy.tally.add(.deviceChecks)
-        let since = MonotonicClock.nanoseconds
-        let loop = loop
-        let waiting = LoopBound(self, on: loop)
-        devices.check(mention, timeout: rule.timeout) { finding in
-            loop.perform { waiting.value.deviceAnswered(finding, since: since) }
-        }
+        let answer = answerLater()
+        devices.check(mention, timeout: rule.timeout) { answer(.device($0)) }
         return .none
     }
 
-    /// The client may have gone meanwhile.
-    private func deviceAnswered(_ finding: DeviceFinding, since: UInt64) {
+    /// Notes Apple's answer. The client may have gone meanwhile.
+    func note(_ finding: DeviceFinding, since: UInt64) {
         proxy.tally.add(.deviceCheck, nanoseconds: MonotonicClock.nanoseconds &- since)
         switch finding {
         // The request may not change the bits, or there is no device.
         case .used, .malformed, .crowded, .full: device?.asked = nil
         case .bits, .missing, .unavailable: break
         }
-        perform(flow.deviceAnswered(finding))
     }
 
     /// Makes Apple keep the bits in the origin's response. The request does not wait for it: the

@@ -32,6 +32,8 @@ final class Exchange {
     var keptHead: [UInt8] = []
     /// The request's device, where its rule asks for that.
     var device: DeviceVisit?
+    /// Its tokens, where its rule names any.
+    var tokens: ShownTokens?
     /// The client's address and its limits.
     var account: AddressAccount
     @exclusivity(unchecked) var record: RequestRecord
@@ -78,7 +80,7 @@ final class Exchange {
             case .judgeEnd: action = judgeEnd()
 
             case .awaitCommit(let ticket): return proxy.commits.wait(for: ticket, self)
-            case .askDevice: action = askDevice()
+            case .ask(let query): action = ask(query)
             case .admit: action = admit()
             case .release: action = releaseContent()
             case .connect(let attempt): action = connect(attempt)

@@ -34,6 +34,7 @@ struct Judging {
             seesContent: exchange.flow.seesContent
         )
         if rule.asksDevice, opening.mayPass { exchange.device = DeviceVisit(head, bytes) }
+        if rule.namesTokens { exchange.tokens = ShownTokens(head, bytes, rule) }
         noteClaimedVersion(head, bytes, opening)
         switch opening {
         case .ruled(let ruling) where exchange.flow.judgement.seeksKey(ruling):

@@ -94,16 +94,17 @@ struct OriginHead {
         if let risk = ruling.risk {
             HeadWriter.field("App-Attest-Risk", text: risk.text, into: &bytes)
         }
-        guard ruling.verdict == .pass, let keyID = ruling.keyID,
-            let environment = ruling.environment?.rawValue
-        else { return }
+        guard ruling.verdict == .pass else { return }
+        if let taken = ruling.takenProofs {
+            HeadWriter.field("App-Attest-Proof", text: taken, into: &bytes)
+        }
+        guard let keyID = ruling.keyID, let environment = ruling.environment?.rawValue else {
+            return
+        }
         let text = Base64.encode(keyID.digest.bytes.span)
         HeadWriter.field("App-Attest-Key-Id", text, into: &bytes)
         HeadWriter.field("App-Attest-App-Id", text: ruling.appID, into: &bytes)
         HeadWriter.field("App-Attest-Environment", text: environment, into: &bytes)
-        if let proof = ruling.proof {
-            HeadWriter.field("App-Attest-Proof", text: proof.rawValue, into: &bytes)
-        }
     }
 
     /// Ends the head. A retried request is sent with the content that came with it.

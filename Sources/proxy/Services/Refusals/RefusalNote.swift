@@ -224,7 +224,7 @@ extension RefusalNote {
         json.member("status", status)
         if let finding {
             json.member("enforced", finding.isEnforced)
-            if let proof = finding.proof { json.member("proof", proof.rawValue) }
+            if let proof = finding.proof { json.member("proof", proof.name) }
             if let keyID = finding.keyID { json.member("key", keyID.logName) }
             json.member("signed", finding.level >= .signed)
             if let environment = finding.environment {

@@ -45,7 +45,7 @@ package struct ReportedRequest: Sendable {
 package enum VerdictClass: String, CaseIterable, Sendable {
     /// The verdict is `pass`.
     case verified
-    /// The request had no assertion.
+    /// The request had no proof.
     case missing
     /// The app says that it can't attest.
     case unsupported
@@ -60,7 +60,7 @@ package enum VerdictClass: String, CaseIterable, Sendable {
         self =
             switch verdict {
             case .pass: .verified
-            case .refuse(.assertionMissing): .missing
+            case .refuse(.assertionMissing), .refuse(.proofMissing): .missing
             case .refuse(.unsupported): .unsupported
             case .refuse(.preflight): .preflight
             case .refuse: .invalid

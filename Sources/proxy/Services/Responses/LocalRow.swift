@@ -26,6 +26,8 @@ package struct LocalRow: Sendable {
         case retryLater = "retry-later"
         /// HTTP's own rules apply, and the answer says no more.
         case unsaid
+        /// Get a new token of a proof that the rule names, and send it.
+        case getToken = "get-token"
 
         /// The client's next step, in words for an operator.
         package var advice: String {
@@ -36,6 +38,7 @@ package struct LocalRow: Sendable {
             case .none: "can do nothing: this device, build or content is not admitted"
             case .retryLater: "tries again after the time in Retry-After"
             case .unsaid: "does what HTTP says of the status"
+            case .getToken: "gets a new token from its issuer, and sends the request with it"
             }
         }
     }
@@ -299,6 +302,9 @@ extension LocalRow {
         case .deviceTokenUsed: fixClient("The device token was used before.")
         case .deviceThrottled: later(429, .client, "Too many device tokens of this client at once.")
         case .deviceCheckUnavailable: later(503, .gateway, "The device can't be checked now.")
+        case .proofMissing, .proofMalformed, .proofInvalid, .proofExpired, .proofSpent,
+            .proofRefused, .proofThrottled, .proofUnavailable:
+            token(refusal)
         case .unsupported: forbidden("Clients that can't attest are not admitted.")
         // Never sent: a preflight with this finding is forwarded.
         case .preflight: forbidden("A CORS preflight carries no proof.")
@@ -345,6 +351,24 @@ extension LocalRow {
         case .provisioningRefused: forbidden("This kind of certificate chain is not admitted.")
         case .patchLevelRefused: forbidden("The phone's system is too old.")
         default: preconditionFailure("LocalRow: \(refusal.rawValue) is about no attestation")
+        }
+    }
+
+    /// The rows of tokens.
+    private static func token(_ refusal: Refusal) -> LocalRow {
+        func another(_ title: String) -> LocalRow {
+            LocalRow(401, .client, .getToken, title, .authenticate)
+        }
+        switch refusal {
+        case .proofMissing: return another("The request carries no token that is asked for here.")
+        case .proofMalformed: return fixClient("The token can't be read, or there are two.")
+        case .proofInvalid: return another("The token is not one of its issuer.")
+        case .proofExpired: return another("The token is too old, or not valid yet.")
+        case .proofSpent: return another("The token was used before.")
+        case .proofRefused: return forbidden("The token is not for this use, or not good enough.")
+        case .proofThrottled: return later(429, .client, "Too many tokens of this client.")
+        case .proofUnavailable: return later(503, .gateway, "The token can't be checked now.")
+        default: preconditionFailure("LocalRow: \(refusal.rawValue) is about no token")
         }
     }
 

@@ -110,3 +110,29 @@ enum Told: Equatable, Sendable {
     case pass
     case anything
 }
+
+extension Flow {
+    /// The part of streamed content that is sent.
+    enum Piece: Equatable, Sendable { case more, last }
+
+    /// What happens to a piece of content.
+    enum Take: Equatable, Sendable {
+        /// It is collected for a service.
+        case collect
+        /// It is held. Then possibly `holdFailed`.
+        case hold
+        /// It follows the held content and is not held itself.
+        case append
+        /// It is hashed where the head states a digest.
+        case skim
+        /// It goes to the server.
+        case send
+        /// It goes to the server and is hashed.
+        case sendHashed
+        /// It is hashed, compared with the digest that the head states, and the key is looked up
+        /// again. Then `endJudged`.
+        case judgeEnd
+        /// It is dropped, and so are later pieces.
+        case stop(Action)
+    }
+}

@@ -1,4 +1,5 @@
 import KeyStore
+import Verification
 
 extension Flow {
     /// The driver's next action.
@@ -34,8 +35,8 @@ extension Flow {
 
         /// Waits for a commit. Then `committed`.
         case awaitCommit(CommitTicket)
-        /// Asks Apple about the device. Then `deviceAnswered`.
-        case askDevice
+        /// Asks another party about the request. Then `answered`, or `queryTimedOut`.
+        case ask(RequestQuery)
         /// Tells the origin the verdict, and counts it. Then as `connect`.
         case admit
         /// Tells the origin the verdict about released content. It was counted when it changed. The
@@ -83,29 +84,5 @@ extension Flow {
         case cutOff(Reply, Release)
         /// The client is gone.
         case end(Release)
-    }
-
-    /// The part of streamed content that is sent.
-    enum Piece: Equatable, Sendable { case more, last }
-
-    /// What happens to a piece of content.
-    enum Take: Equatable, Sendable {
-        /// It is collected for a service.
-        case collect
-        /// It is held. Then possibly `holdFailed`.
-        case hold
-        /// It follows the held content and is not held itself.
-        case append
-        /// It is hashed where the head states a digest.
-        case skim
-        /// It goes to the server.
-        case send
-        /// It goes to the server and is hashed.
-        case sendHashed
-        /// It is hashed, compared with the digest that the head states, and the key is looked up
-        /// again. Then `endJudged`.
-        case judgeEnd
-        /// It is dropped, and so are later pieces.
-        case stop(Action)
     }
 }

@@ -24,7 +24,7 @@ extension Flow {
         case .skimming: return skim()
         case .forwarding: return receive(isLast)
         case .over: return .stop(.none)  // Late: an earlier piece has ended the request.
-        case .serving, .judging, .awaitingKey, .awaitingCommit, .awaitingDevice, .connecting:
+        case .serving, .judging, .awaitingKey, .awaitingCommit, .awaitingAnswer, .connecting:
             impossible("contentReceived")
         }
     }
@@ -103,7 +103,7 @@ extension Flow {
             return .judgeContent
         case .forwarding: return pass(isLast)
         case .over: return .none  // Late: a piece has ended the request.
-        case .serving, .judging, .awaitingKey, .awaitingCommit, .awaitingDevice, .connecting:
+        case .serving, .judging, .awaitingKey, .awaitingCommit, .awaitingAnswer, .connecting:
             impossible("contentRead")
         }
     }

@@ -9,7 +9,7 @@ import Verification
 ///         ⇅
 ///     judging ⇄ holding           collecting → serving ──→ over
 ///      │   └→ awaitingCommit ─┬──────────────────┘
-///      │        │     └───────│→ awaitingDevice
+///      │        │     └───────│→ awaitingAnswer ⟲
 ///      ▼        ▼             ▼        │
 ///     connecting ◀─────────────────────┘
 ///      ▲      ▼
@@ -205,18 +205,28 @@ extension Flow {
         return decide(ruling, enforcement, content)
     }
 
-    /// Apple has answered about the device, or has failed to.
-    mutating func deviceAnswered(_ finding: DeviceFinding) -> Action {
-        if isOver { return .none }  // Late: the client has gone.
-        guard case .awaitingDevice(let content) = state, let device = rule.device,
-            let (ruling, enforcement) = judgement.settle({ $0.settle(finding, device) })
-        else { impossible("deviceAnswered") }
-        if let refusal = refusal(of: ruling, enforcement) { return answer(.refused(refusal)) }
-        return forward(content)
+    /// A party that was asked about the request has answered, or has failed to.
+    mutating func answered(_ answer: QueryAnswer) -> Action {
+        // Late: the client has gone, or the time is over.
+        guard case .awaitingAnswer(let content, let query) = state, query == answer.query else {
+            return .none
+        }
+        let rule = rule
+        guard let (ruling, enforcement) = judgement.settle({ $0.settle(answer, rule) }) else {
+            impossible("answered")
+        }
+        return decide(ruling, enforcement, content)
     }
 
-    /// Mode × rollout × verdict. A refused request waits for nothing. The device is asked about
-    /// last, so that a request which is refused anyway costs no call to Apple.
+    /// The party that was asked about the request has not answered in time.
+    mutating func queryTimedOut() -> Action {
+        guard case .awaitingAnswer(_, let query) = state else { return .none }  // Late.
+        return answered(.unavailable(query))
+    }
+
+    /// Mode × rollout × verdict. A refused request waits for nothing, unless another proof may
+    /// stand in the place of the one that is no good. What costs a call comes last, so that a
+    /// request which is refused anyway costs none.
     private mutating func decide(
         _ ruling: Ruling,
         _ enforcement: Enforcement,
@@ -227,14 +237,20 @@ extension Flow {
             state = .awaitingKey(content)
             return .awaitCommit(ticket)
         }
+        let query = ruling.nextQuery(rule)
+        if let query, !ruling.stands { return ask(query, content) }
         if let refusal = refusal(of: ruling, enforcement) { return answer(.refused(refusal)) }
         if let ticket = ruling.awaitedTicket(isEnforced: enforcement == .enforced) {
             state = .awaitingCommit(content)
             return .awaitCommit(ticket)
         }
-        guard rule.asksDevice, ruling.awaitsDevice else { return forward(content) }
-        state = .awaitingDevice(content)
-        return .askDevice
+        if let query { return ask(query, content) }
+        return forward(content)
+    }
+
+    private mutating func ask(_ query: RequestQuery, _ content: Content) -> Action {
+        state = .awaitingAnswer(content, query)
+        return .ask(query)
     }
 
     /// Why the gateway answers the request; `nil` where it continues.
@@ -279,7 +295,10 @@ extension Flow {
     /// The service has its answer.
     mutating func served() -> Action { serviceEnded(.service) }
 
-    mutating func storingTimedOut() -> Action { serviceEnded(.declined(.storeUnavailable)) }
+    mutating func storingTimedOut() -> Action {
+        if case .awaitingAnswer = state { return queryTimedOut() }
+        return serviceEnded(.declined(.storeUnavailable))
+    }
 
     private mutating func serviceEnded(_ reply: Reply) -> Action {
         if isOver { return .none }  // Late: the client has gone, or the other event came first.
@@ -303,7 +322,7 @@ extension Flow {
         case .connecting: release = .close
         case .forwarding(let leg): release = leg.release()
         case .collecting, .serving, .judging, .holding, .skimming, .awaitingKey, .awaitingCommit,
-            .awaitingDevice, .over:
+            .awaitingAnswer, .over:
             release = .none
         }
         state = .over(delivery)
@@ -317,7 +336,7 @@ extension Flow {
         var release = Release.none
         switch state {
         case .judging(let taken), .awaitingKey(let taken), .awaitingCommit(let taken),
-            .awaitingDevice(let taken):
+            .awaitingAnswer(let taken, _):
             content = taken
         case .connecting(let approach): content = approach.content
         case .serving, .skimming(.nothing): content = .withHead

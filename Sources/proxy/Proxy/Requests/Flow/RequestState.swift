@@ -1,9 +1,10 @@
 import HTTPWire
+import Verification
 
 /// The state of the request.
 enum RequestState {
     /// The judge is asked for the verdict: about the head, or about the held content. Leaves to
-    /// `collecting`, `holding`, `awaitingKey`, `awaitingCommit`, `awaitingDevice`,
+    /// `collecting`, `holding`, `awaitingKey`, `awaitingCommit`, `awaitingAnswer`,
     /// `connecting`, `skimming`, `serving`, `over`.
     case judging(Content)
     /// The content for a service is on its way. Leaves to `serving`, `over`.
@@ -18,12 +19,12 @@ enum RequestState {
     case serving
     /// The store is asked for the key. Leaves to `judging`, `over`.
     case awaitingKey(Content)
-    /// The verdict allows the request, if the awaited commit does. Leaves to `awaitingDevice`,
+    /// The verdict allows the request, if the awaited commit does. Leaves to `awaitingAnswer`,
     /// `connecting`, `skimming`, `serving`, `over`.
     case awaitingCommit(Content)
-    /// All other demands hold, and Apple is asked about the device. Leaves to `connecting`,
-    /// `skimming`, `over`.
-    case awaitingDevice(Content)
+    /// Another party is asked about the request: Apple about its device, or the party that knows a token
+    /// of it. Leaves to `awaitingAnswer`, `awaitingCommit`, `connecting`, `skimming`, `over`.
+    case awaitingAnswer(Content, RequestQuery)
     /// A server is searched for. Leaves to `sending`, `over`.
     case connecting(Approach)
     /// A server has the request: ``Leg/Phase`` has the progress and the next states.
@@ -54,7 +55,7 @@ extension RequestState {
         case .connecting(let approach): approach.content != .held
         case .forwarding(let leg): leg.endsWithClient
         case .collecting, .serving, .judging, .holding, .skimming, .awaitingKey, .awaitingCommit,
-            .awaitingDevice, .over:
+            .awaitingAnswer, .over:
             true
         }
     }
@@ -63,7 +64,7 @@ extension RequestState {
     var isUploaded: Bool {
         switch self {
         case .judging(let content), .awaitingKey(let content), .awaitingCommit(let content),
-            .awaitingDevice(let content):
+            .awaitingAnswer(let content, _):
             content.isHere
         case .connecting(let approach): approach.content.isHere
         case .collecting, .holding, .skimming: false

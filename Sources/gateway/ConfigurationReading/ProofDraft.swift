@@ -1,0 +1,430 @@
+import HTTPWire
+package import Rules
+package import Tokens
+
+/// A named proof of the section `proofs`, in the file's words.
+struct ProofDraft {
+    /// The kinds of proofs: `kind`.
+    enum Kind: String, CaseIterable {
+        case jwt
+    }
+
+    private static let commonKeys = ["kind", "field", "cookie", "on_error"]
+
+    let name: Located<String>
+    private let reader: MappingReader
+    private let kind: Located<Kind>?
+    private let place: TokenProof.Place?
+    private let onError: Located<DependencyErrorRule>?
+    private let jwt: JWTDraft
+
+    /// The proofs of the file, in their order.
+    static func all(_ reader: MappingReader) -> [ProofDraft] {
+        guard let node = reader.node("proofs") else { return [] }
+        guard case .mapping(let members) = node.content, !members.isEmpty else {
+            let use = "a mapping: name: { kind: jwt, … }"
+            reader.log.error(node.place, "proofs", found: node.found, use: use)
+            return []
+        }
+        if members.count > countMax {
+            reader.log.error(
+                node.place,
+                "proofs",
+                found: "\(members.count) proofs",
+                use: "\(countMax) at most"
+            )
+        }
+        return members.compactMap { ProofDraft($0, log: reader.log) }
+    }
+
+    /// The most proofs of a file.
+    private static let countMax = 32
+
+    private init?(_ member: SourceNode.Member, log: ProblemLog) {
+        let keyPath = "proofs.\(member.key)"
+        let keys = Self.commonKeys + Kind.allCases.flatMap(Self.keys(of:))
+        guard let reader = MappingReader(member.value, keyPath, keys: keys, log: log) else {
+            return nil
+        }
+        self.reader = reader
+        name = Located(value: member.key, place: member.place, keyPath: keyPath)
+        if !Self.isName(member.key) {
+            log.error(
+                member.place,
+                keyPath,
+                found: SourceNode.quoted(member.key),
+                use: "1…32 lower-case letters, digits and hyphens, a letter first, and not "
+                    + Self.ownNames.joined(separator: " or ")
+            )
+        }
+        reader.require(
+            "kind",
+            use: "kind: \(Kind.allCases.map(\.rawValue).joined(separator: " | "))"
+        )
+        kind = reader.word("kind")
+        onError = reader.word("on_error")
+        place = Self.place(reader)
+        jwt = JWTDraft(reader, isMeant: kind?.value == .jwt)
+        for kind in Kind.allCases where self.kind != nil && kind != self.kind?.value {
+            Self.checkIdle(reader, kind)
+        }
+    }
+
+    /// Reports keys of another kind.
+    private static func checkIdle(_ reader: MappingReader, _ kind: Kind) {
+        for key in keys(of: kind) where reader.has(key) {
+            reader.log.error(
+                reader.place(of: key),
+                reader.path(key),
+                found: "it with another kind than \(kind.rawValue), where it has no effect",
+                use: "kind: \(kind.rawValue), or no \(key)"
+            )
+        }
+    }
+
+    private static func keys(of kind: Kind) -> [String] {
+        switch kind {
+        case .jwt: JWTDraft.keys
+        }
+    }
+
+    private static let ownNames = ["assertion", "session"]
+
+    private static func isName(_ text: String) -> Bool {
+        let isPlain = text.utf8.allSatisfy { byte in
+            (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte) || byte == UInt8(ascii: "-")
+                || (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
+        }
+        return isPlain && (1...32).contains(text.utf8.count) && text.first?.isLetter == true
+            && !ownNames.contains(text)
+    }
+
+    private static func place(_ reader: MappingReader) -> TokenProof.Place? {
+        let use = "a field name that is not one of the gateway's own"
+        let field = reader.value("field", use: use) { text -> [UInt8]? in
+            guard let name = FieldNameText.lowerCase(text).map({ Array($0.utf8) }) else {
+                return nil
+            }
+            let kind = FieldKind(name: name)
+            let isFree = kind == .other || kind == .authorization
+            return isFree ? name : nil
+        }
+        let cookie = reader.value("cookie", use: "the name of a cookie") { text -> [UInt8]? in
+            let name = Array(text.utf8)
+            let isToken = FieldNameText.lowerCase(text) != nil || text.contains("_")
+            return isToken && (1...128).contains(name.count)
+                && name.allSatisfy { (0x21...0x7E).contains($0) && !"=;,\"\\".utf8.contains($0) }
+                ? name : nil
+        }
+        guard reader.has("field") != reader.has("cookie") else {
+            reader.log.error(
+                reader.place,
+                reader.keyPath,
+                found: reader.has("field")
+                    ? "a field and a cookie" : "neither a field nor a cookie",
+                use: "field: X-Firebase-AppCheck, field: Authorization (with the scheme Bearer), "
+                    + "or cookie: name"
+            )
+            return nil
+        }
+        return field.map { .field($0.value) } ?? cookie.map { .cookie($0.value) }
+    }
+
+    /// The proof as rules refer to it; `nil` where it could not be read, which was reported.
+    func proof(index: Int) -> TokenProof? {
+        place.map {
+            TokenProof(
+                name: name.value,
+                index: index,
+                place: $0,
+                onError: onError?.value ?? .refuse
+            )
+        }
+    }
+
+    /// The complete proof; `nil` where it has an error, which was reported.
+    func validated(
+        _ proof: TokenProof,
+        folder: String,
+        files: some ConfigurationFiles,
+        hasStore: Bool
+    ) -> ProofSettings? {
+        switch kind?.value {
+        case .jwt:
+            jwt.validated(folder: folder, files: files, hasStore: hasStore).map {
+                ProofSettings(proof: proof, kind: .jwt($0))
+            }
+        case nil: nil
+        }
+    }
+}
+
+/// The keys of `kind: jwt`.
+struct JWTDraft {
+    static let keys = [
+        "keys", "issuer", "audience", "algorithms", "leeway", "max_age", "required", "claims",
+        "once",
+    ]
+
+    private enum Source {
+        case file(Located<String>)
+        case address(KeySetAddress, roots: Located<String>?)
+    }
+
+    private enum Once: String, CaseIterable {
+        case jti
+    }
+
+    private let reader: MappingReader
+    private let source: Source?
+    private let terms: TokenTerms?
+    private let once: Located<Once>?
+
+    /// - isMeant: whether the proof is of this kind. Its keys are read in any case.
+    init(_ reader: MappingReader, isMeant: Bool) {
+        self.reader = reader
+        if isMeant { Self.require(reader) }
+        source = Self.source(reader)
+        let issuer = reader.value("issuer", use: Self.textUse, Self.text)
+        let audiences = reader.texts("audience", use: Self.textUse, Self.text)
+        let names = Self.algorithmNames
+        let algorithms = reader.list(
+            "algorithms",
+            of: names.joined(separator: ", "),
+            words: names
+        ) { TokenAlgorithm(rawValue: $0) }
+        let leeway = reader.duration("leeway", in: .seconds(0)...Duration.seconds(300))
+        let age = reader.duration("max_age", in: .seconds(1)...Duration.seconds(86_400 * 366))
+        let required: [Located<String>]? = reader.list("required", of: "names of claims", Self.text)
+        let claims = Self.claims(reader)
+        once = reader.word("once")
+        guard let issuer, let audiences, let algorithms else {
+            terms = nil
+            return
+        }
+        var terms = TokenTerms(
+            issuer: issuer.value,
+            audiences: audiences.map(\.value),
+            algorithms: Set(algorithms.map(\.value))
+        )
+        if let leeway { terms.leeway = leeway.value.components.seconds }
+        terms.ageMax = age?.value.components.seconds
+        terms.required = required?.map(\.value) ?? []
+        terms.claims = claims
+        if once != nil { terms.use = .once }
+        self.terms = terms
+    }
+
+    private static func require(_ reader: MappingReader) {
+        let algorithms = algorithmNames.joined(separator: ", ")
+        reader.require("keys", use: "keys: { url: https://… } or { file: keys.json }")
+        reader.require("issuer", use: "issuer: the text of the iss claim")
+        reader.require("audience", use: "audience: a text of the aud claim, or a list")
+        reader.require("algorithms", use: "algorithms: [\(algorithms)]")
+    }
+
+    private static let algorithmNames = TokenAlgorithm.allCases.map(\.rawValue)
+    private static let textUse = "1…256 characters"
+
+    private static func text(_ text: String) -> String? {
+        (1...256).contains(text.utf8.count) ? text : nil
+    }
+
+    private static func source(_ reader: MappingReader) -> Source? {
+        let fetchingKeys = ["min_interval", "max_interval", "roots", "proxy", "timeout"]
+        guard let node = reader.node("keys"),
+            let inner = MappingReader(
+                node,
+                reader.path("keys"),
+                keys: ["url", "file"] + fetchingKeys,
+                log: reader.log
+            )
+        else { return nil }
+        let url = inner.value("url", use: "https://host/path", GoogleDraft.url)
+        let file = inner.value("file", use: "a file's path") { $0.isEmpty ? nil : $0 }
+        let roots = inner.value("roots", use: "a PEM file's path") { $0.isEmpty ? nil : $0 }
+        let fetching = KeySetAddress(inner)
+        switch (url, file) {
+        case (let url?, nil):
+            var address = fetching
+            address.url = url.value
+            return .address(address, roots: roots)
+        case (nil, let file?):
+            for key in fetchingKeys where inner.has(key) {
+                reader.log.error(
+                    inner.place(of: key),
+                    inner.path(key),
+                    found: "it beside file, where it has no effect",
+                    use: "url in place of file, or no \(key)"
+                )
+            }
+            return .file(file)
+        case (nil, nil) where inner.has("url") || inner.has("file"): return nil
+        case (nil, nil), (.some, .some):
+            reader.log.error(
+                node.place,
+                inner.keyPath,
+                found: url == nil ? "neither url nor file" : "url and file",
+                use: "one of the two"
+            )
+            return nil
+        }
+    }
+
+    /// The most claims that a proof names.
+    private static let claimsMax = 16
+
+    private static func claims(_ reader: MappingReader) -> [TokenTerms.Claim] {
+        guard let node = reader.node("claims") else { return [] }
+        guard case .mapping(let members) = node.content, (1...claimsMax).contains(members.count)
+        else {
+            reader.log.error(
+                node.place,
+                reader.path("claims"),
+                found: node.found,
+                use: "a mapping of 1…\(claimsMax) claims: { name: value } or { name: [values] }"
+            )
+            return []
+        }
+        let names = members.map(\.key)
+        guard let inner = MappingReader(node, reader.path("claims"), keys: [], log: reader.log)
+        else { return [] }
+        return names.compactMap { name in
+            inner.texts(name, use: textUse, text).map { TokenTerms.Claim(name, $0.map(\.value)) }
+        }
+    }
+
+    /// The settings, with the file of keys read; `nil` where there is an error, which was reported.
+    ///
+    /// - hasStore: whether there is a store that remembers spent tokens.
+    func validated(
+        folder: String,
+        files: some ConfigurationFiles,
+        hasStore: Bool
+    ) -> JWTSettings? {
+        guard let source, let terms else { return nil }
+        if let once, !hasStore {
+            reader.log.error(
+                once.place,
+                once.keyPath,
+                found: "it without a store, which remembers the tokens that were used",
+                use: "store: { sqlite: portcullis.db }, or no once"
+            )
+        }
+        switch source {
+        case .address(let address, let roots):
+            var address = address
+            if let roots {
+                address.roots = AppleDraft.certificates(roots, folder, files, reader.log)
+            }
+            return JWTSettings(terms: terms, keys: .address(address))
+        case .file(let file):
+            return keys(file, folder, files).map { JWTSettings(terms: terms, keys: .set($0)) }
+        }
+    }
+
+    private func keys(
+        _ file: Located<String>,
+        _ folder: String,
+        _ files: some ConfigurationFiles
+    ) -> TokenKeySet? {
+        let path = FilePath.joined(folder, file.value)
+        func report(_ found: String) {
+            reader.log.error(
+                file.place,
+                file.keyPath,
+                found: "\(found) (\(path))",
+                use: "a readable file with a JSON Web Key Set (RFC 7517 §5)"
+            )
+        }
+        do {
+            return try TokenKeySet(json: files.contents(of: path, limit: TokenKeySet.bytesMax))
+        } catch let fault as FileFault {
+            report(fault.found)
+        } catch let fault as TokenKeySet.Fault {
+            report("no set of keys, since \(fault.detail)")
+        } catch {
+            report("\(error)")
+        }
+        return nil
+    }
+}
+
+extension MappingReader {
+    /// One text, or a list of texts.
+    func texts<Value: Hashable>(
+        _ key: String,
+        use: String,
+        _ read: (String) -> Value?
+    ) -> [Located<Value>]? {
+        guard let node = node(key) else { return nil }
+        if case .list = node.content { return list(key, of: use, read) }
+        return value(key, use: use + ", or a list", read).map { [$0] }
+    }
+}
+
+/// A proof of the section `proofs`.
+package struct ProofSettings: Sendable {
+    /// How its tokens are checked.
+    package enum Kind: Sendable {
+        case jwt(JWTSettings)
+    }
+
+    package let proof: TokenProof
+    package let kind: Kind
+}
+
+/// The settings of `kind: jwt`.
+package struct JWTSettings: Sendable {
+    /// `keys`: where the issuer's public keys come from.
+    package enum Keys: Sendable {
+        /// A file, which is read at a start and at a reload.
+        case set(TokenKeySet)
+        /// An address that is asked again and again.
+        case address(KeySetAddress)
+    }
+
+    package let terms: TokenTerms
+    package let keys: Keys
+}
+
+/// Where a set of keys is fetched, and how often.
+package struct KeySetAddress: Hashable, Sendable {
+    /// `url`: https alone.
+    package var url = ""
+    /// `min_interval`: the shortest time between two requests, whatever the answer says and however
+    /// many tokens name an unknown key. Default 1m, 1s…1d.
+    package var intervalMin = Duration.seconds(60)
+    /// `max_interval`: the longest one. Default 6h, 1s…7d.
+    package var intervalMax = Duration.seconds(21_600)
+    /// `roots`: the certificates of a PEM file, instead of the system's; `nil` for the system's.
+    package var roots: [UInt8]?
+    /// `proxy`: a proxy that supports CONNECT. Default none.
+    package var proxy: String?
+    /// `timeout`: of a call, from the name's look-up to the last byte. Default 10s, 100ms…5m.
+    package var timeout = Duration.seconds(10)
+
+    /// Reads all but the address and the roots.
+    init(_ reader: MappingReader) {
+        let (second, day) = (Duration.seconds(1), Duration.seconds(86_400))
+        let least = reader.duration("min_interval", in: second...day)
+        let most = reader.duration("max_interval", in: second...(day * 7))
+        if let least { intervalMin = least.value }
+        if let most { intervalMax = most.value }
+        if intervalMin > intervalMax, let stated = most ?? least {
+            reader.log.error(
+                stated.place,
+                stated.keyPath,
+                found: "a shortest time that is longer than the longest",
+                use: "min_interval: at most max_interval, which is \(intervalMax.settingText)"
+            )
+        }
+        proxy =
+            reader.value("proxy", use: "http://host:port") { text in
+                AppleDraft.isAddress(text, scheme: "http://", needsPort: true) ? text : nil
+            }?.value
+        if let time = reader.duration("timeout", in: .milliseconds(100)...Duration.seconds(300)) {
+            timeout = time.value
+        }
+    }
+}

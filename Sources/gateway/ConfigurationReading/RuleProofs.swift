@@ -1,0 +1,155 @@
+import RequestBinding
+import Rules
+
+/// The proofs that a rule names: `accept`, `also` and `unsupported`.
+struct RuleProofs {
+    private let tokens: [TokenProof]
+    /// The names of the section `proofs`, also of those that could not be read.
+    private let names: [String]
+    private let log: ProblemLog
+
+    init(_ tokens: [TokenProof], of names: [String], log: ProblemLog) {
+        self.tokens = tokens
+        self.names = names
+        self.log = log
+    }
+
+    /// The named tokens. An unknown name is a problem; one that could not be read was reported.
+    func tokens(_ named: [Located<String>]?) -> [TokenProof] {
+        (named ?? []).compactMap { token($0) }
+    }
+
+    private func token(_ name: Located<String>, beside others: [String] = []) -> TokenProof? {
+        if let token = tokens.first(where: { $0.name == name.value }) { return token }
+        guard !names.contains(name.value) else { return nil }
+        let allowed = others + names
+        let use = allowed.isEmpty ? "a name of the section proofs" : allowed.joined(separator: ", ")
+        log.error(
+            name.place,
+            name.keyPath,
+            found: SourceNode.quoted(name.value),
+            use: Suggestion.use(use, for: name.value, among: allowed)
+        )
+        return nil
+    }
+
+    /// The proofs of which one is enough.
+    func accept(of draft: RuleDraft, signing: SigningForm) -> AcceptRule {
+        guard let stated = draft.accept else { return .assertion }
+        let signed = ["assertion", "session"]
+        let words = stated.map(\.value)
+        let named = stated.filter { !signed.contains($0.value) }
+        let tokens = named.compactMap { token($0, beside: signed) }
+        let takesAssertions = words.contains("assertion")
+        if words.contains("session"), !takesAssertions, let first = stated.first {
+            log.error(
+                first.place,
+                draft.reader.path("accept"),
+                found: "it without assertion",
+                use: "[assertion] or [assertion, session]: a session is opened with an assertion"
+            )
+        }
+        if !takesAssertions, named.count == words.count { checkIdle(draft) }
+        return AcceptRule(
+            assertions: takesAssertions,
+            sessions: words.contains("session") && coversSession(draft, signing),
+            tokens: tokens
+        )
+    }
+
+    /// The keys that say how a request is signed. They mean nothing where only tokens are taken.
+    private static let signingKeys = [
+        "apps", "sign", "headers", "challenge", "counter", "body", "unsupported", "risk", "device",
+        "fields", "next_challenge",
+    ]
+
+    private func checkIdle(_ draft: RuleDraft) {
+        let reader = draft.reader
+        for key in Self.signingKeys where reader.has(key) {
+            log.error(
+                reader.place(of: key),
+                reader.path(key),
+                found: "it with an accept that takes only tokens, where it has no effect",
+                use: "accept with assertion, or no \(key)"
+            )
+        }
+    }
+
+    /// Whether sessions may be accepted. Their code covers lines. An attacker who sees a request
+    /// could change parts that the lines omit.
+    private func coversSession(_ draft: RuleDraft, _ signing: SigningForm) -> Bool {
+        guard let stated = draft.accept?.first(where: { $0.value == "session" }) else {
+            return false
+        }
+        let found: String
+        switch signing {
+        case .lines(let parts, _) where parts.isSuperset(of: [.method, .target, .body]): return true
+        case .lines: found = "session, while sign leaves out method, target or body"
+        case .content: found = "session, while sign is content"
+        case .challenge: found = "session, while sign is challenge"
+        }
+        log.error(
+            stated.place,
+            draft.reader.path("accept"),
+            found: found,
+            use: "sign: [method, target, body], with challenge or without; or accept: [assertion]"
+        )
+        return false
+    }
+
+    /// What stands in for a proof where the device can't attest.
+    func unsupported(of draft: RuleDraft, _ accept: AcceptRule) -> UnsupportedRule {
+        switch draft.unsupported {
+        case nil: return .refuse
+        case .rule(let rule): return rule.value
+        case .require(let name):
+            guard let token = token(name) else { return .refuse }
+            if accept.tokens.contains(token) {
+                log.error(
+                    name.place,
+                    name.keyPath,
+                    found: "\(token.name), which accept takes from every client",
+                    use: "it in one of the two"
+                )
+            }
+            return .require(token)
+        }
+    }
+}
+
+/// The contents of a rule's `unsupported`.
+enum UnsupportedDraft {
+    case rule(Located<UnsupportedRule>)
+    case require(Located<String>)
+
+    private enum Word: String, CaseIterable {
+        case refuse, forward
+    }
+
+    /// `nil`, with a problem at the key's place, when it can't be read.
+    init?(_ reader: MappingReader, _ key: String) {
+        guard let node = reader.node(key) else { return nil }
+        guard case .mapping = node.content else {
+            guard let word = reader.word(key, Word.self) else { return nil }
+            let rule: UnsupportedRule =
+                switch word.value {
+                case .refuse: .refuse
+                case .forward: .forward
+                }
+            self = .rule(Located(value: rule, place: word.place, keyPath: word.keyPath))
+            return
+        }
+        let inner = MappingReader(node, reader.path(key), keys: ["require"], log: reader.log)
+        guard let inner else { return nil }
+        inner.require("require", use: "require: the name of a proof")
+        guard let name = inner.value("require", use: "the name of a proof", { $0 }) else {
+            return nil
+        }
+        self = .require(name)
+    }
+}
+
+extension RuleDraft {
+    /// Whether a request may prove itself by an assertion.
+    var takesAssertions: Bool { accept?.contains { $0.value == "assertion" } ?? true }
+}

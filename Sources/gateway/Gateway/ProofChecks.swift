@@ -1,0 +1,174 @@
+import ConfigurationReading
+import EventLoops
+import HTTPSCalls
+import KeyStore
+import Logging
+import Proxy
+import Rules
+import Signatures
+import Synchronization
+import Tokens
+import Verification
+
+/// The checks of the section `proofs`, and what they need between reloads: sets of keys.
+///
+/// Its state has a lock: settings are made on the queues of a start, a reload and operators' orders.
+final class ProofChecks: Sendable {
+    private struct State {
+        /// By address; those of the running configuration, and of one that is being read.
+        var sets: [KeySetAddress: FetchedKeySet] = [:]
+        var isEnded = false
+    }
+
+    private let keys: KeyTable
+    private let https: HTTPSCalls
+    private let log: Logger
+    private let wallClock: @Sendable () -> Int64
+    private let state = Mutex(State())
+
+    /// - wallClock: milliseconds since 1970.
+    init(
+        _ keys: KeyTable,
+        _ https: HTTPSCalls,
+        _ log: Logger,
+        _ wallClock: @escaping @Sendable () -> Int64
+    ) {
+        self.keys = keys
+        self.https = https
+        self.log = log
+        self.wallClock = wallClock
+    }
+
+    /// The checks of a configuration, in the order of its proofs. Sets of keys that are new begin
+    /// to be fetched, from their copies on disk.
+    func checkers(of configuration: GatewayConfiguration) -> [any TokenChecker] {
+        configuration.proofs.map { settings in
+            switch settings.kind {
+            case .jwt(let jwt):
+                let source: TokenCheck.Source =
+                    switch jwt.keys {
+                    case .set(let keys): .fixed(keys)
+                    case .address(let address):
+                        .fetched(set(address, settings.proof.name, configuration))
+                    }
+                return TokenCheck(TokenVerifier(jwt.terms), source, keys)
+            }
+        }
+    }
+
+    private func set(
+        _ address: KeySetAddress,
+        _ name: String,
+        _ configuration: GatewayConfiguration
+    ) -> FetchedKeySet {
+        let path: String? =
+            switch configuration.store {
+            case .none: nil
+            case .sqlite(let file): file
+            case .postgresql: configuration.place(of: "").file
+            }
+        let wallClock = wallClock
+        let (set, isNew) = state.withLock { state in
+            if let set = state.sets[address] { return (set, false) }
+            let set = FetchedKeySet(address, name: name, path: path, https, log) {
+                wallClock() / 1_000
+            }
+            state.sets[address] = set
+            return (set, !state.isEnded)
+        }
+        if isNew { set.start() }
+        return set
+    }
+
+    /// A reload serves this configuration: other sets are no longer fetched.
+    func loaded(_ configuration: GatewayConfiguration) {
+        let used = Set(configuration.proofs.compactMap(\.keySetAddress))
+        let unused = state.withLock { state in
+            let unused = state.sets.filter { !used.contains($0.key) }
+            for address in unused.keys { state.sets[address] = nil }
+            return unused
+        }
+        for set in unused.values { set.end() }
+    }
+
+    /// Makes no further call: the gateway ends.
+    func end() {
+        let sets = state.withLock { state in
+            state.isEnded = true
+            return state.sets
+        }
+        for set in sets.values { set.end() }
+    }
+}
+
+extension ProofSettings {
+    /// The address of its keys; `nil` where they are not fetched.
+    fileprivate var keySetAddress: KeySetAddress? {
+        switch kind {
+        case .jwt(let jwt):
+            if case .address(let address) = jwt.keys { address } else { nil }
+        }
+    }
+}
+
+/// Checks the tokens of one issuer.
+struct TokenCheck: TokenChecker {
+    /// Where the issuer's keys come from.
+    enum Source: Sendable {
+        case fixed(TokenKeySet)
+        case fetched(FetchedKeySet)
+
+        var keys: TokenKeySet? {
+            switch self {
+            case .fixed(let keys): keys
+            case .fetched(let set): set.keys
+            }
+        }
+    }
+
+    private let verifier: TokenVerifier
+    private let source: Source
+    /// Remembers the tokens that are good once.
+    private let store: KeyTable
+
+    init(_ verifier: TokenVerifier, _ source: Source, _ store: KeyTable) {
+        self.verifier = verifier
+        self.source = source
+        self.store = store
+    }
+
+    func check(
+        _ token: ShownToken,
+        _ found: @escaping @Sendable (TokenFinding) -> Void
+    ) -> TokenChecking {
+        guard let keys = source.keys else { return .known(.unavailable) }
+        let verified: VerifiedToken
+        do throws(TokenFault) {
+            verified = try verifier.verified(token.text.span, keys, now: token.now.seconds)
+        } catch {
+            if error == .unknownKey, case .fetched(let set) = source { set.missed() }
+            return .known(TokenFinding(error))
+        }
+        guard let use = verified.use else { return .known(.good) }
+        store.spend(SpentToken(use, end: verified.end)) { outcome in
+            switch outcome {
+            case .fresh: found(.good)
+            case .spent: found(.spent)
+            case .failed: found(.unavailable)
+            }
+        }
+        return .afterCommit
+    }
+}
+
+extension TokenFinding {
+    fileprivate init(_ fault: TokenFault) {
+        self =
+            switch fault {
+            case .malformed: .malformed
+            case .algorithm, .unknownKey, .signature, .issuer: .invalid
+            case .expired, .notYet: .expired
+            case .audience, .claim, .use: .refused
+            }
+    }
+}

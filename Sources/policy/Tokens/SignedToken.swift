@@ -1,0 +1,113 @@
+internal import ByteCoding
+internal import JSONText
+
+/// A token in the compact form of JSON Web Signatures (RFC 7515 §7.1), read and not verified.
+///
+///     BASE64URL(header) "." BASE64URL(claims) "." BASE64URL(signature)
+///
+/// Read strictly: one spelling of base64url without padding; the header an object whose members
+/// stand once; no `crit`, so that nothing has to be understood that is not (§4.1.11); no `cty`, so
+/// that the claims are no token in turn (RFC 7519 §5.2). What a header says of keys (`jwk`, `jku`,
+/// `x5c`, `x5u`, `x5t`) is not read: §10.7 leaves to the verifier which keys it trusts.
+struct SignedToken {
+    /// The longest header and claims, in bytes of base64url.
+    static let headerBytesMax = 2_048
+    static let claimsBytesMax = 6_144
+    /// That of RSA with 8192 bits.
+    static let signatureBytesMax = 1_366
+    /// The most members of an object.
+    static let membersMax = 64
+
+    /// `alg`, as the token states it. It is compared with the key's, and chooses nothing.
+    let algorithm: String
+    /// `kid`
+    let keyID: [UInt8]?
+    /// The bytes of the text that are signed.
+    let signed: Range<Int>
+    /// The claims, a JSON text.
+    let claims: [UInt8]
+    let signature: [UInt8]
+
+    /// `nil` for a text that is no such token.
+    init?(_ text: Span<UInt8>) {
+        let full = UInt8(ascii: ".")
+        guard let first = Self.place(of: full, text, from: 0),
+            let second = Self.place(of: full, text, from: first + 1),
+            Self.place(of: full, text, from: second + 1) == nil,
+            first <= Self.headerBytesMax, second - first - 1 <= Self.claimsBytesMax,
+            text.count - second - 1 <= Self.signatureBytesMax,
+            let header = Self.part(text.extracting(0..<first)),
+            let claims = Self.part(text.extracting(first + 1..<second)),
+            let signature = Self.part(text.extracting(second + 1..<text.count)),
+            !header.isEmpty, !claims.isEmpty, !signature.isEmpty,
+            let read = try? Self.header(header.span)
+        else { return nil }
+        algorithm = read.algorithm
+        keyID = read.keyID
+        signed = 0..<second
+        self.claims = claims
+        self.signature = signature
+    }
+
+    private static func place(of byte: UInt8, _ text: Span<UInt8>, from start: Int) -> Int? {
+        var index = start
+        while index < text.count {
+            if text[index] == byte { return index }
+            index += 1
+        }
+        return nil
+    }
+
+    /// Decodes base64url without padding; `nil` for the other alphabet, and for padding.
+    static func part(_ text: Span<UInt8>) -> [UInt8]? {
+        for index in text.indices {
+            switch text[index] {
+            case UInt8(ascii: "+"), UInt8(ascii: "/"), UInt8(ascii: "="): return nil
+            default: break
+            }
+        }
+        return Base64.decode(text)
+    }
+
+    private static func header(
+        _ text: Span<UInt8>
+    ) throws(JSONError) -> (algorithm: String, keyID: [UInt8]?) {
+        var reader = JSONReader()
+        var names = MemberNames()
+        var algorithm: String?
+        var keyID: [UInt8]?
+        try reader.beginObject(text)
+        while let name = try reader.nextName(text) {
+            try names.add(name, reader)
+            switch String(decoding: name, as: UTF8.self) {
+            case "alg":
+                guard case .string(let value) = try reader.scalar(text) else {
+                    throw reader.error("alg is no string")
+                }
+                algorithm = String(decoding: value, as: UTF8.self)
+            case "kid":
+                guard case .string(let value) = try reader.scalar(text),
+                    value.count <= TokenKeySet.idBytesMax
+                else { throw reader.error("kid is no string, or too long") }
+                keyID = value
+            case "crit", "cty", "b64", "zip", "enc":
+                throw reader.error("a member that is not known")
+            default: try reader.skipValue(text, depth: 1)
+            }
+        }
+        try reader.end(text)
+        guard let algorithm else { throw reader.error("alg is missing") }
+        return (algorithm, keyID)
+    }
+}
+
+/// The names of an object's members: each may stand once (RFC 7515 §4, RFC 7519 §4).
+struct MemberNames {
+    private var names: [[UInt8]] = []
+
+    mutating func add(_ name: [UInt8], _ reader: JSONReader) throws(JSONError) {
+        guard names.count < SignedToken.membersMax else { throw reader.error("too many members") }
+        guard !names.contains(name) else { throw reader.error("a member is given twice") }
+        names.append(name)
+    }
+}
