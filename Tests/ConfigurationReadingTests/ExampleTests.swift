@@ -72,7 +72,7 @@ import Verification
 
     @Test(arguments: [
         "orders", "uploads", "legacy-content", "challenge-only", "observe-first", "websocket",
-        "health", "sessions",
+        "health", "sessions", "tokens",
     ])
     func `an example loads without a word`(name: String) throws {
         let rules = try String(contentsOfFile: "\(Self.examples)/\(name).yaml", encoding: .utf8)
@@ -83,14 +83,24 @@ import Verification
             store: { sqlite: p.db }
             default: { origin: shop, mode: observe }
             rules: rules
+            \(name == "tokens" ? Self.proofs : "")
             """
         let loaded = load(main, files: ["rules/\(name).yaml": rules])
         #expect(loaded.problems.map(\.text) == [])
         #expect(loaded.configuration != nil)
     }
 
+    /// What the example of tokens names.
+    private static let proofs = """
+        proofs:
+          app-check: { field: X-Firebase-AppCheck, kind: jwt, issuer: i, audience: a, \
+        algorithms: [RS256], keys: { url: "https://issuer.example/keys" } }
+          access: { field: Authorization, kind: jwt, issuer: i, audience: a, \
+        algorithms: [ES256], keys: { url: "https://issuer.example/keys" } }
+        """
+
     @Test func `no example is left out`() throws {
         let names = try FileManager.default.contentsOfDirectory(atPath: Self.examples)
-        #expect(names.filter { $0.hasSuffix(".yaml") }.count == 10)
+        #expect(names.filter { $0.hasSuffix(".yaml") }.count == 11)
     }
 }

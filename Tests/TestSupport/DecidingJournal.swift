@@ -37,7 +37,8 @@ package final class DecidingJournal: KeyJournal {
             var answer = try stored.commit(
                 JournalBatch(
                     changes: batch.changes,
-                    receipts: batch.receipts
+                    receipts: batch.receipts,
+                    tokens: batch.tokens
                 )
             )
             for (place, record) in batch.enrolments.enumerated() {

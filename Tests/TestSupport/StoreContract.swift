@@ -57,7 +57,7 @@ package struct StoreContract: CustomTestStringConvertible, Sendable {
     package static func all(decided moment: DecisionMoment) -> [StoreContract] {
         let lists = [
             counters, races, challenges, otherProcesses, enrolments, commits, failures, crashes,
-            fleets, smallTables, lateDecisions, receipts,
+            fleets, smallTables, lateDecisions, receipts, tokens,
         ]
         return lists.flatMap(\.self).filter { $0.moment == nil || $0.moment == moment }
     }

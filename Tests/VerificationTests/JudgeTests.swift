@@ -267,10 +267,16 @@ extension BuildPolicy {
         let ofSessions: Set<Refusal> = [
             .sessionUnknown, .sessionExpired, .sessionReplayed, .sessionMismatch, .sessionRefused,
         ]
+        // Tried by TokenCourseTests.
+        let ofTokens: Set<Refusal> = [
+            .proofMissing, .proofMalformed, .proofInvalid, .proofExpired, .proofSpent,
+            .proofRefused, .proofThrottled, .proofUnavailable,
+        ]
         let tried = Set(RefusedCase.all.map(\.refusal))
         #expect(
             Set(Refusal.allCases).subtracting(tried)
                 == ofEnrolment.union(elsewhere).union(ofDevices).union(ofSessions)
+                .union(ofTokens)
         )
     }
 

@@ -51,6 +51,7 @@ package enum Counter: Int, CaseIterable, Sendable {
     case sessionsRefused
     case sessionsEvicted
     case sessionPasses
+    case tokenPasses
     case sessionsForeign
     case riskMarks
     case addressConnectionsRefused
@@ -113,6 +114,7 @@ package enum Counter: Int, CaseIterable, Sendable {
         case .sessionsRefused: "sessions_refused_total"
         case .sessionsEvicted: "sessions_evicted_total"
         case .sessionPasses: "session_passes_total"
+        case .tokenPasses: "token_passes_total"
         case .sessionsForeign: "sessions_foreign_total"
         case .riskMarks: "risk_marks_total"
         case .addressConnectionsRefused: "address_connections_refused_total"
@@ -178,6 +180,7 @@ package enum Counter: Int, CaseIterable, Sendable {
         case .sessionsRefused: "Requests to open a session that were refused."
         case .sessionsEvicted: "Sessions that ended early to make room for another."
         case .sessionPasses: "Requests that passed by a session."
+        case .tokenPasses: "Requests that passed by a token in the place of a signature."
         case .sessionsForeign: "Requests with a session that this process has not opened."
         case .riskMarks: "Requests that passed although a rule's risk limit speaks against them."
         case .addressConnectionsRefused:

@@ -37,7 +37,9 @@ extension ConfigurationDraft {
         if let spillFolder { require(folder: spillFolder, files: files) }
 
         let named = proofs.map(\.proof)
-        guard let fallback, let set = ruleSet(rules, apps: apps, named, log: log) else { return nil }
+        guard let fallback, let set = ruleSet(rules, apps: apps, named, log: log) else {
+            return nil
+        }
         let spills = chosenSpillFolder(files: files)
         let limits = limits(spillingTo: spills, set, files: files)
         validateHeld(zip(rules + [fallback], set.rules), limits, in: spills)
@@ -165,6 +167,7 @@ extension ConfigurationDraft {
         else { return nil }
         let places = drafts.map { $0.match?.place ?? $0.reader.place } + [fallback.reader.place]
         validator.findSharedHosts(built + [last], places, apps)
+        validator.proofs.findUnused(built + [last], self.proofs)
         guard !log.hasErrors else { return nil }
         let set = RuleSet(built, default: last, origins: origins.map(\.paths))
         if let set { findAmbiguities(drafts, set) }

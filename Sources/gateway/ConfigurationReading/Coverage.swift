@@ -66,6 +66,18 @@ struct Coverage {
         if rule.unsupported == .forward {
             add("unsupported", found: "forward, which anybody can ask for", use: "refuse")
         }
+        for token in rule.accept.tokens where rule.accept.takesAssertions {
+            let found = "\(token.name), which whoever has the token can send with any request"
+            add("accept", found: found, use: "assertion alone in the end")
+        }
+        if case .require(let token) = rule.unsupported {
+            let found = "\(token.name) in place of a signature, which anybody can ask for"
+            add("unsupported", found: found, use: "refuse in the end")
+        }
+        for token in rule.tokens where token.onError == .forward {
+            let found = "forward, while \(token.name) can't be checked"
+            add("on_error", found: found, use: "refuse")
+        }
         if rule.preflight == .forward {
             add("preflight", found: "forward, for OPTIONS that anybody can send", use: "judge")
         }

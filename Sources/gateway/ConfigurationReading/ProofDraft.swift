@@ -275,22 +275,25 @@ struct JWTDraft {
     private static let claimsMax = 16
 
     private static func claims(_ reader: MappingReader) -> [TokenTerms.Claim] {
-        guard let node = reader.node("claims") else { return [] }
-        guard case .mapping(let members) = node.content, (1...claimsMax).contains(members.count)
-        else {
+        let form = "{ name: sub, values: [a, b] }"
+        let nodes = reader.list("claims", of: form) ?? []
+        if nodes.count > claimsMax {
             reader.log.error(
-                node.place,
+                reader.place(of: "claims"),
                 reader.path("claims"),
-                found: node.found,
-                use: "a mapping of 1…\(claimsMax) claims: { name: value } or { name: [values] }"
+                found: "\(nodes.count) claims",
+                use: "\(claimsMax) at most"
             )
-            return []
         }
-        let names = members.map(\.key)
-        guard let inner = MappingReader(node, reader.path("claims"), keys: [], log: reader.log)
-        else { return [] }
-        return names.compactMap { name in
-            inner.texts(name, use: textUse, text).map { TokenTerms.Claim(name, $0.map(\.value)) }
+        return nodes.compactMap { node, keyPath in
+            let keys = ["name", "values"]
+            let inner = MappingReader(node, keyPath, keys: keys, log: reader.log)
+            guard let inner else { return nil }
+            for key in keys { inner.require(key, use: form) }
+            let name = inner.value("name", use: textUse, text)
+            let values = inner.texts("values", use: textUse, text)
+            guard let name, let values else { return nil }
+            return TokenTerms.Claim(name.value, values.map(\.value))
         }
     }
 

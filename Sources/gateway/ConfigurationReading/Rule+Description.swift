@@ -6,13 +6,20 @@ extension Rule {
     /// The demands, one line for each part; none for a rule that is off.
     package var demandLines: [String] {
         guard mode.verifies else { return [] }
+        guard accept.takesAssertions else {
+            return tokenLines
+                + (preflight == .forward ? ["CORS preflights forwarded unjudged"] : [])
+        }
         var lines = ["signs \(signing.text)"]
         var challengeText = "challenge \(challenge.rawValue)"
         if case .jsonPointer(let pointer) = challengeSource {
             challengeText += " at \(pointer.text) of the content"
         }
         lines.append("\(challengeText), counter \(counter.text)")
-        if accept.takesSessions { lines.append("accepts \(accept.names.joined(separator: ", "))") }
+        if accept.takesSessions {
+            lines.append("accepts \(accept.signedNames.joined(separator: ", "))")
+        }
+        lines += tokenLines
         if let text = body.text { lines.append(text) }
         if onError == .forward { lines.append("forwarded when the store fails") }
         if unsupported == .forward { lines.append("forwarded when the app says it can't attest") }
@@ -24,6 +31,28 @@ extension Rule {
             lines.append("fields \(fields.all.map { String(decoding: $0, as: UTF8.self) })")
         }
         if case .named(let ids) = apps { lines.append("keys of \(ids.joined(separator: ", "))") }
+        return lines
+    }
+}
+
+extension Rule {
+    /// The tokens that the rule names, one line for each and what it is for.
+    private var tokenLines: [String] {
+        var lines = accept.tokens.map { token in
+            let place = "\(token.name) (\(token.place.text))"
+            return accept.takesAssertions
+                ? "accepts \(place) in the place of a signature, bound to no request"
+                : "accepts \(place), bound to no request"
+        }
+        if case .require(let token) = unsupported {
+            lines.append(
+                "asks for \(token.name) (\(token.place.text)) where the app says it can't attest"
+            )
+        }
+        lines += also.map { "asks for \($0.name) (\($0.place.text)) beside the proof" }
+        lines += tokens.filter { $0.onError == .forward }.map {
+            "forwarded when \($0.name) can't be checked"
+        }
         return lines
     }
 }

@@ -40,13 +40,15 @@ struct RuleDraft {
 
     static let keys = [
         "id", "match", "origin", "mode", "rollout", "apps", "sign", "headers", "challenge",
-        "counter", "accept", "also", "body", "on_error", "unsupported", "preflight", "risk", "device",
+        "counter", "accept", "also", "body", "on_error", "unsupported", "preflight", "risk",
+        "device",
         "fields", "next_challenge", "allow_encoded", "guard",
     ]
     /// Keys about verification. They mean nothing where nothing is verified.
     static let verifyingKeys = [
         "rollout", "apps", "sign", "headers", "challenge", "counter", "accept", "also", "body",
-        "on_error", "unsupported", "preflight", "risk", "device", "fields", "next_challenge", "guard",
+        "on_error", "unsupported", "preflight", "risk", "device", "fields", "next_challenge",
+        "guard",
     ]
 
     let reader: MappingReader

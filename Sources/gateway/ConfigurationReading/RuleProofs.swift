@@ -14,9 +14,35 @@ struct RuleProofs {
         self.log = log
     }
 
-    /// The named tokens. An unknown name is a problem; one that could not be read was reported.
-    func tokens(_ named: [Located<String>]?) -> [TokenProof] {
-        (named ?? []).compactMap { token($0) }
+    /// The tokens beside every proof. An unknown name is a problem; one that could not be read was
+    /// reported.
+    func also(of draft: RuleDraft) -> [TokenProof] {
+        let accepted = Set((draft.accept ?? []).map(\.value))
+        return (draft.also ?? []).compactMap { name in
+            guard let token = token(name) else { return nil }
+            if accepted.contains(token.name) {
+                log.error(
+                    name.place,
+                    name.keyPath,
+                    found: "\(token.name), which accept takes as a proof by itself",
+                    use: "it in one of the two"
+                )
+            }
+            return token
+        }
+    }
+
+    /// Reports the proofs that no rule names.
+    func findUnused(_ rules: [Rule], _ drafts: [ProofDraft]) {
+        let used = Set(rules.flatMap(\.tokens).map(\.name))
+        for draft in drafts where !used.contains(draft.name.value) {
+            log.warning(
+                draft.name.place,
+                draft.name.keyPath,
+                found: "a proof that no rule names",
+                use: "it in a rule's accept, also or unsupported, or no such proof"
+            )
+        }
     }
 
     private func token(_ name: Located<String>, beside others: [String] = []) -> TokenProof? {
@@ -104,11 +130,13 @@ struct RuleProofs {
         case .rule(let rule): return rule.value
         case .require(let name):
             guard let token = token(name) else { return .refuse }
-            if accept.tokens.contains(token) {
+            let isAccepted = accept.tokens.contains(token)
+            if isAccepted || draft.also?.contains(where: { $0.value == token.name }) == true {
+                let key = isAccepted ? "accept takes from" : "also asks of"
                 log.error(
                     name.place,
                     name.keyPath,
-                    found: "\(token.name), which accept takes from every client",
+                    found: "\(token.name), which \(key) every client",
                     use: "it in one of the two"
                 )
             }

@@ -161,7 +161,7 @@ struct RuleValidation {
                 salt: value.salt ?? id
             )
         }
-        demands.also = proofs.tokens(draft.also)
+        demands.also = proofs.also(of: draft)
         guard draft.takesAssertions else {
             demands.signing = .lines([], headers: [])
             demands.accept = proofs.accept(of: draft, signing: demands.signing)

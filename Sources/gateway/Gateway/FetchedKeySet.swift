@@ -7,6 +7,7 @@ import EventLoops
 import GoogleServices
 import HTTPSCalls
 import Logging
+import Services
 import Signatures
 import Synchronization
 import Tokens
@@ -31,17 +32,7 @@ final class FetchedKeySet: Sendable {
         var askedAt: UInt64?
         var isAsking = false
         var isEnded = false
-        var facts = Facts()
-    }
-
-    /// The state for operators.
-    struct Facts: Sendable {
-        var keys = 0
-        var fetched: UInt64 = 0
-        var unchanged: UInt64 = 0
-        var failed: UInt64 = 0
-        /// Tokens that named an unknown key.
-        var misses: UInt64 = 0
+        var facts: KeySetFacts
         /// Second of Unix time of the last answer; `nil` before it.
         var confirmedAt: Int64?
     }
@@ -78,7 +69,9 @@ final class FetchedKeySet: Sendable {
             least: address.intervalMin,
             most: address.intervalMax
         )
-        state = Mutex(State(schedule: StatusListSchedule(bounds)))
+        state = Mutex(
+            State(schedule: StatusListSchedule(bounds), facts: KeySetFacts(proof: name))
+        )
     }
 
     private static func suffix(of url: String) -> String {
@@ -88,7 +81,15 @@ final class FetchedKeySet: Sendable {
     /// The set in use; `nil` before the first one came.
     var keys: TokenKeySet? { state.withLock(\.keys) }
 
-    var facts: Facts { state.withLock(\.facts) }
+    /// The state for operators.
+    var facts: KeySetFacts {
+        let now = wallSeconds()
+        return state.withLock { state in
+            var facts = state.facts
+            facts.ageSeconds = state.confirmedAt.map { max(now - $0, 0) }
+            return facts
+        }
+    }
 
     /// Reads the copy on disk, and begins to fetch. Waits for the disk.
     func start() {
@@ -194,7 +195,7 @@ final class FetchedKeySet: Sendable {
         let now = wallSeconds()
         wait(
             state.withLock { state in
-                state.facts.confirmedAt = now
+                state.confirmedAt = now
                 return state.schedule.answered(fresh: freshness, random: RandomBytes.word())
             }
         )
@@ -214,7 +215,7 @@ final class FetchedKeySet: Sendable {
             log.warning(
                 """
                 the keys of the proof \(name) can't be fetched, \(outcome): \(detail); \(use); \
-                next: see rules/docs/proofs.md
+                next: see rules/docs/tokens.md
                 """
             )
         }

@@ -5,6 +5,7 @@ import KeyStore
 import Logging
 import Proxy
 import Rules
+import Services
 import Signatures
 import Synchronization
 import Tokens
@@ -89,6 +90,11 @@ final class ProofChecks: Sendable {
             return unused
         }
         for set in unused.values { set.end() }
+    }
+
+    /// The state of the fetched sets, for operators.
+    var facts: [KeySetFacts] {
+        state.withLock(\.sets).values.map(\.facts).sorted { $0.proof < $1.proof }
     }
 
     /// Makes no further call: the gateway ends.

@@ -27,7 +27,8 @@ extension Refusal {
             .retried
         case .keyUnknown, .keyExpired, .keyRevoked, .riskExceeded, .riskUnknown, .deviceFlagged,
             .deviceThrottled, .deviceCheckUnavailable, .unsupported, .preflight,
-            .proofRefused, .proofThrottled, .proofUnavailable, .addressThrottled, .addressHeld, .keyHeld, .storeUnavailable, .challengesExhausted,
+            .proofRefused, .proofThrottled, .proofUnavailable, .addressThrottled, .addressHeld,
+            .keyHeld, .storeUnavailable, .challengesExhausted,
             .heldFull, .spillFailed, .contentUnseen, .noRule:
             .none
         // About attestations, and about calls of the gateway's own endpoints.

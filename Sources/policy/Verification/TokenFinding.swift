@@ -46,8 +46,8 @@ package struct TokenCourse: Sendable {
     fileprivate var replacements = 0
     /// Of the tokens beside, how many were checked.
     fileprivate var others = 0
-    /// The first refusal of a token that was shown.
-    fileprivate var refusal: Refusal?
+    /// The first refusal of a token that was shown, and the token.
+    fileprivate var refused: (refusal: Refusal, proof: TokenProof)?
     /// Whether a token stands in the place of a signature.
     fileprivate var isTaken = false
     /// Whether it is known what Apple says of the device.
@@ -169,7 +169,7 @@ extension Ruling {
         case .unavailable: tokens.failed = tokens.failed ?? proof
         case .missing: break
         case .malformed, .invalid, .expired, .spent, .refused, .throttled:
-            tokens.refusal = tokens.refusal ?? finding.refusal
+            tokens.refused = tokens.refused ?? finding.refusal.map { ($0, proof) }
         }
         guard tokens.replacements == replacements(rule).count else { return }
         // No token is good. A party that failed comes first: the token may be good.
@@ -182,12 +182,17 @@ extension Ruling {
         switch verdict {
         // Nothing was signed: what is wrong with the token says more.
         case .refuse(.assertionMissing), .refuse(.proofMissing):
-            if let refusal = tokens.refusal { verdict = .refuse(refusal) }
+            if let refused = tokens.refused { refuse(refused.refusal, refused.proof) }
         case .refuse(.unsupported):
-            guard case .require = rule.unsupported else { break }
-            verdict = .refuse(tokens.refusal ?? .proofMissing)
+            guard case .require(let asked) = rule.unsupported else { break }
+            refuse(tokens.refused?.refusal ?? .proofMissing, tokens.refused?.proof ?? asked)
         case .pass, .refuse, .failure: break
         }
+    }
+
+    private mutating func refuse(_ refusal: Refusal, _ proof: TokenProof) {
+        self.proof = .token(proof)
+        verdict = .refuse(refusal)
     }
 
     /// The token can't be checked, and no other is good.

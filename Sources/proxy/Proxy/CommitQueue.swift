@@ -69,6 +69,13 @@ final class CommitQueue {
         }
     }
 
+    /// A request has the answer that it waited for, and goes on. The answers come nearly in the
+    /// order of the waits.
+    func stored(_ exchange: Exchange) {
+        guard let place = storing.firstIndex(where: { $0.exchange === exchange }) else { return }
+        storing.remove(at: place)
+    }
+
     /// Releases the requests at the front that have ended; called when one has its answer. A
     /// request that has ended stays while an earlier one waits.
     func letGoOfStored() {

@@ -23,6 +23,7 @@ enum Event {
     case committed(ConsumeDecision)
     case commitTimedOut
     case deviceAnswered(DeviceFinding)
+    case tokenAnswered(TokenProof, TokenFinding)
     case contentReady
     case received(Int, isLast: Bool = false)
     case holdFailed(Refusal)
@@ -117,6 +118,7 @@ extension Event {
         case .committed(let decision): flow.committed(decision)
         case .commitTimedOut: flow.commitTimedOut()
         case .deviceAnswered(let finding): flow.answered(.device(finding))
+        case .tokenAnswered(let proof, let finding): flow.answered(.token(proof, finding))
         case .contentReady: flow.contentReady()
         case .contentRead(let isLast): flow.contentRead(isLast: isLast)
         case .contentMalformed(let reason): flow.contentMalformed(reason)

@@ -8,7 +8,7 @@ import Testing
 extension Transcript {
     static let all =
         heads + services + decisions + verdicts + devices + holdings + uploads + connects + retries
-        + originFailures
+        + originFailures + tokens
         + responses
 }
 

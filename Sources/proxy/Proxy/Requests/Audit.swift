@@ -342,7 +342,13 @@ extension Audit {
         case .session: return proxy.tally.add(.sessionsRefused)
         }
         if ruling.risk?.mark != nil, ruling.verdict == .pass { proxy.tally.add(.riskMarks) }
-        if ruling.proof == .session, ruling.verdict == .pass { proxy.tally.add(.sessionPasses) }
+        if ruling.verdict == .pass {
+            switch ruling.proof {
+            case .session: proxy.tally.add(.sessionPasses)
+            case .token: proxy.tally.add(.tokenPasses)
+            case .assertion, nil: break
+            }
+        }
         if ruling.sessionAbsence == .foreign { proxy.tally.add(.sessionsForeign) }
         let isEnforced = enforcement == .enforced
         if !proxy.seen.guards.areNone, isGuarded(ruling, enforcement) {

@@ -28,10 +28,11 @@ extension Exchange {
     private func answered(_ answer: QueryAnswer, since: UInt64) {
         switch answer {
         case .device(let finding): note(finding, since: since)
-        case .token(let proof, let finding): note(finding, of: proof, since: since)
+        case .token(let proof, let finding):
+            proxy.commits.stored(self)
+            note(finding, of: proof, since: since)
         }
         perform(flow.answered(answer))
-        proxy.commits.letGoOfStored()
     }
 
     /// Has a token checked. Where the answer comes later, the request waits for as long as for a

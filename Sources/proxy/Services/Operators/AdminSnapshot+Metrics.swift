@@ -95,6 +95,7 @@ extension AdminSnapshot {
         devices.write(into: &out)
         receipts?.write(into: &out)
         StatusListFacts.write(statusList, into: &out)
+        KeySetFacts.write(keySets, into: &out)
         out.counter(
             "access_log_lines_dropped_total",
             droppedLogLines,

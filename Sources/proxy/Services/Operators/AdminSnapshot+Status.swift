@@ -17,6 +17,9 @@ extension AdminSnapshot {
             apple.write(into: &out)
             statusList?.write(into: &out)
             fleet?.write(into: &out)
+            if !keySets.isEmpty {
+                out.array("proof_keys") { out in for set in keySets { set.write(into: &out) } }
+            }
             out.member("connections_open", openConnections)
             out.member("sessions_open", openSessions)
             out.array("unknown_servers") { out in unknownServers.forEach { out.element($0) } }

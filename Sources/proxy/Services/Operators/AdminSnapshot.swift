@@ -42,6 +42,7 @@ package struct AdminSnapshot: Sendable {
     package var statusList: StatusListFacts?
     /// The gateways that share the database; `nil` where none is shared.
     package var fleet: FleetFacts?
+    package var keySets: [KeySetFacts] = []
     package var openSessions = 0
     /// The origins and their servers.
     package var origins: [OriginFacts] = []

@@ -104,6 +104,9 @@ extension Report.Part {
             for kind in VerdictClass.allCases { out.member(kind.rawValue, counts[kind]) }
             out.member("refused", counts.refused)
             out.member("installs", counts.installCount)
+            out.object("proofs") { out in
+                for (name, count) in counts.proofs { out.member(name, count) }
+            }
             out.reasons(counts.cells.reasons)
             out.object("latency") { out in
                 out.member("count", counts.times.count)

@@ -28,12 +28,14 @@ extension Report.Part {
             return [title + ": \(counts.times.count) requests, none of which was judged", took]
         }
         let totals = VerdictClass.allCases.map { "\($0.rawValue) \(counts[$0])" }
+        let proofs = counts.proofs.map { "\($0.name) \($0.count)" }
         let reasons = counts.cells.reasons.map { "\($0.reason) \($0.count)" }
         return [
             title + ": \(counts.requests) judged requests, \(counts.installCount) installs, "
                 + "\(counts.refused) refused",
             "    " + totals.joined(separator: ", "),
-        ] + (reasons.isEmpty ? [] : ["    reasons: " + reasons.joined(separator: ", ")])
+        ] + (proofs.isEmpty ? [] : ["    verified by: " + proofs.joined(separator: ", ")])
+            + (reasons.isEmpty ? [] : ["    reasons: " + reasons.joined(separator: ", ")])
             + [took] + Self.table(steps) + Self.table(versions)
     }
 

@@ -14,6 +14,8 @@ package struct ReportedRequest: Sendable {
     }
 
     package let verdict: Verdict
+    /// How it has proved itself; `nil` where it has not.
+    package let proof: ProofKind?
     package let environment: KeyEnvironment?
     package let build: AppBuild
     /// The named key, where it is enrolled here.
@@ -32,6 +34,7 @@ package struct ReportedRequest: Sendable {
         isRefused: Bool
     ) {
         verdict = ruling.verdict
+        proof = ruling.verdict == .pass ? ruling.proof : nil
         environment = ruling.environment
         build = AppBuild(signed: ruling.appVersion, claimed: claimed)
         install = ruling.environment == nil ? nil : ruling.keyID

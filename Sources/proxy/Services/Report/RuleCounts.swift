@@ -21,6 +21,9 @@ package struct RuleCounts: Sendable {
     /// The most combinations of version, environment and verdict. Beyond it, versions are no longer
     /// distinguished.
     package static let cellsMax = 256
+    /// The proofs that are distinguished: those of a file, and the two that sign. A reload may bring
+    /// others.
+    private static let proofsMax = 64
     /// The error's standard deviation is 1.04 / √512: 4.6 %.
     private static let sketchBits = 9
     package static let installsError = 0.046
@@ -60,6 +63,8 @@ package struct RuleCounts: Sendable {
     /// One for each of ``shares``.
     package private(set) var steps = [Step](repeating: Step(), count: shares.count)
     private var installs: InstallSketch?
+    /// Requests that passed, by their proof; at most ``proofsMax``.
+    private var passes: [(proof: ProofKind, count: UInt64)] = []
     /// The durations of all requests of the rule, also of those without a verdict.
     package private(set) var times = Histogram()
 
@@ -82,6 +87,7 @@ package struct RuleCounts: Sendable {
 
     package mutating func add(_ request: ReportedRequest) {
         count(1, request.build, request.environment, request.verdict)
+        if let proof = request.proof { count(1, by: proof) }
         if let key = request.install { Self.add(key.hashValue, to: &installs) }
         if request.isRefused { refused &+= 1 }
         guard case .refused(let bucket) = request.fate else { return }
@@ -93,6 +99,20 @@ package struct RuleCounts: Sendable {
             } else {
                 Self.add(hash, to: &steps[place].installs)
             }
+        }
+    }
+
+    /// Requests that passed, by the name of their proof, the most frequent first.
+    package var proofs: [(name: String, count: UInt64)] {
+        let names = Dictionary(passes.map { ($0.proof.name, $0.count) }, uniquingKeysWith: &+)
+        return names.map { ($0.key, $0.value) }.sorted { ($1.1, $0.0) < ($0.1, $1.0) }
+    }
+
+    private mutating func count(_ count: UInt64, by proof: ProofKind) {
+        if let place = passes.firstIndex(where: { $0.proof == proof }) {
+            passes[place].count &+= count
+        } else if passes.count < Self.proofsMax {
+            passes.append((proof, count))
         }
     }
 
@@ -152,6 +172,7 @@ extension RuleCounts: Mergeable {
             count(cell.count, other.build(of: cell), cell.environment, cell.verdict)
         }
         refused &+= other.refused
+        for (proof, count) in other.passes { self.count(count, by: proof) }
         for place in steps.indices {
             steps[place].requests &+= other.steps[place].requests
             Self.merge(other.steps[place].installs, into: &steps[place].installs)

@@ -9,7 +9,7 @@ import Verification
 ///         ⇅
 ///     judging ⇄ holding           collecting → serving ──→ over
 ///      │   └→ awaitingCommit ─┬──────────────────┘
-///      │        │     └───────│→ awaitingAnswer ⟲
+///      │        │     └───────│→ awaitingAnswer
 ///      ▼        ▼             ▼        │
 ///     connecting ◀─────────────────────┘
 ///      ▲      ▼

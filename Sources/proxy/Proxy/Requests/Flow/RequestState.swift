@@ -23,7 +23,7 @@ enum RequestState {
     /// `connecting`, `skimming`, `serving`, `over`.
     case awaitingCommit(Content)
     /// Another party is asked about the request: Apple about its device, or the party that knows a token
-    /// of it. Leaves to `awaitingAnswer`, `awaitingCommit`, `connecting`, `skimming`, `over`.
+    /// of it. Leaves to `connecting`, `skimming`, `over`.
     case awaitingAnswer(Content, RequestQuery)
     /// A server is searched for. Leaves to `sending`, `over`.
     case connecting(Approach)

@@ -1,0 +1,214 @@
+import HTTPWire
+import KeyStore
+import Rules
+import Testing
+
+@testable import Verification
+
+/// The order in which a request's tokens are checked, and what becomes of their results.
+struct TokenCourseTests {
+    private static let check = token("check", 0)
+    private static let human = token("human", 1)
+    private static let lenient = token("lenient", 2, .forward)
+
+    private static func token(
+        _ name: String,
+        _ index: Int,
+        _ onError: DependencyErrorRule = .refuse
+    ) -> TokenProof {
+        TokenProof(name: name, index: index, place: .field(Array(name.utf8)), onError: onError)
+    }
+
+    private static func rule(_ change: (inout Rule.Demands) -> Void) -> Rule {
+        var demands = Rule.Demands(salt: "r")
+        change(&demands)
+        return Rule(
+            id: "r",
+            index: 0,
+            match: .all,
+            origin: OriginIndex(0),
+            mode: .enforce,
+            demands: demands
+        )
+    }
+
+    private static func accepting(_ tokens: TokenProof..., also: [TokenProof] = []) -> Rule {
+        rule {
+            $0.accept = AcceptRule(assertions: true, sessions: false, tokens: tokens)
+            $0.also = also
+        }
+    }
+
+    private static var passed: Ruling {
+        var ruling = Ruling(.pass, proof: .assertion)
+        ruling.level = .complete
+        return ruling
+    }
+
+    /// Answers the queries in their order, each of which has to be for this token.
+    private static func settled(
+        _ ruling: Ruling,
+        _ rule: Rule,
+        _ answers: (TokenProof, TokenFinding)...
+    ) -> Ruling {
+        var ruling = ruling
+        for (proof, finding) in answers {
+            #expect(ruling.nextQuery(rule) == .token(proof))
+            ruling.settle(.token(proof, finding), rule)
+        }
+        #expect(ruling.nextQuery(rule) == nil)
+        return ruling
+    }
+
+    private static func isForwarded(_ ruling: Ruling, _ rule: Rule) -> Bool {
+        Decision(enforcing: rule, ruling) == .forward
+    }
+
+    @Test func `a rule that names no token asks for none`() {
+        let rule = Self.rule { _ in }
+        #expect(Ruling(.refuse(.assertionMissing)).nextQuery(rule) == nil)
+        #expect(Self.passed.nextQuery(rule) == nil)
+    }
+
+    @Test func `a request that has proved itself needs no token in its place`() {
+        #expect(Self.passed.nextQuery(Self.accepting(Self.check)) == nil)
+    }
+
+    @Test func `tokens are tried in their order until one is good`() {
+        let rule = Self.accepting(Self.check, Self.human)
+        let ruling = Self.settled(
+            Ruling(.refuse(.assertionMissing)),
+            rule,
+            (Self.check, .expired),
+            (Self.human, .good)
+        )
+        #expect(ruling.verdict == .pass && ruling.proof == .token(Self.human))
+        #expect(ruling.tokens.instead == nil)
+    }
+
+    @Test func `a token in the place of a bad signature proves no key`() {
+        let rule = Self.accepting(Self.check)
+        var bad = Ruling(.refuse(.signatureMismatch), proof: .assertion)
+        bad.appID = "app"
+        bad.environment = .production
+        let ruling = Self.settled(bad, rule, (Self.check, .good))
+        #expect(ruling.verdict == .pass && ruling.keyID == nil && ruling.environment == nil)
+        #expect(ruling.signer == nil && ruling.appID.isEmpty && ruling.level == .claimed)
+        #expect(ruling.tokens.instead == .signatureMismatch)
+    }
+
+    @Test(arguments: [
+        (TokenFinding.missing, Refusal.assertionMissing), (.malformed, .proofMalformed),
+        (.invalid, .proofInvalid), (.expired, .proofExpired), (.spent, .proofSpent),
+        (.refused, .proofRefused), (.throttled, .proofThrottled),
+    ])
+    func `without a signature the token's fault is the reason`(
+        _ finding: TokenFinding,
+        _ refusal: Refusal
+    ) {
+        let rule = Self.accepting(Self.check)
+        let ruling = Self.settled(
+            Ruling(.refuse(.assertionMissing)),
+            rule,
+            (Self.check, finding)
+        )
+        #expect(ruling.verdict == .refuse(refusal))
+    }
+
+    @Test func `a signature that is no good stays the reason`() {
+        let rule = Self.accepting(Self.check)
+        for finding in [TokenFinding.missing, .invalid, .spent, .unavailable] {
+            let bad = Ruling(.refuse(.counterReplayed), proof: .assertion)
+            let ruling = Self.settled(bad, rule, (Self.check, finding))
+            #expect(ruling.verdict == .refuse(.counterReplayed))
+        }
+    }
+
+    @Test(arguments: [
+        Refusal.preflight, .addressThrottled, .contentTooLarge, .heldFull, .keyHeld, .spillFailed,
+    ])
+    func `no token makes good what is no fault of the proof`(_ refusal: Refusal) {
+        #expect(Ruling(.refuse(refusal)).nextQuery(Self.accepting(Self.check)) == nil)
+    }
+
+    @Test func `a token that can't be checked is as on_error says`() {
+        let missing = Ruling(.refuse(.assertionMissing))
+        let strict = Self.accepting(Self.check)
+        let refused = Self.settled(missing, strict, (Self.check, .unavailable))
+        #expect(refused.verdict == .failure(.proof) && !Self.isForwarded(refused, strict))
+        let rule = Self.accepting(Self.lenient)
+        let forwarded = Self.settled(missing, rule, (Self.lenient, .unavailable))
+        #expect(forwarded.verdict == .failure(.proof) && Self.isForwarded(forwarded, rule))
+        let none = Self.settled(missing, rule, (Self.lenient, .missing))
+        #expect(none.verdict == .refuse(.assertionMissing))
+    }
+
+    @Test func `what a rule asks for beside is asked after the proof, and all of it`() {
+        let rule = Self.accepting(also: [Self.check, Self.human])
+        let good = Self.settled(Self.passed, rule, (Self.check, .good), (Self.human, .good))
+        #expect(good.verdict == .pass && good.takenProofs == "assertion, check, human")
+        let refused = Self.settled(Self.passed, rule, (Self.check, .missing))
+        #expect(refused.verdict == .refuse(.proofMissing))
+        #expect(Ruling(.refuse(.assertionMissing)).nextQuery(rule) == nil)
+    }
+
+    @Test func `one that forwards on errors does not free from the next`() {
+        let rule = Self.accepting(also: [Self.lenient, Self.check])
+        let refused = Self.settled(
+            Self.passed,
+            rule,
+            (Self.lenient, .unavailable),
+            (Self.check, .missing)
+        )
+        #expect(refused.verdict == .refuse(.proofMissing))
+        let forwarded = Self.settled(
+            Self.passed,
+            rule,
+            (Self.lenient, .unavailable),
+            (Self.check, .good)
+        )
+        #expect(forwarded.verdict == .failure(.proof) && Self.isForwarded(forwarded, rule))
+        let failed = Self.settled(
+            Self.passed,
+            rule,
+            (Self.lenient, .unavailable),
+            (Self.check, .unavailable)
+        )
+        #expect(!Self.isForwarded(failed, rule))
+    }
+
+    @Test func `a failing store does not free from a token beside that can't be checked`() {
+        var rule = Self.accepting(also: [Self.check])
+        var demands = rule.demands
+        demands.onError = .forward
+        rule = Self.rule { $0 = demands }
+        var unassured = Self.passed
+        unassured.verdict = .failure(.store)
+        let ruling = Self.settled(unassured, rule, (Self.check, .unavailable))
+        #expect(!Self.isForwarded(ruling, rule))
+    }
+
+    @Test func `a token in the place of a signature still needs those beside`() {
+        let rule = Self.accepting(Self.lenient, also: [Self.check])
+        let missing = Ruling(.refuse(.assertionMissing))
+        for finding in [TokenFinding.good, .unavailable] {
+            let ruling = Self.settled(
+                missing,
+                rule,
+                (Self.lenient, finding),
+                (Self.check, .missing)
+            )
+            #expect(ruling.verdict == .refuse(.proofMissing))
+        }
+    }
+
+    @Test func `a device that can't attest may be asked for a token`() {
+        let rule = Self.rule { $0.unsupported = .require(Self.human) }
+        let unable = Ruling(.refuse(.unsupported))
+        let good = Self.settled(unable, rule, (Self.human, .good))
+        #expect(good.verdict == .pass && good.proof == .token(Self.human))
+        let missing = Self.settled(unable, rule, (Self.human, .missing))
+        #expect(missing.verdict == .refuse(.proofMissing))
+        #expect(Ruling(.refuse(.assertionMissing)).nextQuery(rule) == nil)
+    }
+}
