@@ -1,0 +1,394 @@
+import AppAttest
+import AppleStandIn
+import Foundation
+import LoopbackKit
+import RequestBinding
+import SoftwareAuthenticator
+import TestSupport
+import Testing
+
+extension Scenarios {
+    /// Tokens of another issuer, whose keys come from a stand-in.
+    @Suite(.enabled(if: Scenario.isPossible)) struct Proofs {
+        private static let rules = """
+            - id: both
+              match: { path: /both/** }
+              mode: enforce
+              apps: [APP]
+              counter: { window: 64 }
+              sign: [method, target]
+              accept: [assertion, app-check]
+            - id: ours
+              match: { path: /ours/** }
+              mode: enforce
+              apps: [APP]
+              sign: [method, target]
+            - id: theirs
+              match: { path: /theirs/** }
+              mode: enforce
+              accept: [app-check]
+            - id: page
+              match: { path: /page/** }
+              mode: enforce
+              accept: [cookie]
+            - id: bearer
+              match: { path: /bearer/** }
+              mode: enforce
+              accept: [access]
+            - id: beside
+              match: { path: /beside/** }
+              mode: enforce
+              apps: [APP]
+              sign: [method, target]
+              also: [app-check]
+            - id: old
+              match: { path: /old/** }
+              mode: enforce
+              apps: [APP]
+              sign: [method, target]
+              unsupported: { require: app-check }
+            - id: once
+              match: { path: /once/** }
+              mode: enforce
+              accept: [once]
+            - id: away
+              match: { path: /away/** }
+              mode: enforce
+              accept: [away]
+            - id: lenient
+              match: { path: /lenient/** }
+              mode: enforce
+              accept: [lenient]
+            """
+        private static let signing = SigningForm.lines([.method, .target], headers: [])
+        private static let field = "X-Firebase-AppCheck"
+
+        /// A gateway, an issuer and an origin.
+        private final class Stand {
+            let scenario: Scenario
+            let issuer: StandInServer
+            let origin: RecordingOrigin
+            private(set) var gateway: GatewayProcess
+            private(set) var client: HTTPClient
+            var key: SoftwareKey
+
+            init() throws {
+                scenario = try Scenario()
+                issuer = try StandInServer(folder: scenario.folder.path)
+                issuer.serveStatusList(
+                    TokenIssuer.set(.init("one")),
+                    fields: [("Cache-Control", "max-age=1")]
+                )
+                origin = try scenario.origin()
+                let away = "keys: { url: \"https://localhost:1/keys\" }"
+                let dead = """
+                    kind: jwt, issuer: "\(TokenIssuer.name)", audience: shop, algorithms: [ES256]
+                    """
+                try scenario.configure(
+                    origin: origin.address,
+                    apps: "  - \(Scenario.app)",
+                    rules: Proofs.rules.replacing("APP", with: Scenario.appID),
+                    more: TokenIssuer.proofs(
+                        issuer,
+                        "app-check: { field: X-Firebase-AppCheck, KEYS }",
+                        "cookie: { cookie: check, KEYS }",
+                        "access: { field: Authorization, KEYS }",
+                        "once: { field: X-Once, once: jti, KEYS }",
+                        "away: { field: X-Away, \(dead), \(away) }",
+                        "lenient: { field: X-Away, on_error: forward, \(dead), \(away) }"
+                    )
+                )
+                key = try scenario.imported()[0]
+                gateway = try scenario.serve()
+                client = gateway.client()
+                let isKnown = try eventually {
+                    try client.send("GET", "/theirs/", [(field, TokenIssuer.token())]).status == 200
+                }
+                try #require(isKnown, "the issuer's keys did not come")
+            }
+
+            func end() {
+                issuer.stop()
+                scenario.end()
+            }
+
+            /// Starts the gateway again on the same store.
+            func restart() throws {
+                #expect(try gateway.stop() == 0)
+                gateway = try scenario.serve()
+                client = gateway.client()
+            }
+
+            /// Sends a request with these fields, signed or not.
+            func send(
+                _ target: String,
+                _ fields: (name: String, value: String)...,
+                signed: Bool = false,
+                damage: AssertionDamage? = nil
+            ) throws -> Answer {
+                guard signed else { return try client.send("GET", target, fields) }
+                let request = SoftwareKey.Request(method: "GET", target: target)
+                let proof = key.proof(of: request, signing: signing, damage: damage)
+                return try client.send(request, proof, more: fields)
+            }
+
+            /// What the origin saw of the last request.
+            func saw(_ name: String) -> String? { origin.seen.last?.head.value(name) }
+        }
+
+        private func play(_ act: (Stand) throws -> Void) throws {
+            let stand = try Stand()
+            defer { stand.end() }
+            try act(stand)
+        }
+
+        @Test func `each proof that a rule names is enough, and the origin gets its name`() throws {
+            try play { (stand) throws in
+                let token = TokenIssuer.token()
+                #expect(try stand.send("/both/1", (Self.field, token)).status == 200)
+                #expect(stand.saw("App-Attest-Proof") == "app-check")
+                #expect(stand.saw("App-Attest-Verdict") == "pass")
+                #expect(stand.saw("App-Attest-Key-Id") == nil)
+                #expect(try stand.send("/both/2", signed: true).status == 200)
+                #expect(stand.saw("App-Attest-Proof") == "assertion")
+                #expect(try stand.send("/both/3", (Self.field, token), signed: true).status == 200)
+                #expect(stand.saw("App-Attest-Proof") == "assertion")
+                #expect(stand.saw("App-Attest-Key-Id") == stand.key.keyID.base64)
+
+                #expect(try stand.send("/page/", ("Cookie", "a=b; check=\(token)")).status == 200)
+                #expect(stand.saw("App-Attest-Proof") == "cookie")
+                #expect(
+                    try stand.send("/bearer/", ("Authorization", "bearer \(token)")).status == 200
+                )
+                #expect(stand.saw("App-Attest-Proof") == "access")
+                #expect(stand.saw("Authorization") == "bearer \(token)")
+            }
+        }
+
+        @Test func `a token stands in for a signature that is no good, and proves no key`() throws {
+            try play { (stand) throws in
+                let answer = try stand.send(
+                    "/both/1",
+                    (Self.field, TokenIssuer.token()),
+                    signed: true,
+                    damage: .signature
+                )
+                #expect(answer.status == 200)
+                #expect(stand.saw("App-Attest-Proof") == "app-check")
+                #expect(stand.saw("App-Attest-Key-Id") == nil)
+                let old = TokenIssuer.token(seconds: -60)
+                let refused = try stand.send(
+                    "/both/2",
+                    (Self.field, old),
+                    signed: true,
+                    damage: .signature
+                )
+                #expect(refused.reason == "signature-mismatch")
+                #expect(try stand.send("/both/3", (Self.field, old)).reason == "proof-expired")
+                #expect(try stand.send("/both/4").reason == "assertion-missing")
+            }
+        }
+
+        @Test func `a token is no proof where no rule names it`() throws {
+            try play { (stand) throws in
+                let token = TokenIssuer.token()
+                let fields = [
+                    (Self.field, token), ("Authorization", "Bearer \(token)"),
+                    ("Cookie", "check=\(token)"), ("X-Once", token),
+                ]
+                for field in fields {
+                    #expect(try stand.send("/ours/1", field).reason == "assertion-missing")
+                }
+                #expect(
+                    try stand.send(
+                        "/ours/2",
+                        ("App-Attest-Key-Id", stand.key.keyID.base64),
+                        ("App-Attest-Assertion", token)
+                    ).reason == "assertion-malformed"
+                )
+                // Another proof's place.
+                for field in fields.dropFirst() {
+                    #expect(try stand.send("/theirs/1", field).reason == "proof-missing")
+                }
+                #expect(try stand.send("/theirs/2", signed: true).reason == "proof-missing")
+                let claim = ("App-Attest-Proof", "assertion")
+                #expect(try stand.send("/theirs/3", claim, (Self.field, token)).status == 200)
+                #expect(stand.saw("App-Attest-Proof") == "app-check")
+            }
+        }
+
+        @Test func `a token that is there twice counts for nothing`() throws {
+            try play { (stand) throws in
+                let token = TokenIssuer.token()
+                for answer in [
+                    try stand.send("/theirs/1", (Self.field, token), (Self.field, token)),
+                    try stand.send("/theirs/2", (Self.field, token), (Self.field, "x")),
+                    try stand.send("/theirs/3", (Self.field, "\(token), \(token)")),
+                    try stand.send("/theirs/4", (Self.field, "")),
+                    try stand.send("/page/1", ("Cookie", "check=\(token); check=\(token)")),
+                    try stand.send("/page/2", ("Cookie", "check=\(token)"), ("Cookie", "check=x")),
+                    try stand.send("/page/3", ("Cookie", "check=\"\(token)\"")),
+                    try stand.send("/theirs/5", (Self.field, String(repeating: "a", count: 9_000))),
+                ] {
+                    #expect(answer.reason == "proof-malformed" && answer.status == 400)
+                }
+                for cookie in ["Check=\(token)", "check =\(token)", "xcheck=\(token)", "check"] {
+                    #expect(try stand.send("/page/4", ("Cookie", cookie)).reason == "proof-missing")
+                }
+                for value in ["Basic \(token)", "Bearer\(token)", token, "Bearer"] {
+                    let answer = try stand.send("/bearer/", ("Authorization", value))
+                    #expect(answer.reason == "proof-missing", "\(value.prefix(8))")
+                }
+            }
+        }
+
+        @Test func `a refusal tells the client to get another token`() throws {
+            try play { (stand) throws in
+                let answer = try stand.send("/theirs/1")
+                #expect(answer.status == 401 && answer.reason == "proof-missing")
+                #expect(answer.member("next") == "get-token")
+                let challenge = answer.value("WWW-Authenticate") ?? ""
+                #expect(challenge.contains(#"tokens="app-check""#), "\(challenge)")
+                let other = TokenIssuer.token(audience: "elsewhere")
+                let refused = try stand.send("/theirs/2", (Self.field, other))
+                #expect(refused.status == 403 && refused.reason == "proof-refused")
+                let forged = TokenIssuer.token(by: .init("two"))
+                let unknown = try stand.send("/theirs/3", (Self.field, forged))
+                #expect(unknown.status == 401 && unknown.reason == "proof-invalid")
+            }
+        }
+
+        @Test func `a rule may ask for a token beside a signature`() throws {
+            try play { (stand) throws in
+                let token = TokenIssuer.token()
+                #expect(try stand.send("/beside/1", signed: true).reason == "proof-missing")
+                #expect(
+                    try stand.send("/beside/2", (Self.field, token)).reason == "assertion-missing"
+                )
+                let answer = try stand.send("/beside/3", (Self.field, token), signed: true)
+                #expect(answer.status == 200)
+                #expect(stand.saw("App-Attest-Proof") == "assertion, app-check")
+                #expect(stand.saw("App-Attest-Key-Id") == stand.key.keyID.base64)
+            }
+        }
+
+        @Test func `a device that can't attest is admitted with the token that stands in`() throws {
+            try play { (stand) throws in
+                let (token, unable) = (TokenIssuer.token(), ("App-Attest-Unsupported", "1"))
+                #expect(try stand.send("/old/1", unable).reason == "proof-missing")
+                #expect(try stand.send("/old/2", (Self.field, token)).reason == "assertion-missing")
+                #expect(try stand.send("/old/3", unable, (Self.field, token)).status == 200)
+                #expect(stand.saw("App-Attest-Proof") == "app-check")
+            }
+        }
+
+        @Test func `keys are rotated, and outlast a restart without the issuer`() throws {
+            try play { (stand) throws in
+                let (old, new) = (TokenIssuer.Key("one"), TokenIssuer.Key("two"))
+                let fresh = TokenIssuer.token(by: new)
+                #expect(try stand.send("/theirs/1", (Self.field, fresh)).reason == "proof-invalid")
+                stand.issuer.serveStatusList(TokenIssuer.set(old, new))
+                #expect(
+                    try eventually {
+                        try stand.send("/theirs/2", (Self.field, fresh)).status == 200
+                    }
+                )
+                #expect(
+                    try stand.send("/theirs/3", (Self.field, TokenIssuer.token())).status == 200
+                )
+                stand.issuer.serveStatusList(TokenIssuer.set(new))
+                #expect(
+                    try eventually {
+                        try stand.send("/theirs/4", (Self.field, TokenIssuer.token())).status == 401
+                    }
+                )
+                // What can't be read replaces nothing.
+                stand.issuer.serveStatusList("no keys")
+                #expect(stand.issuer.waitForList { $0.suffix(2).allSatisfy { $0.status == 200 } })
+                stand.issuer.stop()
+                try stand.restart()
+                #expect(try stand.send("/theirs/5", (Self.field, fresh)).status == 200)
+            }
+        }
+
+        @Test func `a set of keys is asked for with its tag`() throws {
+            try play { (stand) throws in
+                let isKnown = stand.issuer.waitForList { $0.contains { $0.status == 304 } }
+                #expect(isKnown)
+            }
+        }
+
+        @Test func `a token that is good once is good once, also after a restart`() throws {
+            try play { (stand) throws in
+                let token = TokenIssuer.token(more: #","jti":"a""#)
+                let gateway = stand.gateway
+                let answers = try TokenIssuer.atOnce(8) { _ in
+                    try gateway.client().send("GET", "/once/1", [("X-Once", token)])
+                }
+                #expect(answers.filter { $0.status == 200 }.count == 1)
+                #expect(answers.filter { $0.reason == "proof-spent" }.count == 7)
+                try stand.restart()
+                #expect(try stand.send("/once/2", ("X-Once", token)).reason == "proof-spent")
+                let other = TokenIssuer.token(more: #","jti":"b""#)
+                #expect(try stand.send("/once/3", ("X-Once", other)).status == 200)
+                let nameless = try stand.send("/once/4", ("X-Once", TokenIssuer.token()))
+                #expect(nameless.reason == "proof-refused")
+            }
+        }
+
+        @Test func `without the issuer's keys on_error decides`() throws {
+            try play { (stand) throws in
+                let token = TokenIssuer.token()
+                let refused = try stand.send("/away/1", ("X-Away", token))
+                #expect(refused.status == 503 && refused.reason == "proof-unavailable")
+                #expect(try stand.send("/lenient/1", ("X-Away", token)).status == 200)
+                #expect(stand.saw("App-Attest-Verdict") == "error")
+                #expect(stand.saw("App-Attest-Reason") == "proof-unavailable")
+                #expect(stand.saw("App-Attest-Proof") == nil)
+                #expect(try stand.send("/lenient/2").reason == "proof-missing")
+            }
+        }
+    }
+
+    /// A token that is good once, at gateways that share a database.
+    @Suite(.enabled(if: Scenario.isPossible)) struct FleetProofs {
+        private static let rules = """
+            - id: once
+              match: { path: /once/** }
+              mode: enforce
+              accept: [assertion, once]
+            """
+
+        @Test(.enabled(if: DatabaseServer.programs != nil))
+        func `a token that three gateways get at once is good at one of them`() throws {
+            let folder = try Scenario()
+            defer { folder.end() }
+            let issuer = try StandInServer(folder: folder.folder.path)
+            defer { issuer.stop() }
+            issuer.serveStatusList(TokenIssuer.set(.init("one")))
+            let fleet = try Fleet(
+                3,
+                rules: Self.rules,
+                more: TokenIssuer.proofs(issuer, "once: { field: X-Once, once: jti, KEYS }")
+            )
+            defer { fleet.end() }
+            let gateways = (0..<3).compactMap { fleet.gateway($0) }
+            for (number, gateway) in gateways.enumerated() {
+                let isReady = try eventually {
+                    let probe = TokenIssuer.token(more: ",\"jti\":\"p\(number)-\(UUID())\"")
+                    return try gateway.client().send("GET", "/once/", [("X-Once", probe)]).status
+                        == 200
+                }
+                try #require(isReady)
+            }
+            for round in 0..<10 {
+                let token = TokenIssuer.token(more: ",\"jti\":\"r\(round)\"")
+                let answers = try TokenIssuer.atOnce(9) { number in
+                    try gateways[number % 3].client().send("GET", "/once/", [("X-Once", token)])
+                }
+                #expect(answers.filter { $0.status == 200 }.count == 1)
+                #expect(answers.filter { $0.reason == "proof-spent" }.count == 8)
+            }
+        }
+    }
+}
