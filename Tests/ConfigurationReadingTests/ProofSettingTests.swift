@@ -160,11 +160,11 @@ struct ProofSettingTests {
             "p.yaml:6: proofs.check.algoritms: found an unknown key; use"
         ),
         (
-            "{ check: { field: X, kind: jwt, issuer: a, audience: b, algorithms: [none], keys: K } }",
+            "{ check: { field: X, ISSUER, algorithms: [none], keys: K } }",
             "p.yaml:6: proofs.check.algorithms[0]: found \"none\"; use ES256, RS256, EdDSA"
         ),
         (
-            "{ check: { field: X, kind: jwt, issuer: a, audience: b, algorithms: [ES256], keys: {} } }",
+            "{ check: { field: X, ISSUER, algorithms: [ES256], keys: {} } }",
             "p.yaml:6: proofs.check.keys: found neither url nor file; use one of the two"
         ),
         (
@@ -184,6 +184,7 @@ struct ProofSettingTests {
     ])
     func `a proof that says something else is reported`(_ proofs: String, _ problem: String) {
         let text = proofs.replacing("JWT", with: Self.jwt)
+            .replacing("ISSUER", with: "kind: jwt, issuer: a, audience: b")
             .replacing("keys: K", with: "keys: { file: keys.json }")
         let found = Self.problems(Self.loaded(proofs: text))
         #expect(found.contains { $0.hasPrefix(problem) }, "\(found)")

@@ -118,7 +118,7 @@ import Testing
                 try String.fetchOne(db, sql: "PRAGMA \($0)")
             }
         }
-        #expect(values == ["2", "wal", "1346587731", "7"])
+        #expect(values == ["2", "wal", "1346587731", "8"])
     }
 
     /// A use of a key.

@@ -190,6 +190,7 @@ import Testing
                     ALTER TABLE keys DROP COLUMN platform;
                     DROP TABLE key_changes;
                     DROP TABLE chains;
+                    DROP TABLE spent_tokens;
                     DROP TABLE secrets;
                     DROP TABLE renewals;
                     DELETE FROM grdb_migrations WHERE identifier <> '1 keys';

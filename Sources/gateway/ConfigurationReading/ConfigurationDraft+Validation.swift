@@ -12,32 +12,15 @@ extension ConfigurationDraft {
         requireSections()
         let listeners = validatedListeners(files: files)
         requireApps(rules)
-        let proofs = proofs.enumerated().compactMap { index, draft in
-            draft.proof(index: index).flatMap {
-                draft.validated(
-                    $0,
-                    folder: folder,
-                    files: files,
-                    hasStore: reader.has("store")
-                )
-            }
-        }
+        let proofs = proofs.validated(folder, files, hasStore: reader.has("store"))
         let apps = validatedApps(files: files)
         validateStore(hasApps: !apps.isEmpty, files: files)
         let apple = apple.validated(folder: folder, files: files, log: reader.log)
-        if let addressSource, trustedProxies.isEmpty {
-            reader.log.error(
-                reader.place(of: "client_address"),
-                addressSource.keyPath,
-                found: "it without trusted_proxies",
-                use: "trusted_proxies beside it"
-            )
-        }
+        validateAddressSource()
         let operatorToken = admin.token(folder: folder, files: files, log: reader.log)
         if let spillFolder { require(folder: spillFolder, files: files) }
 
-        let named = proofs.map(\.proof)
-        guard let fallback, let set = ruleSet(rules, apps: apps, named, log: log) else {
+        guard let fallback, let set = ruleSet(rules, apps: apps, proofs, log: log) else {
             return nil
         }
         let spills = chosenSpillFolder(files: files)
@@ -85,6 +68,16 @@ extension ConfigurationDraft {
             fileRules: set,
             rulePlaces: rules.map(\.reader.place) + [fallback.reader.place],
             places: places
+        )
+    }
+
+    private func validateAddressSource() {
+        guard let addressSource, trustedProxies.isEmpty else { return }
+        reader.log.error(
+            reader.place(of: "client_address"),
+            addressSource.keyPath,
+            found: "it without trusted_proxies",
+            use: "trusted_proxies beside it"
         )
     }
 
@@ -145,12 +138,16 @@ extension ConfigurationDraft {
     private func ruleSet(
         _ drafts: [RuleDraft],
         apps: [AppPolicy],
-        _ proofs: [TokenProof],
+        _ proofs: [ProofSettings],
         log: ProblemLog
     ) -> RuleSet? {
         let names = origins.map(\.name.value)
         var validator = RuleValidation(origins: names, apps: self.apps, fallback, drafts, log: log)
-        validator.proofs = RuleProofs(proofs, of: self.proofs.map(\.name.value), log: log)
+        validator.proofs = RuleProofs(
+            proofs.map(\.proof),
+            of: self.proofs.map(\.name.value),
+            log: log
+        )
         let built = drafts.enumerated().compactMap { validator.rule($1, index: $0) }
         validator.findShadows(drafts)
         let methods = Set(drafts.flatMap { $0.match?.value.methods ?? [] })

@@ -181,3 +181,18 @@ extension RuleDraft {
     /// Whether a request may prove itself by an assertion.
     var takesAssertions: Bool { accept?.contains { $0.value == "assertion" } ?? true }
 }
+
+extension [ProofDraft] {
+    /// The complete proofs; those with an error, which was reported, are left out.
+    func validated(
+        _ folder: String,
+        _ files: some ConfigurationFiles,
+        hasStore: Bool
+    ) -> [ProofSettings] {
+        enumerated().compactMap { index, draft in
+            draft.proof(index: index).flatMap {
+                draft.validated($0, folder: folder, files: files, hasStore: hasStore)
+            }
+        }
+    }
+}

@@ -13,7 +13,8 @@ import Verification
 
 /// The checks of the section `proofs`, and what they need between reloads: sets of keys.
 ///
-/// Its state has a lock: settings are made on the queues of a start, a reload and operators' orders.
+/// Its state has a lock: settings are made on the queues of a start, a reload and operators'
+/// orders.
 final class ProofChecks: Sendable {
     private struct State {
         /// By address; those of the running configuration, and of one that is being read.

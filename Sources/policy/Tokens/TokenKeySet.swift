@@ -75,7 +75,7 @@ package struct TokenKeySet: Sendable {
         } catch {
             throw Fault(detail: "\(error.text) at \(error.column)")
         }
-        guard !entries.isEmpty else { throw Fault(detail: "it has no key that is of use") }
+        guard !entries.isEmpty else { throw Fault(detail: "it has no usable key") }
     }
 
     /// The key that a token names. A token without a `kid` means the only key of its algorithm.

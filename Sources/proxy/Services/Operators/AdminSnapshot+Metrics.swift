@@ -43,24 +43,7 @@ extension AdminSnapshot {
         writeProcess(into: &out)
         process?.write(startedAtSeconds: startedAtSeconds, into: &out)
         writeConfiguration(into: &out)
-        out.metric("client_connections_open", type: "gauge", help: "Open client connections.")
-        for loop in loops {
-            let labels = [("lane", String(loop.number))]
-            out.sample("client_connections_open", labels, loop.openConnections)
-        }
-        out.metric(
-            "origin_connections_pooled",
-            type: "gauge",
-            help: "Connections to origins that wait for a request."
-        )
-        for loop in loops {
-            let labels = [("lane", String(loop.number))]
-            out.sample("origin_connections_pooled", labels, loop.pooledConnections)
-        }
-        out.metric("tunnels_open", type: "gauge", help: "Open tunnels, as of WebSockets.")
-        for loop in loops {
-            out.sample("tunnels_open", [("lane", String(loop.number))], loop.openTunnels)
-        }
+        writeLoops(into: &out)
         out.counters(of: tally)
         out.metric("responses_total", type: "counter", help: "Responses to clients by status.")
         for (status, count) in tally.statusCounts {
@@ -108,6 +91,27 @@ extension AdminSnapshot {
         )
         out.end()
         return out.text
+    }
+
+    private func writeLoops(into out: inout Exposition) {
+        out.metric("client_connections_open", type: "gauge", help: "Open client connections.")
+        for loop in loops {
+            let labels = [("lane", String(loop.number))]
+            out.sample("client_connections_open", labels, loop.openConnections)
+        }
+        out.metric(
+            "origin_connections_pooled",
+            type: "gauge",
+            help: "Connections to origins that wait for a request."
+        )
+        for loop in loops {
+            let labels = [("lane", String(loop.number))]
+            out.sample("origin_connections_pooled", labels, loop.pooledConnections)
+        }
+        out.metric("tunnels_open", type: "gauge", help: "Open tunnels, as of WebSockets.")
+        for loop in loops {
+            out.sample("tunnels_open", [("lane", String(loop.number))], loop.openTunnels)
+        }
     }
 
     private func writeProcess(into out: inout Exposition) {

@@ -21,8 +21,8 @@ package struct RuleCounts: Sendable {
     /// The most combinations of version, environment and verdict. Beyond it, versions are no longer
     /// distinguished.
     package static let cellsMax = 256
-    /// The proofs that are distinguished: those of a file, and the two that sign. A reload may bring
-    /// others.
+    /// The proofs that are distinguished: those of a file, and the two that sign. A reload may
+    /// bring others.
     private static let proofsMax = 64
     /// The error's standard deviation is 1.04 / √512: 4.6 %.
     private static let sketchBits = 9

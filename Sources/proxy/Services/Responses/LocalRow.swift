@@ -297,13 +297,11 @@ extension LocalRow {
         case .riskExceeded: forbidden("The device's risk metric is too high.")
         case .riskUnknown: forbidden("The device's risk metric is not known.")
         case .deviceFlagged: forbidden("The device was flagged.")
-        case .deviceTokenMissing: fixClient("The request carries no device token.")
-        case .deviceTokenMalformed: fixClient("What should be a device token is none.")
-        case .deviceTokenUsed: fixClient("The device token was used before.")
         case .deviceThrottled: later(429, .client, "Too many device tokens of this client at once.")
         case .deviceCheckUnavailable: later(503, .gateway, "The device can't be checked now.")
         case .proofMissing, .proofMalformed, .proofInvalid, .proofExpired, .proofSpent,
-            .proofRefused, .proofThrottled, .proofUnavailable:
+            .proofRefused, .proofThrottled, .proofUnavailable, .deviceTokenMissing,
+            .deviceTokenMalformed, .deviceTokenUsed:
             token(refusal)
         case .unsupported: forbidden("Clients that can't attest are not admitted.")
         // Never sent: a preflight with this finding is forwarded.
@@ -360,6 +358,9 @@ extension LocalRow {
             LocalRow(401, .client, .getToken, title, .authenticate)
         }
         switch refusal {
+        case .deviceTokenMissing: return fixClient("The request carries no device token.")
+        case .deviceTokenMalformed: return fixClient("What should be a device token is none.")
+        case .deviceTokenUsed: return fixClient("The device token was used before.")
         case .proofMissing: return another("The request carries no token that is asked for here.")
         case .proofMalformed: return fixClient("The token can't be read, or there are two.")
         case .proofInvalid: return another("The token is not one of its issuer.")

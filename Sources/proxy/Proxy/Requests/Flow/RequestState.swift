@@ -22,8 +22,8 @@ enum RequestState {
     /// The verdict allows the request, if the awaited commit does. Leaves to `awaitingAnswer`,
     /// `connecting`, `skimming`, `serving`, `over`.
     case awaitingCommit(Content)
-    /// Another party is asked about the request: Apple about its device, or the party that knows a token
-    /// of it. Leaves to `connecting`, `skimming`, `over`.
+    /// Another party is asked about the request: Apple about its device, or the one that knows a
+    /// token of it. Leaves to `connecting`, `skimming`, `over`.
     case awaitingAnswer(Content, RequestQuery)
     /// A server is searched for. Leaves to `sending`, `over`.
     case connecting(Approach)
