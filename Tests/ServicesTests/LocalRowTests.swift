@@ -13,7 +13,7 @@ import Verification
                 "assertion-missing", "challenge-missing", "challenge-unknown", "challenge-expired",
                 "challenge-spent", "counter-replayed", "key-unknown", "session-unknown",
                 "session-expired", "session-replayed", "session-mismatch", "session-refused",
-                "key-expired",
+                "key-expired", "proof-missing", "proof-invalid", "proof-expired", "proof-spent",
             ]
         ),
         (
@@ -22,6 +22,7 @@ import Verification
                 "assertion-malformed", "digest-missing", "digest-mismatch", "attestation-malformed",
                 "request-malformed", "signed-field-repeated", "client-data-ambiguous",
                 "device-token-missing", "device-token-malformed", "device-token-used",
+                "proof-malformed",
             ]
         ),
         (
@@ -33,7 +34,7 @@ import Verification
                 "receipt-refused", "risk-exceeded", "risk-unknown",
                 "device-flagged", "unsupported", "preflight", "certificate-revoked",
                 "key-unsuitable", "hardware-refused", "boot-refused", "app-unknown",
-                "signer-mismatch", "provisioning-refused", "patch-level-refused",
+                "signer-mismatch", "provisioning-refused", "patch-level-refused", "proof-refused",
             ]
         ),
         (413, ["content-too-large", "content-unseen"]), (404, ["no-rule"]),
@@ -41,14 +42,14 @@ import Verification
             429,
             [
                 "enrolment-throttled", "enrolment-not-yet", "address-throttled", "address-held",
-                "device-throttled", "key-held", "attester-throttled",
+                "device-throttled", "key-held", "attester-throttled", "proof-throttled",
             ]
         ),
         (
             503,
             [
                 "store-unavailable", "challenges-exhausted", "held-full", "spill-failed",
-                "device-check-unavailable", "status-list-unavailable",
+                "device-check-unavailable", "status-list-unavailable", "proof-unavailable",
             ]
         ),
     ]

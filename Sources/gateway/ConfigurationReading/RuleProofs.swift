@@ -78,7 +78,8 @@ struct RuleProofs {
         if !takesAssertions, named.count == words.count { checkIdle(draft) }
         return AcceptRule(
             assertions: takesAssertions,
-            sessions: words.contains("session") && coversSession(draft, signing),
+            sessions: takesAssertions && words.contains("session")
+                && coversSession(draft, signing),
             tokens: tokens
         )
     }

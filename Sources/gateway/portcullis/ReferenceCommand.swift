@@ -35,7 +35,7 @@ struct ReferenceCommand: ParsableCommand {
                 + AdminSnapshot.families.map { ["`\($0.name)`", $0.type, Self.cell($0.help)] }
         case .keys:
             Self.head("key", "allowed")
-                + ConfigurationSchema().rows.map { row in
+                + ConfigurationSchema().rows.filter { !$0.key.hasPrefix("default.") }.map { row in
                     let word = row.isMandatory ? "mandatory: " : ""
                     return ["`\(row.key)`", word + Self.cell(row.allowed)]
                 }
