@@ -46,7 +46,7 @@ let kept: [Target.Dependency] = ["Challenges", "KeyStore"]
 let policy: [Target.Dependency] =
     object + ["ByteCoding", "HTTPWire", "JSONText", "KeyAttestation", "RequestBinding", "Rules"]
 let verdict: [Target.Dependency] = ["Challenges", "Sessions", "Verification", "KeyStore"]
-let apple: [Target.Dependency] = ["AppleServices", "KeyStore"]
+let apple: [Target.Dependency] = ["AppleServices", "KeyStore", "OutboundCalls"]
 let sockets: [Target.Dependency] = ["TLSSession", "Telemetry", "EventLoops"]
 let device: [Target.Dependency] = [
     "AppAttest", "KeyAttestation", "StrictCBOR", "StrictDER", "Cryptography", "ByteCoding",
@@ -55,7 +55,8 @@ let device: [Target.Dependency] = [
 let wires: [Target.Dependency] = ["CLinux", "TLSSession", "EventLoops"]
 let process: [Target.Dependency] = [
     "AppleServices", "ConfigurationReading", "GoogleServices", "HTTP2Wire", "HTTPSCalls",
-    "PostgreSQLKeyStore", "Proxy", "SQLiteKeyStore", "Services", "Tokens", logging,
+    "OutboundCalls", "PostgreSQLKeyStore", "Proxy", "SQLiteKeyStore", "Services", "Tokens",
+    logging,
 ]
 let stand: [Target.Dependency] = ["SoftwareAuthenticator"]
 let measured = [
@@ -310,6 +311,11 @@ let package = Package(
         .bridge("CCurl", in: "net", links: ["curl"]),
         .bridge("CNGHTTP2", in: "net", links: ["nghttp2"]),
         .part("HTTPSCalls", in: "net", uses: ["CCurl"]),
+        .part(
+            "OutboundCalls",
+            in: "net",
+            uses: ["ByteCoding", "HTTPWire", "Telemetry", "Verification"] + key + kept
+        ),
         .part("TLSSession", in: "net", uses: ["COpenSSL"]),
         .part("EventLoops", in: "net", uses: ["CLinux", "TLSSession"]),
 
@@ -328,11 +334,15 @@ let package = Package(
             uses: policy + apple + ["CLinux", "DeviceKey", "HTTP2Wire", "Proxy", "Services"]
                 + ["Sessions", "Tokens", "Verification", yams]
         ),
-        .part("AppleServices", in: "gateway", uses: policy + verdict + ["Telemetry"]),
+        .part(
+            "AppleServices",
+            in: "gateway",
+            uses: policy + verdict + ["OutboundCalls", "Telemetry"]
+        ),
         .part(
             "GoogleServices",
             in: "gateway",
-            uses: ["AppleServices", "KeyAttestation"],
+            uses: ["KeyAttestation", "OutboundCalls"],
             embeds: ["Snapshot"]
         ),
         .part("Gateway", in: "gateway", uses: policy + verdict + sockets + process + ["CLinux"]),
@@ -432,8 +442,12 @@ let package = Package(
         .tests("EventLoops"),
         .tests("Services", uses: policy + verdict + ["Telemetry"]),
         .tests("Proxy", uses: policy + verdict + sockets + ["Services"]),
-        .tests("AppleServices", uses: policy + verdict + ["Telemetry", "TestSupport"]),
-        .tests("GoogleServices", uses: ["AppleServices", "KeyAttestation"]),
+        .tests("OutboundCalls", uses: object + ["ByteCoding", "HTTPWire", "Verification"]),
+        .tests(
+            "AppleServices",
+            uses: policy + verdict + ["OutboundCalls", "Telemetry", "TestSupport"]
+        ),
+        .tests("GoogleServices", uses: ["KeyAttestation", "OutboundCalls"]),
         .tests(
             "Inspection",
             uses: policy + stand + ["Challenges", "TestSupport"]
@@ -461,7 +475,8 @@ let package = Package(
         .scenarios(
             "EnforcementScenarios",
             uses: policy + commands + stand + app + ["Services", "TLSSession"]
-                + ["AppleServices", "AppleStandIn", "CLinux", "LoopbackKit", "TestSupport", grdb]
+                + ["AppleServices", "AppleStandIn", "CLinux", "LoopbackKit", "OutboundCalls"]
+                + ["TestSupport", grdb]
         ),
     ],
     swiftLanguageModes: [.v6]

@@ -1,6 +1,7 @@
 import ByteCoding
 import Cryptography
 import KeyStore
+import OutboundCalls
 import Telemetry
 import Testing
 import Verification
@@ -73,7 +74,7 @@ struct CallQueueTests {
         )
     }
 
-    private static func answer(_ status: Int, retryAfter: Int? = nil) -> AppleReply {
+    private static func answer(_ status: Int, retryAfter: Int? = nil) -> CallReply {
         .answered(status: status, retryAfter: retryAfter, body: [])
     }
 
@@ -83,7 +84,7 @@ struct CallQueueTests {
     }
 
     /// The replies among them.
-    private static func replies(_ actions: [CallQueue.Action]) -> [AppleReply] {
+    private static func replies(_ actions: [CallQueue.Action]) -> [CallReply] {
         actions.compactMap { if case .reply(_, let reply) = $0 { reply } else { nil } }
     }
 
@@ -130,7 +131,7 @@ struct CallQueueTests {
             _ = calls.handedIn(ticket, Self.call(), Self.at(ticket < 8 ? 0 : 3))
         }
         let actions = calls.answered(1, Self.answer(200), Self.at(6))
-        let dropped = [AppleReply](repeating: .unsent(.queueTimeout), count: 6)
+        let dropped = [CallReply](repeating: .unsent(.queueTimeout), count: 6)
         #expect(Self.replies(actions) == [Self.answer(200)] + dropped)
         #expect(Self.requests(actions).map(\.timeout) == [.seconds(7)])
         #expect(calls.standing.map(\.line.condition) == [.closed])
@@ -237,7 +238,7 @@ struct CallQueueTests {
         for ticket in 1...8 as ClosedRange<UInt64> {
             _ = calls.handedIn(ticket, Self.call(), Self.at(0))
         }
-        var replies: [AppleReply] = []
+        var replies: [CallReply] = []
         for ticket in 1...5 as ClosedRange<UInt64> {
             replies += Self.replies(calls.answered(ticket, .failed(.timeout), Self.at(1)))
         }

@@ -1,4 +1,5 @@
 import KeyStore
+import OutboundCalls
 import Rules
 import Testing
 import Verification
@@ -8,7 +9,7 @@ import Verification
 /// DeviceCheck's answers, with the statuses and texts that Apple documents and those that were seen
 /// (Sources/docs/decisions.md).
 @Suite struct DeviceReplyTests {
-    private static func answer(_ status: Int, _ body: String = "") -> AppleReply {
+    private static func answer(_ status: Int, _ body: String = "") -> CallReply {
         .answered(status: status, retryAfter: nil, body: Array(body.utf8))
     }
 
@@ -73,7 +74,7 @@ import Verification
         (.failed(.timeout), .unanswered(.timeout)),
     ])
     func `every other status has its meaning, for each call`(
-        reply: AppleReply,
+        reply: CallReply,
         expected: DeviceFault
     ) {
         for question in [DeviceQuestion.query, .update(Self.set), .validate] {

@@ -5,6 +5,7 @@ import Cryptography
 import Foundation
 import KeyStore
 import LoopbackKit
+import OutboundCalls
 import SoftwareAuthenticator
 import Synchronization
 import TestSupport
@@ -38,12 +39,12 @@ extension Scenarios {
         }
 
         @Test(arguments: [
-            (StandInPlay.garbage, AppleFault.garbled), (.cut, .broken),
+            (StandInPlay.garbage, CallFailure.garbled), (.cut, .broken),
             (.long(bytes: 300_000), .answerTooLong), (.hang, .timeout),
         ])
         func `an answer that is none is a fault with a name`(
             _ play: StandInPlay,
-            _ fault: AppleFault
+            _ fault: CallFailure
         ) async throws {
             let stand = try AppleStand()
             defer { stand.end() }
@@ -213,7 +214,7 @@ extension Scenarios {
             #expect(await stand.reply(.receipts).status == 200)
             // Calls are refused for two seconds at most; then one goes through and lets all in.
             stand.apple.always(.queryBits, .status(200))
-            var reply = AppleReply.unsent(.breakerOpen)
+            var reply = CallReply.unsent(.breakerOpen)
             await eventually {
                 reply = await stand.query("phone")
                 return reply != .unsent(.breakerOpen)
@@ -227,7 +228,7 @@ extension Scenarios {
             let stand = try AppleStand(concurrent: 8, loops: 1)
             defer { stand.end() }
             for service in AppleService.allCases { stand.apple.always(service, .hang) }
-            let replies = Mutex<[AppleReply]>([])
+            let replies = Mutex<[CallReply]>([])
             for _ in 0..<100 {
                 for service in [AppleService.receipts, .queryBits] {
                     stand.calling.send(AppleStand.call(service, [1], .seconds(120))) { reply in

@@ -6,6 +6,7 @@ import DeviceKey
 import Foundation
 import KeyStore
 import LoopbackKit
+import OutboundCalls
 import Rules
 import SQLiteKeyStore
 import Services
@@ -25,13 +26,13 @@ extension Scenarios {
             let outcome: ReceiptState.Outcome?
             /// The label of the metric.
             let end: String
-            let reply: @Sendable (SoftwareKey, UnixTime) -> AppleReply
+            let reply: @Sendable (SoftwareKey, UnixTime) -> CallReply
 
             init(
                 _ name: String,
                 _ outcome: ReceiptState.Outcome?,
                 _ end: String,
-                _ reply: @escaping @Sendable (SoftwareKey, UnixTime) -> AppleReply
+                _ reply: @escaping @Sendable (SoftwareKey, UnixTime) -> CallReply
             ) {
                 self.name = name
                 self.outcome = outcome
@@ -103,7 +104,7 @@ extension Scenarios {
                 ]
         }
 
-        static func answered(_ receipt: [UInt8]) -> AppleReply {
+        static func answered(_ receipt: [UInt8]) -> CallReply {
             .answered(status: 200, retryAfter: nil, body: Base64.encode(receipt.span))
         }
 
@@ -113,7 +114,7 @@ extension Scenarios {
             _ now: UnixTime,
             _ damage: ReceiptDamage? = nil,
             metric: UInt32 = 5
-        ) -> AppleReply {
+        ) -> CallReply {
             answered(
                 key.receipt(
                     .refreshed(riskMetric: metric),
@@ -126,20 +127,20 @@ extension Scenarios {
 
         /// An Apple that answers at once.
         private final class ScriptedApple: AppleCalling {
-            private let script: Mutex<@Sendable (AppleCall) -> AppleReply>
+            private let script: Mutex<@Sendable (AppleCall) -> CallReply>
             private let log = Mutex<[AppleCall]>([])
 
-            init(_ script: @escaping @Sendable (AppleCall) -> AppleReply) {
+            init(_ script: @escaping @Sendable (AppleCall) -> CallReply) {
                 self.script = Mutex(script)
             }
 
             var calls: [AppleCall] { log.withLock(\.self) }
 
-            func answer(_ script: @escaping @Sendable (AppleCall) -> AppleReply) {
+            func answer(_ script: @escaping @Sendable (AppleCall) -> CallReply) {
                 self.script.withLock { $0 = script }
             }
 
-            func send(_ call: AppleCall, _ done: @escaping @Sendable (AppleReply) -> Void) {
+            func send(_ call: AppleCall, _ done: @escaping @Sendable (CallReply) -> Void) {
                 log.withLock { $0.append(call) }
                 done(script.withLock { $0 }(call))
             }
@@ -164,7 +165,7 @@ extension Scenarios {
             let renewer: ReceiptRenewer
             private let settings: ReceiptRenewer.Settings
 
-            init(_ reply: @escaping @Sendable (SoftwareKey, UnixTime) -> AppleReply) throws {
+            init(_ reply: @escaping @Sendable (SoftwareKey, UnixTime) -> CallReply) throws {
                 scenario = try Scenario()
                 let made = clock.now.advanced(bySeconds: -60)
                 let authority = SoftwareAuthority(seed: [1, 5], madeAt: made)

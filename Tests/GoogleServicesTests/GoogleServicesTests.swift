@@ -1,4 +1,4 @@
-import AppleServices
+import OutboundCalls
 import GoogleServices
 import KeyAttestation
 import Testing

@@ -1,4 +1,5 @@
 package import KeyStore
+package import OutboundCalls
 
 /// A query to Apple. The raw value is a label of metrics.
 package enum AppleService: String, CaseIterable, Hashable, Sendable {
@@ -72,7 +73,7 @@ package protocol AppleCalling: Sendable {
     ///
     /// `done` is called exactly once, within `call.timeout`, on a queue of the client and never on
     /// an event loop; it must not wait.
-    func send(_ call: AppleCall, _ done: @escaping @Sendable (AppleReply) -> Void)
+    func send(_ call: AppleCall, _ done: @escaping @Sendable (CallReply) -> Void)
 }
 
 /// A host that is called.
@@ -111,18 +112,6 @@ package struct AppleHost: Hashable, Sendable {
     }
 }
 
-/// The result of a call.
-package enum AppleReply: Hashable, Sendable {
-    /// Apple answered. The caller interprets the status.
-    ///
-    /// - retryAfter: seconds, where the answer names them.
-    case answered(status: Int, retryAfter: Int?, body: [UInt8])
-    /// No byte left this machine, so the call can be repeated without harm.
-    case unsent(AppleFault)
-    /// The call was begun, and it is unknown whether Apple processed it.
-    case failed(AppleFault)
-}
-
 /// The teams that have a key for Apple's services.
 package struct AppleTeams: Hashable, Sendable {
     private let ids: Set<String>
@@ -141,37 +130,4 @@ package struct AppleTeams: Hashable, Sendable {
         guard ids.count > 1 else { return ids.first }
         return String(appID.prefix { $0 != "." })
     }
-}
-
-/// Why a call has no answer. The raw value is a label of metrics and a word of the log.
-package enum AppleFault: String, CaseIterable, Hashable, Sendable, Error {
-    // No byte was sent.
-
-    /// No key is configured, none of the call's team, or no team was named where there are several.
-    case noCredential = "no-credential"
-    /// The call is for a key of a test authority, and no host is configured for those.
-    case noHost = "no-host"
-    /// The most calls allowed wait for this host.
-    case queueFull = "queue-full"
-    /// The call's time ended while it waited for its turn.
-    case queueTimeout = "queue-timeout"
-    /// The host failed so often that it is in backoff.
-    case breakerOpen = "breaker-open"
-    /// The gateway is ending.
-    case stopping
-
-    // The call was begun.
-
-    /// No name or no connection.
-    case unreachable
-    /// The handshake failed: most often because of an untrusted certificate.
-    case tls
-    /// No complete answer in time.
-    case timeout
-    /// The connection ended before the answer was complete.
-    case broken
-    /// The answer is longer than any that Apple gives.
-    case answerTooLong = "answer-too-long"
-    /// The answer is not HTTP.
-    case garbled
 }

@@ -2,7 +2,7 @@
 //
 //   AppleCalling                  where calls are handed in
 //   AppleService, AppleCall       what is asked: a receipt's renewal, or one of DeviceCheck's calls
-//   AppleReply, AppleFault        what became of it, and why there is no answer
+//   CallReply, CallFailure        what became of it, and why there is no answer
 //   AppleCredential               a team's key; AppleKeyFault says why a file holds none
 //   ProviderToken                 the token that a call carries
 //   AppleHost, AppleHosts         where calls go

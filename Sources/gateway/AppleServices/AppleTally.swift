@@ -1,4 +1,5 @@
 package import KeyStore
+package import OutboundCalls
 package import Telemetry
 
 /// The counts of calls to Apple.
@@ -20,7 +21,7 @@ package struct AppleTally: Sendable {
     package init() {}
 
     /// A call ended.
-    package mutating func add(_ call: AppleCall, _ reply: AppleReply, nanoseconds: UInt64) {
+    package mutating func add(_ call: AppleCall, _ reply: CallReply, nanoseconds: UInt64) {
         let end = End(
             service: call.service,
             environment: call.environment,
@@ -45,16 +46,5 @@ package struct AppleTally: Sendable {
                 }
                 return names(left.end).lexicographicallyPrecedes(names(right.end))
             }
-    }
-}
-
-extension AppleReply {
-    /// The status of the answer, or the word of the fault: a label of metrics. Its values are
-    /// bounded: three digits, or one of ``AppleFault``.
-    package var statusText: String {
-        switch self {
-        case .answered(let status, _, _): (100...999).contains(status) ? String(status) : "other"
-        case .unsent(let fault), .failed(let fault): fault.rawValue
-        }
     }
 }

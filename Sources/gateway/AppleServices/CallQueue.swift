@@ -1,4 +1,5 @@
 package import KeyStore
+package import OutboundCalls
 
 /// All calls to Apple: the waiting ones, those under way, the tokens, and the counts.
 ///
@@ -32,7 +33,7 @@ package struct CallQueue: Sendable {
         /// Make this call, and report it with ``answered(_:_:_:)``.
         case send(Ticket, CallRequest)
         /// Reply to the caller; the ticket is then forgotten.
-        case reply(Ticket, AppleReply)
+        case reply(Ticket, CallReply)
         /// Call ``woken(_:_:)`` in this number of nanoseconds.
         case wake(AppleHost, UInt64)
         /// Notify operators.
@@ -75,8 +76,8 @@ package struct CallQueue: Sendable {
         _ now: CallMoment
     ) -> [Action] {
         let host = AppleHost(call.service.family, call.environment)
-        func refused(_ fault: AppleFault) -> [Action] {
-            let reply = AppleReply.unsent(fault)
+        func refused(_ fault: CallFailure) -> [Action] {
+            let reply = CallReply.unsent(fault)
             tally.add(call, reply, nanoseconds: 0)
             return [.reply(ticket, reply)]
                 + [pace.notice(call, reply, now: now.tick)].compactMap { $0.map(Action.tell) }
@@ -101,7 +102,7 @@ package struct CallQueue: Sendable {
     /// A call that was sent has its answer, or failed.
     package mutating func answered(
         _ ticket: Ticket,
-        _ reply: AppleReply,
+        _ reply: CallReply,
         _ now: CallMoment
     ) -> [Action] {
         // A call whose time was up has been replied to, and its answer comes late.
@@ -158,7 +159,7 @@ package struct CallQueue: Sendable {
         isStopped = true
         for host in AppleHost.all { _ = lines[host]?.cleared(now: now.tick) }
         return entries.sorted { $0.key < $1.key }.flatMap { ticket, entry in
-            let reply: AppleReply =
+            let reply: CallReply =
                 entry.token == nil ? .unsent(.stopping) : .failed(.stopping)
             return ended(ticket, entry, reply, now)
         }
@@ -227,7 +228,7 @@ package struct CallQueue: Sendable {
     private mutating func ended(
         _ ticket: Ticket,
         _ entry: Entry,
-        _ reply: AppleReply,
+        _ reply: CallReply,
         _ now: CallMoment
     ) -> [Action] {
         entries[ticket] = nil
@@ -253,7 +254,7 @@ package struct CallQueue: Sendable {
     private mutating func givenUp(
         _ ticket: Ticket,
         _ entry: Entry,
-        _ fault: AppleFault,
+        _ fault: CallFailure,
         _ now: CallMoment
     ) -> [Action] {
         _ = lines[entry.host]?.gaveUp(ticket, now: now.tick)
@@ -262,9 +263,9 @@ package struct CallQueue: Sendable {
 
     /// A call that its line has given up is not made. It has no notice of its own, since many end
     /// alike.
-    private mutating func unmade(_ ticket: Ticket, _ fault: AppleFault) -> [Action] {
+    private mutating func unmade(_ ticket: Ticket, _ fault: CallFailure) -> [Action] {
         guard let entry = entries.removeValue(forKey: ticket) else { return [] }
-        let reply = AppleReply.unsent(fault)
+        let reply = CallReply.unsent(fault)
         // A call that was not begun has no duration.
         tally.add(entry.call, reply, nanoseconds: 0)
         return [.reply(ticket, reply)]
@@ -289,108 +290,12 @@ package struct CallRequest: Hashable, Sendable {
     package let avoidsOldConnections: Bool
 }
 
-/// The time of an event, and an unpredictable number: inputs that the machines can't get
-/// themselves.
-package struct CallMoment: Sendable {
-    /// Monotonic nanoseconds.
-    package var tick: UInt64
-    /// Seconds since 1970.
-    package var wall: Int64
-    /// Fresh for each moment.
-    package var random: UInt64
-
-    package init(tick: UInt64, wall: Int64, random: UInt64) {
-        self.tick = tick
-        self.wall = wall
-        self.random = random
-    }
-}
-
-/// The meaning of an answer, or of its lack, for the host.
-package enum CallOutcome: Hashable, Sendable {
-    /// The host works, whatever its verdict about the call.
-    case worked
-    /// The host, or the way to it, does not work.
-    case failed
-    /// The host reports too many calls.
-    ///
-    /// - retryAfter: the time that it asks for, if any.
-    case throttled(retryAfter: Duration?)
-    /// The call had less time than a working host may need.
-    case undecided
-
-    /// A shorter call without an answer says nothing about the host. Otherwise a rule with a short
-    /// timeout would decide for all others whether Apple is called.
-    package static let patienceMin = Duration.seconds(1)
-
-    /// - timeout: the call's time, including its wait in the line.
-    /// - Returns: `nil` for a call that was not sent: it says nothing about the host.
-    package init?(_ reply: AppleReply, timeout: Duration) {
-        switch reply {
-        case .failed(.timeout) where timeout < Self.patienceMin: self = .undecided
-        case .answered(status: 429, let seconds, _):
-            self = .throttled(retryAfter: seconds.map { .seconds($0) })
-        case .answered(status: 503, let seconds?, _):
-            self = .throttled(retryAfter: .seconds(seconds))
-        // Consecutive refusals of the token are a fault of the gateway. More calls don't mend it,
-        // and Apple counts them.
-        case .answered(status: 401, _, _), .answered(status: 500..., _, _), .failed: self = .failed
-        case .answered: self = .worked
-        case .unsent: return nil
-        }
-    }
-}
-
 /// A notice for operators about calls to Apple.
 package enum CallNotice: Hashable, Sendable {
     /// A call ended in this way; this number of calls ended alike since the last report.
-    case ended(AppleService, KeyEnvironment, AppleReply.Summary, untold: UInt64)
+    case ended(AppleService, KeyEnvironment, CallReply.Summary, untold: UInt64)
     /// The host is in backoff, is tried again, or works again.
     case breaker(AppleHost, CallBreaker.Condition)
-}
-
-extension AppleReply {
-    /// A reply without its content.
-    package enum Summary: Hashable, Sendable {
-        case status(Int)
-        case unsent(AppleFault)
-        case failed(AppleFault)
-    }
-
-    package var summary: Summary {
-        switch self {
-        case .answered(let status, _, _): .status(status)
-        case .unsent(let fault): .unsent(fault)
-        case .failed(let fault): .failed(fault)
-        }
-    }
-}
-
-/// Limits the reports of many events: one per minute among those that are alike.
-package struct NoticePace<Kind: Hashable & Sendable>: Sendable {
-    private struct Told {
-        var at: UInt64
-        var untold: UInt64 = 0
-    }
-
-    /// The time without a report of another such event: a minute.
-    package static var quietNanoseconds: UInt64 { 60_000_000_000 }
-
-    private var told: [Kind: Told] = [:]
-
-    package init() {}
-
-    /// Whether to report this event: the number of unreported events like it since the last report;
-    /// `nil` for no report.
-    package mutating func untold(of kind: Kind, now: UInt64) -> UInt64? {
-        let untold = told[kind]?.untold ?? 0
-        if let last = told[kind], now &- last.at < Self.quietNanoseconds {
-            told[kind]?.untold = untold &+ 1
-            return nil
-        }
-        told[kind] = Told(at: now)
-        return untold
-    }
 }
 
 /// The common part of the ends of calls that are alike. A failing host causes many of them.
@@ -402,7 +307,7 @@ struct CallEndKind: Hashable, Sendable {
 
 extension NoticePace<CallEndKind> {
     /// The notice of this end; `nil` for none.
-    mutating func notice(_ call: AppleCall, _ reply: AppleReply, now: UInt64) -> CallNotice? {
+    mutating func notice(_ call: AppleCall, _ reply: CallReply, now: UInt64) -> CallNotice? {
         let kind = CallEndKind(
             service: call.service,
             environment: call.environment,

@@ -1,4 +1,5 @@
 import JSONText
+package import OutboundCalls
 package import Rules
 
 /// The meaning of DeviceCheck's reply.
@@ -24,7 +25,7 @@ package enum DeviceReply: Hashable, Sendable {
     /// | 401, 403 | | the team's key |
     /// | 429 | | too many |
     /// | 5xx | | Apple |
-    package init(_ reply: AppleReply, to question: DeviceQuestion) {
+    package init(_ reply: CallReply, to question: DeviceQuestion) {
         switch reply {
         case .unsent(let fault), .failed(let fault): self = .failed(.unanswered(fault))
         case .answered(200, _, let body): self = Self.success(body, question)
@@ -123,7 +124,7 @@ package enum DeviceFault: Hashable, Sendable {
     /// An undocumented answer.
     case unreadable
     /// There was no answer.
-    case unanswered(AppleFault)
+    case unanswered(CallFailure)
 
     /// The label of metrics and the word of the log: add, do not rename.
     package var word: String {

@@ -1,4 +1,5 @@
 package import AppAttest
+package import OutboundCalls
 package import Rules
 
 /// The changes of devices' bits that origins have asked for.

@@ -1,5 +1,6 @@
 internal import ByteCoding
 package import KeyStore
+package import OutboundCalls
 
 /// The meaning of an answer to the renewal of a receipt (Apple, "Assessing fraud risk").
 ///
@@ -28,7 +29,7 @@ package enum ReceiptReply: Hashable, Sendable {
     /// It says nothing about the key. `retryAfter` is in seconds, where the answer has it.
     case outage(retryAfter: Int?)
 
-    package init(_ reply: AppleReply) {
+    package init(_ reply: CallReply) {
         switch reply {
         case .answered(status: 200, _, let body):
             // Apple's example has no line feeds, and none were seen.

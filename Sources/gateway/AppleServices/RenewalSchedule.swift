@@ -1,4 +1,5 @@
 package import KeyStore
+internal import OutboundCalls
 
 /// The schedule of the renewal of receipts, as a pure machine.
 ///

@@ -4,6 +4,7 @@ import Cryptography
 import Dispatch
 import EventLoops
 import HTTPSCalls
+import OutboundCalls
 import Synchronization
 import Verification
 
@@ -14,7 +15,7 @@ final class AppleClient: AppleCalling {
     private struct Board {
         var machine: CallQueue
         /// Takes the reply of each call.
-        var askers: [CallQueue.Ticket: @Sendable (AppleReply) -> Void] = [:]
+        var askers: [CallQueue.Ticket: @Sendable (CallReply) -> Void] = [:]
         var lastTicket: CallQueue.Ticket = 0
         var transport: Transport
         var tell: @Sendable (CallNotice, _ detail: String?) -> Void = { _, _ in }
@@ -54,7 +55,7 @@ final class AppleClient: AppleCalling {
         board.withLock { $0.tell = tell }
     }
 
-    func send(_ call: AppleCall, _ done: @escaping @Sendable (AppleReply) -> Void) {
+    func send(_ call: AppleCall, _ done: @escaping @Sendable (CallReply) -> Void) {
         queue.async { [self] in
             let ticket = board.withLock { board in
                 board.lastTicket += 1
@@ -146,21 +147,21 @@ final class AppleClient: AppleCalling {
 
     private static func reply(
         _ result: Result<HTTPSAnswer, HTTPSFault>
-    ) -> (reply: AppleReply, detail: String?) {
+    ) -> (reply: CallReply, detail: String?) {
         switch result {
         case .success(let answer):
-            let reply = AppleReply.answered(
+            let reply = CallReply.answered(
                 status: answer.status,
                 retryAfter: answer.retryAfter,
                 body: answer.content
             )
             return (reply, nil)
-        case .failure(let fault): return (.failed(AppleFault(fault.reason)), fault.detail)
+        case .failure(let fault): return (.failed(CallFailure(fault.reason)), fault.detail)
         }
     }
 }
 
-extension AppleFault {
+extension CallFailure {
     init(_ reason: HTTPSFault.Reason) {
         switch reason {
         case .unreachable: self = .unreachable

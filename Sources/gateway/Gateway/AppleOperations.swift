@@ -4,6 +4,7 @@ import ConfigurationReading
 import Dispatch
 import KeyStore
 import Logging
+import OutboundCalls
 import Services
 
 /// Apple's services: the calls, the bits of devices, the renewal of receipts, and their logs for
@@ -182,7 +183,7 @@ extension ReceiptRenewer.Settings {
     }
 }
 
-extension AppleReply.Summary {
+extension CallReply.Summary {
     fileprivate var words: String {
         switch self {
         case .status(let status): "answered \(status)"
@@ -209,7 +210,7 @@ extension AppleReply.Summary {
     }
 }
 
-extension AppleFault {
+extension CallFailure {
     fileprivate var next: String {
         switch self {
         case .noCredential: "give apple.keys the key of the team"

@@ -1,4 +1,5 @@
 import AppleServices
+import OutboundCalls
 import Rules
 import Services
 import Verification

@@ -2,6 +2,7 @@ import AppleServices
 import ByteCoding
 import Challenges
 import Cryptography
+import OutboundCalls
 import Synchronization
 
 // Hand-over of the used device tokens. After it this process still asks Apple for its own requests,

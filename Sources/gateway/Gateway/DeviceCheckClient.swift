@@ -8,6 +8,7 @@ import Dispatch
 import EventLoops
 import KeyStore
 import Logging
+import OutboundCalls
 import Proxy
 import Rules
 import Services

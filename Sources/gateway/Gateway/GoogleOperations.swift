@@ -1,4 +1,3 @@
-import AppleServices
 import ConfigurationReading
 import Cryptography
 import Dispatch
@@ -7,6 +6,7 @@ import GoogleServices
 import HTTPSCalls
 import KeyAttestation
 import Logging
+import OutboundCalls
 import Rules
 import Services
 import Signatures
@@ -163,7 +163,7 @@ final class GoogleOperations: Sendable {
         guard state.withLock({ $0.timer == number && !$0.isEnded }) else { return }
         switch result {
         case .failure(let fault):
-            failed(AppleFault(fault.reason).rawValue, fault.detail, retryAfter: nil)
+            failed(CallFailure(fault.reason).rawValue, fault.detail, retryAfter: nil)
         case .success(let answer):
             let reply = StatusListReply(
                 status: answer.status,

@@ -1,10 +1,10 @@
-import AppleServices
 import ConfigurationReading
 import Cryptography
 import Dispatch
 import KeyAttestation
 import KeyStore
 import Logging
+import OutboundCalls
 import Services
 import Synchronization
 

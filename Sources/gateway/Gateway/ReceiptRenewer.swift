@@ -4,6 +4,7 @@ import ByteCoding
 import Cryptography
 import Dispatch
 import KeyStore
+import OutboundCalls
 import Rules
 import Services
 import Synchronization
@@ -237,7 +238,7 @@ final class ReceiptRenewer: Sendable {
         }
     }
 
-    private func answered(_ due: DueReceipt, _ kept: KeptReceipt, _ reply: AppleReply) {
+    private func answered(_ due: DueReceipt, _ kept: KeptReceipt, _ reply: CallReply) {
         guard !state.withLock(\.isEnded) else { return }
         let now = clock.now()
         switch ReceiptReply(reply) {

@@ -1,4 +1,4 @@
-package import AppleServices
+package import OutboundCalls
 
 /// When the list is asked for: when the last answer is no longer fresh, within bounds, and after a
 /// failure by a growing pause.

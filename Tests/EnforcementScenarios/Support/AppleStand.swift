@@ -6,6 +6,7 @@ import Cryptography
 import Foundation
 import KeyStore
 import LoopbackKit
+import OutboundCalls
 import Synchronization
 import TestSupport
 
@@ -172,18 +173,18 @@ final class AppleStand {
         call(service, .production, body, timeout)
     }
 
-    func reply(_ call: AppleCall) async -> AppleReply {
+    func reply(_ call: AppleCall) async -> CallReply {
         await withCheckedContinuation { going in
             calling.send(call) { going.resume(returning: $0) }
         }
     }
 
-    func reply(_ service: AppleService, timeout: Duration = .seconds(10)) async -> AppleReply {
+    func reply(_ service: AppleService, timeout: Duration = .seconds(10)) async -> CallReply {
         await reply(Self.call(service, [], timeout))
     }
 
     /// Exchanges a receipt.
-    func exchange(_ receipt: [UInt8], _ environment: KeyEnvironment = .test) async -> AppleReply {
+    func exchange(_ receipt: [UInt8], _ environment: KeyEnvironment = .test) async -> CallReply {
         await reply(Self.call(.receipts, environment, Base64.encode(receipt)))
     }
 
@@ -195,16 +196,16 @@ final class AppleStand {
         return try UnverifiedReceipt(bytes: bytes)
     }
 
-    func post(_ service: AppleService, _ body: String) async -> AppleReply {
+    func post(_ service: AppleService, _ body: String) async -> CallReply {
         await reply(Self.call(service, .production, Array(body.utf8)))
     }
 
     /// Asks for the bits of a device, with a fresh token of it.
-    func query(_ device: String) async -> AppleReply {
+    func query(_ device: String) async -> CallReply {
         await query(token: StandInServer.deviceToken(device), .production)
     }
 
-    func query(token: String, _ environment: KeyEnvironment) async -> AppleReply {
+    func query(token: String, _ environment: KeyEnvironment) async -> CallReply {
         let body =
             #"{"device_token":"\#(token)","transaction_id":"\#(UUID().uuidString)","#
             + #""timestamp":\#(milliseconds)}"#
@@ -212,7 +213,7 @@ final class AppleStand {
     }
 }
 
-extension AppleReply {
+extension CallReply {
     /// The status of an answer; `nil` without one.
     var status: Int? { if case .answered(let status, _, _) = self { status } else { nil } }
 

@@ -1,6 +1,7 @@
 import AppleServices
 import Dispatch
 import LoopbackKit
+import OutboundCalls
 import Synchronization
 import TestSupport
 
@@ -25,10 +26,10 @@ final class CallLog: Sendable {
 final class WatchedApple: AppleCalling {
     /// A reply that comes in real time.
     private final class Slot: Sendable {
-        private let reply = Mutex<AppleReply?>(nil)
+        private let reply = Mutex<CallReply?>(nil)
         private let isFilled = DispatchSemaphore(value: 0)
 
-        func fill(_ reply: AppleReply) {
+        func fill(_ reply: CallReply) {
             self.reply.withLock { $0 = reply }
             isFilled.signal()
         }
@@ -41,7 +42,7 @@ final class WatchedApple: AppleCalling {
             }
         }
 
-        func take() -> AppleReply? { reply.withLock { $0 } }
+        func take() -> CallReply? { reply.withLock { $0 } }
     }
 
     private let apple: any AppleCalling
@@ -53,7 +54,7 @@ final class WatchedApple: AppleCalling {
         (self.apple, self.time, self.log) = (apple, time, log)
     }
 
-    func send(_ call: AppleCall, _ done: @escaping @Sendable (AppleReply) -> Void) {
+    func send(_ call: AppleCall, _ done: @escaping @Sendable (CallReply) -> Void) {
         let run = log.runs.withLock { $0 }
         let number = log.calls.withLock { calls in
             calls.append(CallLog.Call(at: time.now, run: run, body: call.body))

@@ -52,8 +52,8 @@ enum Held {
     /// Parts without I/O, clock or lock (Sources/docs/architecture.md, "Invariants").
     static let pureTargets: Set<String> = [
         "AppAttest", "AppleServices", "ByteCoding", "DeviceKey", "GoogleServices", "HTTP2Wire",
-        "HTTPWire", "JSONText", "KeyAttestation", "RequestBinding", "Rules", "Services",
-        "StrictCBOR", "StrictDER", "Telemetry", "Verification",
+        "HTTPWire", "JSONText", "KeyAttestation", "OutboundCalls", "RequestBinding", "Rules",
+        "Services", "StrictCBOR", "StrictDER", "Telemetry", "Verification",
     ]
 
     /// Folders of other targets that are as pure, with all that they may import.

@@ -1,6 +1,6 @@
 import Testing
 
-@testable import AppleServices
+@testable import OutboundCalls
 
 @Suite struct NoticePaceTests {
     private static let minute: UInt64 = 60_000_000_000

@@ -4,7 +4,7 @@ import Cryptography
 import HTTPWire
 import Testing
 
-@testable import AppleServices
+@testable import OutboundCalls
 
 @Suite struct UsedTokensTests {
     private static let day: Int64 = 86_400

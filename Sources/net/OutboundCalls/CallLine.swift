@@ -68,7 +68,7 @@ package struct CallLine: Sendable {
         _ ticket: Ticket,
         patience: Duration,
         now: UInt64
-    ) -> AppleFault? {
+    ) -> CallFailure? {
         guard waiting.count < limits.queue else { return .queueFull }
         let admission = breaker.asked(now: now)
         guard admission != .refused else { return .breakerOpen }

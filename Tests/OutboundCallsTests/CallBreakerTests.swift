@@ -1,6 +1,6 @@
 import Testing
 
-@testable import AppleServices
+@testable import OutboundCalls
 
 struct CallBreakerTests {
     private static let second: UInt64 = 1_000_000_000
@@ -75,7 +75,7 @@ struct CallBreakerTests {
     }
 
     @Test(arguments: [
-        (AppleReply.answered(status: 200, retryAfter: nil, body: []), CallOutcome.worked),
+        (CallReply.answered(status: 200, retryAfter: nil, body: []), CallOutcome.worked),
         (.answered(status: 304, retryAfter: nil, body: []), .worked),
         (.answered(status: 400, retryAfter: nil, body: []), .worked),
         (.answered(status: 401, retryAfter: nil, body: []), .failed),
@@ -88,12 +88,12 @@ struct CallBreakerTests {
         (.answered(status: 503, retryAfter: 7, body: []), .throttled(retryAfter: .seconds(7))),
         (.failed(.timeout), .failed), (.failed(.unreachable), .failed),
     ])
-    func `each reply says one thing about the host`(_ reply: AppleReply, _ outcome: CallOutcome) {
+    func `each reply says one thing about the host`(_ reply: CallReply, _ outcome: CallOutcome) {
         #expect(CallOutcome(reply, timeout: .seconds(1)) == outcome)
     }
 
     @Test func `what was not sent says nothing about the host`() {
-        for fault in AppleFault.allCases {
+        for fault in CallFailure.allCases {
             #expect(CallOutcome(.unsent(fault), timeout: .seconds(1)) == nil)
         }
     }

@@ -1,5 +1,5 @@
-package import AppAttest
 package import ByteCoding
+package import DeviceKey
 package import HTTPWire
 import KeyStore
 package import Signatures
