@@ -463,7 +463,7 @@ let package = Package(
         .scenarios(
             "ClientScenarios",
             uses: demo + adapted
-                + ["AppleServices", "ClientKit", "ClientRecipes", "LoopbackKit"]
+                + ["AppleServices", "ClientKit", "ClientRecipes", "LoopbackKit", "OutboundCalls"]
                 + ["Services", "TestSupport", "Verification"]
         ),
         .scenarios(
@@ -475,8 +475,8 @@ let package = Package(
         .scenarios(
             "EnforcementScenarios",
             uses: policy + commands + stand + app + ["Services", "TLSSession"]
-                + ["AppleServices", "AppleStandIn", "CLinux", "LoopbackKit", "OutboundCalls"]
-                + ["TestSupport", grdb]
+                + ["AppleServices", "AppleStandIn", "CLinux", "HTTPSCalls", "LoopbackKit"]
+                + ["OutboundCalls", "TestSupport", grdb]
         ),
     ],
     swiftLanguageModes: [.v6]

@@ -1,6 +1,7 @@
 import AppAttest
 import Cryptography
 import KeyStore
+import OutboundCalls
 import Rules
 import Testing
 import Verification

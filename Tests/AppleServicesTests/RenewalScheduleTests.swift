@@ -1,6 +1,7 @@
 import AppleServices
 import ByteCoding
 import KeyStore
+import OutboundCalls
 import Testing
 
 @Suite struct RenewalScheduleTests {

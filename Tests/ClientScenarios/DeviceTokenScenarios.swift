@@ -3,6 +3,7 @@ import AppleStandIn
 import ClientKit
 import Foundation
 import LoopbackKit
+import OutboundCalls
 import PortcullisClient
 import PortcullisClientTesting
 import Testing

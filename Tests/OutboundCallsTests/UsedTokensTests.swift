@@ -14,10 +14,11 @@ import Testing
         SHA256.digest(of: Array("token \(number)".utf8))
     }
 
-    private static func client(_ number: Int, at address: String? = nil) throws -> DeviceClient {
+    private static func client(_ number: Int, at address: String? = nil) throws -> TokenClient {
         let digest = SHA256.digest(of: Array("key \(number)".utf8))
-        return DeviceClient(
-            try #require(KeyID(bytes: digest.array)),
+        let keyID: KeyID = try #require(KeyID(bytes: digest.array))
+        return TokenClient(
+            keyID,
             at: try address.map { try #require(IPAddress($0)) }
         )
     }
@@ -38,7 +39,7 @@ import Testing
     /// A token is shown, and Apple takes it.
     private func use(
         _ number: Int,
-        of client: DeviceClient?,
+        of client: TokenClient?,
         _ used: inout UsedTokens,
         now: Int64 = 0
     ) -> UsedTokens.Beginning {
@@ -130,9 +131,9 @@ import Testing
     }
 
     @Test func `the memory is as large as the rate of calls lets it become, and has a name`() {
-        #expect(UsedTokens.Limits.tokensMax(callsPerSecond: 1) == 270_000)
-        #expect(UsedTokens.Limits.tokensMax(callsPerSecond: 50) == 13_500_000)
-        #expect(UsedTokens.Limits.tokensMax(callsPerSecond: .max) == .max)
+        #expect(UsedTokens.Limits(callsPerSecond: 1, hosts: 3).tokensMax == 270_000)
+        #expect(UsedTokens.Limits(callsPerSecond: 50, hosts: 3).tokensMax == 13_500_000)
+        #expect(UsedTokens.Limits(callsPerSecond: .max, hosts: 3).tokensMax == .max)
     }
 
     @Test func `where no token more can be remembered, none is taken`() throws {
@@ -191,7 +192,7 @@ import Testing
         other: String
     ) throws {
         var used = Self.tokens()
-        func client(_ number: Int) throws -> DeviceClient {
+        func client(_ number: Int) throws -> TokenClient {
             try Self.client(number, at: own[number % own.count])
         }
         for number in 0..<16 {

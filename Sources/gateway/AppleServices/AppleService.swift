@@ -67,6 +67,28 @@ package struct AppleCall: Sendable {
     }
 }
 
+extension AppleCall: OutboundCall {
+    /// A query to one of Apple's environments.
+    package struct Kind: Comparable, Hashable, Sendable {
+        package let service: AppleService
+        package let environment: KeyEnvironment
+
+        package init(_ service: AppleService, _ environment: KeyEnvironment) {
+            self.service = service
+            self.environment = environment
+        }
+
+        package static func < (left: Kind, right: Kind) -> Bool {
+            (left.service.rawValue, left.environment.rawValue)
+                < (right.service.rawValue, right.environment.rawValue)
+        }
+    }
+
+    package var host: AppleHost { AppleHost(service.family, environment) }
+    package var kind: Kind { Kind(service, environment) }
+    package var family: AppleService.Family { service.family }
+}
+
 /// Takes calls to Apple.
 package protocol AppleCalling: Sendable {
     /// Sends a call when rate, breaker and queue allow it.
@@ -77,7 +99,7 @@ package protocol AppleCalling: Sendable {
 }
 
 /// A host that is called.
-package struct AppleHost: Hashable, Sendable {
+package struct AppleHost: Comparable, Hashable, Sendable {
     package let family: AppleService.Family
     package let environment: KeyEnvironment
 
@@ -89,6 +111,11 @@ package struct AppleHost: Hashable, Sendable {
     /// All possible hosts, in the order of metrics.
     package static let all = AppleService.Family.allCases.flatMap { family in
         KeyEnvironment.allCases.map { AppleHost(family, $0) }
+    }
+
+    /// The order of metrics.
+    package static func < (left: Self, right: Self) -> Bool {
+        (all.firstIndex(of: left) ?? 0) < (all.firstIndex(of: right) ?? 0)
     }
 
     /// Its key in the configuration.

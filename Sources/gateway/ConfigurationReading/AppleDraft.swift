@@ -1,4 +1,4 @@
-package import AppleServices
+import AppleServices
 import Cryptography
 import KeyStore
 
@@ -179,44 +179,6 @@ struct AppleDraft {
             log.error(file.place, file.keyPath, found: "no certificate in \(path)", use: use)
         }
         return nil
-    }
-}
-
-/// The calls to Apple's servers: which, with which keys, and how often.
-package struct AppleSettings: Sendable {
-    /// The form of a token in the field `Authorization` of a call about a receipt.
-    package enum Authorization: String, CaseIterable, Hashable, Sendable {
-        /// Only the token, as in Apple's example.
-        case plain
-        /// After the word Bearer, as DeviceCheck requires.
-        case bearer
-    }
-
-    /// `keys`: the credentials of teams. Default none; then no call is made.
-    package var credentials: [AppleCredential] = []
-    /// `authorization`: default `plain`. Calls of DeviceCheck always have `Bearer`.
-    package var authorization = Authorization.plain
-    /// `hosts`: the addresses of Apple's services, without a slash at the end. Default Apple's own;
-    /// none for keys of a test authority.
-    package var hosts: [AppleHost: String] = [:]
-    /// `roots`: the certificates of a PEM file, instead of the system's; `nil` for the system's.
-    package var roots: [UInt8]?
-    /// `proxy`: a proxy that supports CONNECT. Default none.
-    package var proxy: String?
-    /// `timeout`: of a call without its own timeout, from the hand-in to the answer. Default 10s,
-    /// 100ms…5m.
-    package var timeout = Duration.seconds(10)
-    /// `concurrent`: concurrent calls to one host. Default 8, 1…64.
-    package var concurrent = 8
-    /// `queue`: calls that wait for one host. Default 1000, 1…100000. A further call is not made.
-    package var queue = 1_000
-    /// `rate`: calls to one host per second. Default 50, 1…1000.
-    package var perSecond = 50
-    /// `receipts`: the renewal of receipts.
-    package var receipts = RenewalSettings()
-
-    package init() {
-        for host in AppleHost.all { hosts[host] = host.address }
     }
 }
 

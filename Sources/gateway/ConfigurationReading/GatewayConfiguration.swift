@@ -1,3 +1,4 @@
+package import AppleServices
 package import HTTPWire
 package import Proxy
 package import Rules

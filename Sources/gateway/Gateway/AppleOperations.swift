@@ -110,15 +110,17 @@ final class AppleOperations: Sendable {
     }
 
     /// A call ended as none has in the last minute, or a host is in backoff or back.
-    private func changed(_ notice: CallNotice, _ detail: String?) {
+    private func changed(_ notice: CallNotice<AppleCall>, _ detail: String?) {
         switch notice {
         case .breaker(let host, let condition): tell(host, condition)
-        case .ended(let service, let environment, let reply, let untold):
+        case .ended(let kind, let reply, let untold):
             let more = untold > 0 ? ", and \(untold) more times since this was last told" : ""
-            let words =
-                "Apple's \(service.rawValue), \(environment.rawValue): \(reply.words)\(more)"
+            let service = "\(kind.service.rawValue), \(kind.environment.rawValue)"
+            let words = "Apple's \(service): \(reply.words)\(more)"
             let because = detail.map { " (\($0))" } ?? ""
-            guard let next = reply.next(service.family) else { return plane.log.debug("\(words)") }
+            guard let next = reply.next(kind.service.family) else {
+                return plane.log.debug("\(words)")
+            }
             plane.log.warning("\(words)\(because); next: \(next)")
         }
     }
@@ -144,8 +146,8 @@ final class AppleOperations: Sendable {
             AppleFacts(
                 ends: machine.tally.sortedEnds.map { end, count in
                     AppleFacts.End(
-                        service: end.service.rawValue,
-                        environment: end.environment.rawValue,
+                        service: end.kind.service.rawValue,
+                        environment: end.kind.environment.rawValue,
                         status: end.status,
                         count: count
                     )
@@ -163,7 +165,7 @@ final class AppleOperations: Sendable {
                 durations: AppleService.Family.allCases.compactMap { family in
                     machine.tally.durations[family].map { (family.rawValue, $0) }
                 },
-                tokens: machine.tally.tokens
+                tokens: machine.party.tokensSigned
             )
         }
     }

@@ -73,8 +73,7 @@ final class DeviceCheckClient: DeviceChecking {
         self.log = log
         self.wallClock = wallClock
         let terms = Terms(settings)
-        let limits = UsedTokens.Limits(tokensMax: terms.tokensMax)
-        board = Mutex(Board(used: UsedTokens(limits), terms: terms))
+        board = Mutex(Board(used: UsedTokens(terms.used), terms: terms))
     }
 
     /// Takes a new configuration. Used tokens stay used. Pending changes keep their team: they are
@@ -82,7 +81,7 @@ final class DeviceCheckClient: DeviceChecking {
     func reload(_ terms: Terms) {
         board.withLock { board in
             board.terms = terms
-            board.used.raise(tokensMax: terms.tokensMax)
+            board.used.raise(tokensMax: terms.used.tokensMax)
         }
     }
 
@@ -105,7 +104,7 @@ final class DeviceCheckClient: DeviceChecking {
         timeout: Duration,
         _ found: @escaping @Sendable (DeviceFinding) -> Void
     ) {
-        let client = DeviceClient(device.keyID, at: device.address)
+        let client = TokenClient(device.keyID, at: device.address)
         switch begin(device.token, of: client) {
         case .begun: break
         case .used: return found(.used)
@@ -122,7 +121,7 @@ final class DeviceCheckClient: DeviceChecking {
 
     /// Begins a shown token; `client` is `nil` for an operator's call. If it has begun,
     /// ``end(_:of:isSpent:)`` must follow.
-    func begin(_ token: DeviceToken, of client: DeviceClient?) -> UsedTokens.Beginning {
+    func begin(_ token: DeviceToken, of client: TokenClient?) -> UsedTokens.Beginning {
         let digest = token.digest
         let beginning = board.withLock { $0.used.begin(digest, of: client, now: Self.seconds) }
         guard beginning == .begun, let successor = successor.holder else { return beginning }
@@ -134,7 +133,7 @@ final class DeviceCheckClient: DeviceChecking {
     }
 
     /// The query about a begun token has ended, with or without an answer of Apple.
-    func end(_ token: DeviceToken, of client: DeviceClient?, isSpent: Bool) {
+    func end(_ token: DeviceToken, of client: TokenClient?, isSpent: Bool) {
         board.withLock {
             $0.used.end(token.digest, of: client, isSpent: isSpent, now: Self.seconds)
         }
@@ -268,7 +267,9 @@ extension DeviceCheckClient.Terms {
         )
     }
 
-    var tokensMax: Int { UsedTokens.Limits.tokensMax(callsPerSecond: perSecond) }
+    var used: UsedTokens.Limits {
+        UsedTokens.Limits(callsPerSecond: perSecond, hosts: KeyEnvironment.allCases.count)
+    }
 }
 
 extension DeviceFacts {

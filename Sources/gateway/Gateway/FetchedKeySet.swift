@@ -1,4 +1,3 @@
-import AppleServices
 import ByteCoding
 import ConfigurationReading
 import Cryptography
@@ -7,6 +6,7 @@ import EventLoops
 import GoogleServices
 import HTTPSCalls
 import Logging
+import OutboundCalls
 import Services
 import Signatures
 import Synchronization

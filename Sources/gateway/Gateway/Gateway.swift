@@ -17,7 +17,7 @@ import ConfigurationReading
 //                            upgrades
 //   Upgrade                  hands over to another process
 //   Predecessor              what a process takes over from the one before
-//   AppleClient              makes the calls to Apple's services, on a queue of its own
+//   CallClient               makes the calls to a party's services, on a queue of its own
 //   DeviceCheckClient        asks Apple about devices, and has it keep their bits
 //   ReceiptRenewer           renews stored receipts through it
 //   Doctor                   looks for what commonly goes wrong around a gateway

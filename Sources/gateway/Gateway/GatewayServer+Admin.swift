@@ -123,7 +123,7 @@ extension GatewayServer: AdminSource {
         snapshot.devices = DeviceFacts(parts.apple.devices.standing)
         snapshot.receipts = parts.apple.receiptFacts
         snapshot.statusList = parts.google.facts
-        snapshot.keySets = parts.proofs.facts
+        snapshot.keySets = parts.parties.proofs.facts
         snapshot.held = HeldFacts(
             memoryBytes: held.memoryBytes,
             diskBytes: held.diskBytes,

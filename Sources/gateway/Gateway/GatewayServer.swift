@@ -6,6 +6,7 @@ import Cryptography
 import Dispatch
 package import EventLoops
 import Glibc
+import HTTPSCalls
 package import KeyStore
 import Logging
 import Proxy
@@ -157,10 +158,7 @@ package final class GatewayServer: @unchecked Sendable {
             issuer: StoreOpening.issuer(configuration, keys, surroundings.predecessor),
             sessions: Self.sessions(configuration.sessions, surroundings.predecessor)
         )
-        let calls = AppleClient(configuration.apple, wallClock: surroundings.wallClock)
-        let devices = DeviceCheckClient(calls, configuration.apple, log, surroundings.wallClock)
-        let proofs = ProofChecks(keys, calls.https, log, surroundings.wallClock)
-        let parties = RequestParties(devices: devices, proofs: proofs)
+        let (calls, parties) = Self.parties(configuration, keys, surroundings, log)
         let servers = ServerRegistry(configuration, resolver)
         ControlPlane.warn(preparation.warnings + servers.problems(configuration), log)
         let secure = preparation.certificates.origins
@@ -185,9 +183,9 @@ package final class GatewayServer: @unchecked Sendable {
             OriginDirectory.Found(servers: servers, origins: settings.origins, registry: registry),
             resolver,
             orders: Rollouts(plane, start),
-            AppleOperations(plane, calls, devices, keys),
-            GoogleOperations(plane, configuration, judging.statusLists, calls.https),
-            proofs
+            AppleOperations(plane, calls, parties.devices, keys),
+            GoogleOperations(plane, configuration, judging.statusLists, parties.https),
+            parties
         )
         operatorTokens.replace(by: configuration.operatorToken)
         reloads = Reloads(plane, judging, parts, admission, outputs, accessLog, operatorTokens)
@@ -195,6 +193,22 @@ package final class GatewayServer: @unchecked Sendable {
         faults = FaultReports(plane, outputs)
         upkeep = StoreUpkeep(plane, keys, judging.issuer)
         for set in listening.all { try set.listen() }
+    }
+
+    private static func parties(
+        _ configuration: GatewayConfiguration,
+        _ keys: KeyTable,
+        _ surroundings: Surroundings,
+        _ log: Logger
+    ) -> (calls: AppleClient, RequestParties) {
+        let (https, clock) = (HTTPSCalls(), surroundings.wallClock)
+        let calls = AppleClient("apple", configuration.apple, https, wallClock: clock)
+        let parties = RequestParties(
+            devices: DeviceCheckClient(calls, configuration.apple, log, clock),
+            proofs: ProofChecks(keys, https, log, clock),
+            https: https
+        )
+        return (calls, parties)
     }
 
     private static func prepareProcess(_ surroundings: Surroundings) {
@@ -385,10 +399,9 @@ extension Reloads.Parts {
         orders rollouts: Rollouts,
         _ apple: AppleOperations,
         _ google: GoogleOperations,
-        _ proofs: ProofChecks
+        _ parties: RequestParties
     ) {
         self.certificates = certificates
-        let parties = RequestParties(devices: apple.devices, proofs: proofs)
         directory = OriginDirectory(plane, found, resolver, certificates, parties)
         self.rollouts = rollouts
         let guards = Guards(plane, rollouts)
@@ -397,7 +410,7 @@ extension Reloads.Parts {
         reporting = Reporting(plane)
         self.apple = apple
         self.google = google
-        self.proofs = proofs
+        self.parties = parties
     }
 }
 

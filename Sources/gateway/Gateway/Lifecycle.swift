@@ -2,6 +2,7 @@ import ConfigurationReading
 import Dispatch
 import EventLoops
 import Glibc
+import HTTPSCalls
 import KeyStore
 import Logging
 import Proxy
@@ -25,6 +26,8 @@ final class Lifecycle: Sendable {
     private let google: GoogleOperations
     private let fleet: Fleet?
     private let proofs: ProofChecks
+    /// The calls to all other parties.
+    private let https: HTTPSCalls
     private let keys: KeyTable
     private let outputs: LogOutputs
     private let state: QueueBound<State>
@@ -38,7 +41,8 @@ final class Lifecycle: Sendable {
     ) {
         self.plane = plane
         self.reloads = reloads
-        (apple, google, proofs, fleet) = (parts.apple, parts.google, parts.proofs, parts.fleet)
+        (apple, google, fleet) = (parts.apple, parts.google, parts.fleet)
+        (proofs, https) = (parts.parties.proofs, parts.parties.https)
         self.keys = keys
         self.outputs = outputs
         state = QueueBound(State(), on: plane.queue)
@@ -193,8 +197,8 @@ final class Lifecycle: Sendable {
         // Before the calls end, so that nothing is lost whatever their result.
         let status = closeStore()
         let once = Once { [self] in end(status) }
-        apple.calls.stop { [self] in plane.perform { once.run() } }
-        plane.perform(after: AppleClient.stopTime) { once.run() }
+        apple.calls.stop { [self] in https.stop { [self] in plane.perform { once.run() } } }
+        plane.perform(after: HTTPSCalls.stopTime) { once.run() }
     }
 
     private func closeStore() -> Int32 {

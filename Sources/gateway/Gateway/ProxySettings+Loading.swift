@@ -1,5 +1,6 @@
 import ConfigurationReading
 import EventLoops
+import HTTPSCalls
 import HTTPWire
 import Proxy
 import Rules
@@ -39,8 +40,10 @@ extension ProxySettings {
 
 /// The parties that requests ask.
 struct RequestParties: Sendable {
-    let devices: any DeviceChecking
+    let devices: DeviceCheckClient
     let proofs: ProofChecks
+    /// Makes the calls to all other parties.
+    let https: HTTPSCalls
 }
 
 extension OriginSettings {

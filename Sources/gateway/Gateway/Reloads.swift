@@ -25,7 +25,7 @@ final class Reloads: Sendable {
         let reporting: Reporting
         let apple: AppleOperations
         let google: GoogleOperations
-        let proofs: ProofChecks
+        let parties: RequestParties
     }
 
     /// Whether a reload runs.
@@ -115,7 +115,7 @@ final class Reloads: Sendable {
         state.value.changed(true)
         let (file, current) = (plane.file, plane.configuration)
         let (directory, outputs) = (parts.directory, outputs)
-        let parties = RequestParties(devices: parts.apple.devices, proofs: parts.proofs)
+        let parties = parts.parties
         let (known, tls) = (directory.servers, parts.certificates.surroundings)
         let orders = parts.rollouts.orders
         queue.async { [self] in
@@ -180,7 +180,7 @@ final class Reloads: Sendable {
         plane.configuration = read
         parts.apple.loaded(read)
         parts.google.loaded(read)
-        parts.proofs.loaded(read)
+        parts.parties.proofs.loaded(read)
         parts.directory.loaded(next.servers, next.settings.origins)
         parts.certificates.loaded(next.certificates, next.stamps)
         state.value.accessLog = next.accessLog

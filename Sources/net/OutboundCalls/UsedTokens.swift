@@ -1,63 +1,66 @@
 package import ByteCoding
 package import DeviceKey
 package import HTTPWire
-import KeyStore
 package import Signatures
 
-/// The used device tokens: each token is good for one request.
+/// The used tokens of clients about which another party is asked: each is good for one request.
 ///
-/// Otherwise a flagged device could use one token of another device again and again. A token that
-/// Apple accepted is remembered for a day and never forgotten earlier, so no client can displace
-/// one by using others. The memory is bounded: the rate of calls limits the tokens that Apple can
-/// accept in that time to ``Limits/tokensMax(callsPerSecond:)``. Tokens that Apple did not accept
-/// are forgotten at once.
+/// Otherwise a flagged device could use one token of another device again and again, and one solved
+/// test for people could serve a thousand requests. A token that the party accepted is remembered
+/// for a time and never forgotten earlier, so no client can displace one by using others. The
+/// memory is bounded: the rate of calls limits the tokens that the party can accept in that time.
+/// Tokens that the party did not accept are forgotten at once.
 ///
 /// Tokens are forgotten together with all others of the same hour. So each call does a bounded
 /// amount of work: it checks each hour, adds one token, and frees at most one hour.
 package struct UsedTokens: Sendable {
     package struct Limits: Hashable, Sendable {
-        /// The least time for which a token is remembered, in seconds: a day.
+        /// The least time for which a token is remembered, in seconds. Default a day.
         package var lifetime: Int64 = 86_400
-        /// Tokens that were used within this number of seconds are forgotten together: an hour.
+        /// Tokens that were used within this number of seconds are forgotten together. Default an
+        /// hour.
         package var spell: Int64 = 3_600
         /// The most tokens in total. Each takes 11 to 22 bytes.
         package var tokensMax: Int
-        /// The most tokens of one key about which Apple is asked at the same time, and of all keys
-        /// from one address. A client that sent more would fill the line of calls, and so make
-        /// other requests forwarded where the rule forwards on an error. Sixteen calls take a third
-        /// of a second at the default rate. A call waits for half of its rule's time, by default 1
-        /// s.
+        /// The most tokens of one key about which the party is asked at the same time, and of all
+        /// clients at one address. A client that sent more would fill the line of calls, and so
+        /// make other requests forwarded where the rule forwards on an error. Sixteen calls take a
+        /// third of a second at the default rate. A call waits for half of its time, for a rule's
+        /// device by default 1 s.
         package var underWayPerKeyMax = 4
         package var underWayPerAddressMax = 16
 
         package init(tokensMax: Int) { self.tokensMax = tokensMax }
 
-        /// The most tokens that Apple can accept while a token is remembered, with calls at this
-        /// rate to the hosts of all environments: 90,000 tokens for each call per second to one of
-        /// them.
-        package static func tokensMax(callsPerSecond: Int) -> Int {
-            let seconds = Int(Limits(tokensMax: 0).lifetime + Limits(tokensMax: 0).spell)
-            let (count, isTooMany) = callsPerSecond.multipliedReportingOverflow(
-                by: seconds * KeyEnvironment.allCases.count
-            )
-            return isTooMany ? .max : count
+        /// The most tokens that the party can accept while a token is remembered, with calls at
+        /// this rate to each of these hosts: with the defaults 90,000 tokens for each call per
+        /// second to one of them.
+        package init(
+            callsPerSecond: Int,
+            hosts: Int,
+            lifetime: Int64 = 86_400,
+            spell: Int64 = 3_600
+        ) {
+            let seconds = Int(lifetime + spell)
+            let (count, isTooMany) = callsPerSecond.multipliedReportingOverflow(by: seconds * hosts)
+            tokensMax = isTooMany ? .max : count
+            (self.lifetime, self.spell) = (lifetime, spell)
         }
     }
 
     /// The result for a token that a request shows.
     package enum Beginning: Hashable, Sendable {
-        /// Ask Apple.
+        /// Ask the party.
         case begun
         /// The token was used before.
         case used
-        /// The most allowed queries to Apple about tokens of the key, or of the address, are under
-        /// way.
+        /// The most allowed queries about tokens of the key, or of the address, are under way.
         case crowded
         /// The memory of used tokens is full.
         case full
     }
 
-    /// Tokens that were used within one hour, by the first eight bytes of their digests. A token
+    /// Tokens that were used within one spell, by the first eight bytes of their digests. A token
     /// that shares these bytes with another one is refused. With ten million remembered tokens that
     /// happens to one of 10^12.
     private struct Spell {
@@ -99,8 +102,8 @@ package struct UsedTokens: Sendable {
     private var limits: Limits
     /// The oldest first.
     private var spells: [Spell] = []
-    /// Tokens of which it is unknown yet whether Apple accepts them. There are no more than
-    /// requests and calls that wait for Apple.
+    /// Tokens of which it is unknown yet whether the party accepts them. There are no more than
+    /// requests and calls that wait for it.
     private var underWay: Set<SHA256Digest> = []
     /// The number of these of each key and each address.
     private var underWayOfKey: [KeyID: Int] = [:]
@@ -124,13 +127,14 @@ package struct UsedTokens: Sendable {
     /// - client: the client; `nil` for an operator's call.
     package mutating func begin(
         _ token: SHA256Digest,
-        of client: DeviceClient?,
+        of client: TokenClient?,
         now: Int64
     ) -> Beginning {
         forgetOldest(now: now)
         guard !isUsed(token, now: now), !underWay.contains(token) else { return .used }
         if let client {
-            let (ofKey, ofAddress) = (underWayOfKey[client.keyID], underWayOfAddress[of: client])
+            let ofKey = client.keyID.flatMap { underWayOfKey[$0] }
+            let ofAddress = client.network.flatMap { underWayOfAddress[$0] }
             guard (ofKey ?? 0) < limits.underWayPerKeyMax,
                 (ofAddress ?? 0) < limits.underWayPerAddressMax
             else { return .crowded }
@@ -138,24 +142,24 @@ package struct UsedTokens: Sendable {
         guard count + underWay.count < limits.tokensMax else { return .full }
         underWay.insert(token)
         if let client {
-            underWayOfKey[client.keyID, default: 0] += 1
+            if let keyID = client.keyID { underWayOfKey[keyID, default: 0] += 1 }
             if let network = client.network { underWayOfAddress[network, default: 0] += 1 }
         }
         return .begun
     }
 
-    /// The query about a token has ended, with or without an answer of Apple.
+    /// The query about a token has ended, with or without an answer.
     ///
-    /// - isSpent: whether Apple has accepted the token: only then it is used up.
+    /// - isSpent: whether the party has accepted the token: only then it is used up.
     package mutating func end(
         _ token: SHA256Digest,
-        of client: DeviceClient?,
+        of client: TokenClient?,
         isSpent: Bool,
         now: Int64
     ) {
         guard underWay.remove(token) != nil else { return }
         if let client {
-            Self.leave(&underWayOfKey[client.keyID])
+            if let keyID = client.keyID { Self.leave(&underWayOfKey[keyID]) }
             if let network = client.network { Self.leave(&underWayOfAddress[network]) }
         }
         guard isSpent else { return }
@@ -172,7 +176,7 @@ package struct UsedTokens: Sendable {
     // MARK: One process after the other
 
     /// The predecessor shows a token, which it has counted itself. The token is used from now on:
-    /// that process may end without reporting Apple's answer.
+    /// that process may end without reporting the answer.
     package mutating func claim(_ token: SHA256Digest, now: Int64) -> Beginning {
         forgetOldest(now: now)
         guard !isUsed(token, now: now), !underWay.contains(token) else { return .used }
@@ -181,13 +185,13 @@ package struct UsedTokens: Sendable {
         return .begun
     }
 
-    /// The predecessor has claimed a token, and Apple did not accept it.
+    /// The predecessor has claimed a token, and the party did not accept it.
     package mutating func release(_ token: SHA256Digest) {
         for index in spells.indices where spells[index].remove(token.firstWord) { count -= 1 }
     }
 
-    /// Writes the state for the successor, whose clock is the same. Apple may accept each token
-    /// that is under way: so these are used there until ``release(_:)``.
+    /// Writes the state for the successor, whose clock is the same. The party may accept each
+    /// token that is under way: so these are used there until ``release(_:)``.
     package func write(to out: inout ByteWriter, now: Int64) {
         let begun = underWay.map(\.firstWord)
         for (since, names) in spells.map({ ($0.since, $0.names) }) + [(now, begun)] {
@@ -241,20 +245,14 @@ package struct UsedTokens: Sendable {
     }
 }
 
-extension [IPAddress: Int] {
-    fileprivate subscript(of client: DeviceClient) -> Int? {
-        client.network.flatMap { self[$0] }
-    }
-}
-
-/// A client that shows device tokens.
-package struct DeviceClient: Hashable, Sendable {
-    /// The key that has signed the request.
-    package let keyID: KeyID
+/// A client that shows tokens.
+package struct TokenClient: Hashable, Sendable {
+    /// The key that has signed the request; `nil` for a request without a signature.
+    package let keyID: KeyID?
     /// The client's address, an IPv6 address as its /64; `nil` where it is unknown.
     package let network: IPAddress?
 
-    package init(_ keyID: KeyID, at address: IPAddress?) {
+    package init(_ keyID: KeyID?, at address: IPAddress?) {
         self.keyID = keyID
         network = address.map { address in
             switch address {

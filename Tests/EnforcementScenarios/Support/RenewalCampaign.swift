@@ -5,6 +5,7 @@ import ConfigurationReading
 import Cryptography
 import DeviceKey
 import Foundation
+import HTTPSCalls
 import KeyStore
 import LoopbackKit
 import SQLiteKeyStore
@@ -138,7 +139,7 @@ final class RenewalCampaign {
     func run(until seconds: Int64, downTime: Int64) throws {
         let table = try KeyTable(journal: try SQLiteKeyJournal(path: path))
         let time = time
-        let apple = AppleClient(settings) { time.now }
+        let apple = AppleClient("apple", settings, HTTPSCalls()) { time.now }
         log.runs.withLock { $0 += 1 }
         let renewer = ReceiptRenewer(
             ReceiptRenewer.Settings(

@@ -1,61 +1,53 @@
 import AppleServices
-import ConfigurationReading
 import Cryptography
 import Dispatch
 import EventLoops
 import HTTPSCalls
 import OutboundCalls
 import Synchronization
-import Verification
 
-/// Makes the calls to Apple: performs the actions of a ``CallQueue``, on a queue of its own.
+/// Makes the calls to a party: performs the actions of a ``CallQueue``, on a queue of its own.
 ///
 /// Nothing runs before the first call.
-final class AppleClient: AppleCalling {
+final class CallClient<Party: CalledParty>: Sendable {
     private struct Board {
-        var machine: CallQueue
+        var machine: CallQueue<Party>
         /// Takes the reply of each call.
-        var askers: [CallQueue.Ticket: @Sendable (CallReply) -> Void] = [:]
-        var lastTicket: CallQueue.Ticket = 0
-        var transport: Transport
-        var tell: @Sendable (CallNotice, _ detail: String?) -> Void = { _, _ in }
+        var askers: [CallLine.Ticket: @Sendable (CallReply) -> Void] = [:]
+        var lastTicket: CallLine.Ticket = 0
+        var tell: @Sendable (CallNotice<Party.Call>, _ detail: String?) -> Void = { _, _ in }
     }
 
-    /// The transport of the calls.
-    private struct Transport {
-        var trust: HTTPSRequest.Trust
-        var proxy: String?
-
-        init(_ settings: AppleSettings) {
-            trust = settings.roots.map { .pem($0) } ?? .system
-            proxy = settings.proxy
-        }
-    }
-
-    /// The time that the end of the process waits for ``stop(_:)``: libcurl before 7.87 waits for
-    /// running look-ups of names.
-    static let stopTime = DispatchTimeInterval.seconds(5)
-
-    private let queue = DispatchQueue(label: "portcullis.apple")
+    private let queue: DispatchQueue
     private let board: Mutex<Board>
-    /// Makes the calls, those to Google too; ``stop(_:)`` ends all of them.
-    let https = HTTPSCalls()
+    private let https: HTTPSCalls
     private let wallClock: @Sendable () -> Int64
 
+    /// - name: of the queue, for debuggers.
+    /// - https: makes the calls, and those of others.
     /// - wallClock: milliseconds since 1970.
-    init(_ settings: AppleSettings, wallClock: @escaping @Sendable () -> Int64) {
-        board = Mutex(
-            Board(machine: CallQueue(settings.machine), transport: Transport(settings))
-        )
+    init(
+        _ name: String,
+        _ settings: Party.Settings,
+        _ https: HTTPSCalls,
+        wallClock: @escaping @Sendable () -> Int64
+    ) {
+        queue = DispatchQueue(label: "portcullis.\(name)")
+        board = Mutex(Board(machine: CallQueue(settings)))
+        self.https = https
         self.wallClock = wallClock
     }
 
     /// Sets the function that gets notices for operators. It is called on the client's queue.
-    func watch(_ tell: @escaping @Sendable (CallNotice, _ detail: String?) -> Void) {
+    func watch(_ tell: @escaping @Sendable (CallNotice<Party.Call>, _ detail: String?) -> Void) {
         board.withLock { $0.tell = tell }
     }
 
-    func send(_ call: AppleCall, _ done: @escaping @Sendable (CallReply) -> Void) {
+    /// Sends a call when rate, breaker and queue allow it.
+    ///
+    /// `done` is called exactly once, within `call.timeout`, on the client's queue; it must not
+    /// wait.
+    func send(_ call: Party.Call, _ done: @escaping @Sendable (CallReply) -> Void) {
         queue.async { [self] in
             let ticket = board.withLock { board in
                 board.lastTicket += 1
@@ -72,33 +64,28 @@ final class AppleClient: AppleCalling {
     }
 
     /// Takes a new configuration.
-    func reload(_ settings: AppleSettings) {
-        queue.async { [self] in
-            board.withLock { $0.transport = Transport(settings) }
-            change { $0.replaced(settings.machine, $1) }
-        }
+    func reload(_ settings: Party.Settings) {
+        queue.async { [self] in change { $0.replaced(settings, $1) } }
     }
 
-    /// Replies to all waiting callers that no call is made any more, and ends the calls under way.
-    ///
-    /// `ended` is called when no thread of the calls runs any more, since libraries clean up at the
-    /// end of a process.
+    /// Replies to all callers that no call is made any more, then calls `ended`. The calls under
+    /// way end with ``HTTPSCalls``.
     func stop(_ ended: @escaping @Sendable () -> Void) {
         queue.async { [self] in
             change { $0.stopped($1) }
-            https.stop(ended)
+            ended()
         }
     }
 
     /// The counts, and the state of the hosts.
-    func read<Value>(_ look: (CallQueue) -> sending Value) -> sending Value {
+    func read<Value>(_ look: (CallQueue<Party>) -> sending Value) -> sending Value {
         board.withLock { look($0.machine) }
     }
 
     /// Gives the machine an event, and performs its actions.
     private func change(
         detail: String? = nil,
-        _ decide: (inout CallQueue, CallMoment) -> [CallQueue.Action]
+        _ decide: (inout CallQueue<Party>, CallMoment) -> [CallQueue<Party>.Action]
     ) {
         dispatchPrecondition(condition: .onQueue(queue))
         let now = CallMoment(
@@ -110,7 +97,7 @@ final class AppleClient: AppleCalling {
         for action in actions { perform(action, detail) }
     }
 
-    private func perform(_ action: CallQueue.Action, _ detail: String?) {
+    private func perform(_ action: CallQueue<Party>.Action, _ detail: String?) {
         switch action {
         case .send(let ticket, let call): send(ticket, call)
         case .reply(let ticket, let reply):
@@ -127,17 +114,17 @@ final class AppleClient: AppleCalling {
         }
     }
 
-    private func send(_ ticket: CallQueue.Ticket, _ call: CallRequest) {
-        let transport = board.withLock { $0.transport }
+    private func send(_ ticket: CallLine.Ticket, _ call: CallRequest) {
         var request = HTTPSRequest(
             url: call.url,
             contentType: call.contentType,
             content: call.content,
             timeout: call.timeout
         )
-        request.fields = [("Authorization", call.authorization)]
-        request.trust = transport.trust
-        request.proxy = transport.proxy
+        request.fields = call.fields.map { ($0.name, $0.value) }
+        request.trust = call.roots.map { .pem($0) } ?? .system
+        request.proxy = call.proxy
+        request.answerBytesMax = call.answerBytesMax
         request.avoidsOldConnections = call.avoidsOldConnections
         https.send(request) { [self] result in
             let (reply, detail) = Self.reply(result)
@@ -161,6 +148,17 @@ final class AppleClient: AppleCalling {
     }
 }
 
+/// Makes the calls to Apple.
+typealias AppleClient = CallClient<AppleCalls>
+
+extension CallClient: AppleCalling where Party == AppleCalls {}
+
+extension HTTPSCalls {
+    /// The time that the end of the process waits for ``stop(_:)``: libcurl before 7.87 waits for
+    /// running look-ups of names.
+    static let stopTime = DispatchTimeInterval.seconds(5)
+}
+
 extension CallFailure {
     init(_ reason: HTTPSFault.Reason) {
         switch reason {
@@ -172,20 +170,5 @@ extension CallFailure {
         case .garbled: self = .garbled
         case .stopped: self = .stopping
         }
-    }
-}
-
-extension AppleSettings {
-    fileprivate var machine: CallQueue.Settings {
-        CallQueue.Settings(
-            credentials: credentials,
-            writesBearer: authorization == .bearer,
-            hosts: hosts,
-            limits: CallLine.Limits(
-                concurrent: concurrent,
-                queue: queue,
-                rate: TokenRate(perSecond, burst: max(perSecond / 10, 1))
-            )
-        )
     }
 }

@@ -1,0 +1,116 @@
+package import OutboundCalls
+import Verification
+
+/// Apple as a party that is called: the tokens, and how calls are written.
+package struct AppleCalls: CalledParty {
+    private var settings: AppleSettings
+    private var tokens: [AppleCredential: ProviderToken] = [:]
+    /// Tokens that were signed.
+    package private(set) var tokensSigned: UInt64 = 0
+
+    package init(_ settings: AppleSettings) { self.settings = settings }
+
+    /// An unchanged key keeps its token.
+    package mutating func replace(by next: AppleSettings) {
+        settings = next
+        tokens = tokens.filter { next.credentials.contains($0.key) }
+    }
+
+    package func limits(of host: AppleHost) -> CallLine.Limits? { settings.limits }
+
+    package func obstacle(to call: AppleCall) -> CallFailure? {
+        if credential(of: call) == nil { return .noCredential }
+        return settings.hosts[call.host] == nil ? .noHost : nil
+    }
+
+    private func credential(of call: AppleCall) -> AppleCredential? {
+        guard let team = call.teamID else {
+            return settings.credentials.count == 1 ? settings.credentials.first : nil
+        }
+        return settings.credentials.first { $0.teamID == team }
+    }
+
+    package mutating func written(_ call: AppleCall, at wall: Int64) -> CallRequest {
+        guard let credential = credential(of: call), let address = settings.hosts[call.host] else {
+            preconditionFailure("AppleCalls: a call with an obstacle is written")
+        }
+        let token = token(of: credential, at: wall)
+        let isBearer = call.service.family == .deviceCheck || settings.authorization == .bearer
+        let authorization = isBearer ? "Bearer \(token.text)" : token.text
+        var request = CallRequest(
+            url: address + call.service.path,
+            fields: [CallRequest.Field("Authorization", authorization)],
+            contentType: call.contentType,
+            content: call.body
+        )
+        request.roots = settings.roots
+        request.proxy = settings.proxy
+        return request
+    }
+
+    private mutating func token(of credential: AppleCredential, at wall: Int64) -> ProviderToken {
+        if let token = tokens[credential], token.isGood(at: wall) { return token }
+        let token = ProviderToken(credential, at: wall)
+        tokens[credential] = token
+        tokensSigned &+= 1
+        return token
+    }
+
+    package mutating func renews(_ refused: CallRequest, of call: AppleCall) -> Bool {
+        guard let credential = credential(of: call) else { return false }
+        // Another call may have made a new token meanwhile.
+        if let token = tokens[credential],
+            refused.fields.contains(where: { $0.value.hasSuffix(token.text) })
+        {
+            tokens[credential] = nil
+        }
+        return true
+    }
+}
+
+/// The calls to Apple's servers: which, with which keys, and how often.
+package struct AppleSettings: Sendable {
+    /// The form of a token in the field `Authorization` of a call about a receipt.
+    package enum Authorization: String, CaseIterable, Hashable, Sendable {
+        /// Only the token, as in Apple's example.
+        case plain
+        /// After the word Bearer, as DeviceCheck requires.
+        case bearer
+    }
+
+    /// `keys`: the credentials of teams. Default none; then no call is made.
+    package var credentials: [AppleCredential] = []
+    /// `authorization`: default `plain`. Calls of DeviceCheck always have `Bearer`.
+    package var authorization = Authorization.plain
+    /// `hosts`: the addresses of Apple's services, without a slash at the end. Default Apple's own;
+    /// none for keys of a test authority.
+    package var hosts: [AppleHost: String] = [:]
+    /// `roots`: the certificates of a PEM file, instead of the system's; `nil` for the system's.
+    package var roots: [UInt8]?
+    /// `proxy`: a proxy that supports CONNECT. Default none.
+    package var proxy: String?
+    /// `timeout`: of a call without its own timeout, from the hand-in to the answer. Default 10s,
+    /// 100ms…5m.
+    package var timeout = Duration.seconds(10)
+    /// `concurrent`: concurrent calls to one host. Default 8, 1…64.
+    package var concurrent = 8
+    /// `queue`: calls that wait for one host. Default 1000, 1…100000. A further call is not made.
+    package var queue = 1_000
+    /// `rate`: calls to one host per second. Default 50, 1…1000.
+    package var perSecond = 50
+    /// `receipts`: the renewal of receipts.
+    package var receipts = RenewalSettings()
+
+    package init() {
+        for host in AppleHost.all { hosts[host] = host.address }
+    }
+
+    /// The limits of the calls to each host.
+    var limits: CallLine.Limits {
+        CallLine.Limits(
+            concurrent: concurrent,
+            queue: queue,
+            rate: TokenRate(perSecond, burst: max(perSecond / 10, 1))
+        )
+    }
+}
