@@ -345,6 +345,11 @@ let package = Package(
             uses: ["KeyAttestation", "OutboundCalls"],
             embeds: ["Snapshot"]
         ),
+        .part(
+            "SiteverifyServices",
+            in: "gateway",
+            uses: policy + ["OutboundCalls", "Verification"]
+        ),
         .part("Gateway", in: "gateway", uses: policy + verdict + sockets + process + ["CLinux"]),
         .part(
             "Inspection",
@@ -370,7 +375,11 @@ let package = Package(
 
         // Sources/tools: for tests, demonstration and load. Never linked into the gateway.
         .part("SoftwareAuthenticator", in: "tools", uses: device),
-        .part("AppleStandIn", in: "tools", uses: device + apple + sockets + stand),
+        .part(
+            "AppleStandIn",
+            in: "tools",
+            uses: device + apple + sockets + stand + ["SiteverifyServices"]
+        ),
         .part("LoadGenerator", in: "tools", uses: policy + sockets + load),
         .program("portcullis-demo", in: "tools", uses: demo),
         .program("portcullis-load", in: "tools", uses: policy + sockets + client),
@@ -448,6 +457,7 @@ let package = Package(
             uses: policy + verdict + ["OutboundCalls", "Telemetry", "TestSupport"]
         ),
         .tests("GoogleServices", uses: ["KeyAttestation", "OutboundCalls"]),
+        .tests("SiteverifyServices", uses: ["HTTPWire", "OutboundCalls"]),
         .tests(
             "Inspection",
             uses: policy + stand + ["Challenges", "TestSupport"]

@@ -1,5 +1,5 @@
-// A stand-in for Apple's services, and for Google's list of revoked certificates, for tests and the
-// demonstration.
+// A stand-in for Apple's services, for Google's list of revoked certificates, and for tests for
+// people, for tests and the demonstration.
 //
 //   StandInServer         the server: TLS with an authority of its own, a port for each host
 //   StandInTeam           a team with its key, which the stand-in knows and a gateway gets
@@ -9,6 +9,7 @@
 //   ReceiptService        exchanges receipts for newer ones, good or wrong
 //   BitService            the two bits of devices
 //   StatusListService     Google's list of revoked certificates
+//   TestService           reCAPTCHA, hCaptcha, Turnstile and reCAPTCHA Enterprise
 //   StandInConnection     a connection, with one request after another
 //
 // It checks what Apple is known to check (reference: "Assessing fraud risk", "Accessing and

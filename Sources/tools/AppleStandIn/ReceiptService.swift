@@ -56,7 +56,7 @@ struct ReceiptService {
             return receiptText(.refreshed(riskMetric: metric), damage, age: age)
         case .receiptOfAttestation: return receiptText(.attest, nil, age: 0)
         case .receiptAsSent: return StandInAnswer(200, Base64.text(bytes))
-        case .proper, .slow, .status, .hang, .garbage, .cut, .long:
+        case .proper, .slow, .drip, .status, .hang, .garbage, .cut, .long, .redirect:
             return receiptText(.refreshed(riskMetric: metric), nil, age: 0)
         }
     }

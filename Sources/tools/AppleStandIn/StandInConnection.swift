@@ -10,6 +10,8 @@ final class StandInConnection: Connection {
     private var request: StandInRequest?
     /// The bytes that are sent when the deadline has passed.
     private var delayed: [UInt8]?
+    /// The pause after each of these bytes; `nil` where they are sent together.
+    private var drip: UInt64?
     /// Called when the connection is closed.
     var ended: (() -> Void)?
 
@@ -54,9 +56,13 @@ final class StandInConnection: Connection {
     override func outputFailed() { close() }
 
     override func deadlinePassed() {
-        guard let delayed else { return }
-        self.delayed = nil
-        send(delayed)
+        guard var rest = delayed else { return }
+        delayed = nil
+        guard let drip, !rest.isEmpty else { return send(rest) }
+        send([rest.removeFirst()])
+        guard !isClosed else { return }
+        delayed = rest
+        setDeadline(milliseconds: drip)
     }
 
     private func serve() {
@@ -89,7 +95,10 @@ final class StandInConnection: Connection {
         case .slow(let milliseconds):
             delayed = answer.bytes
             setDeadline(milliseconds: milliseconds)
-        case .proper, .status, .long, .receipt, .receiptOfAttestation, .receiptAsSent:
+        case .drip(let milliseconds):
+            (delayed, drip) = (answer.bytes, milliseconds)
+            setDeadline(milliseconds: milliseconds)
+        case .proper, .status, .long, .redirect, .receipt, .receiptOfAttestation, .receiptAsSent:
             send(answer.bytes)
         }
     }

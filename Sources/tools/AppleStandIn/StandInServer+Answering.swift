@@ -75,7 +75,9 @@ extension StandInPlay {
     fileprivate var isSilent: Bool {
         switch self {
         case .hang, .garbage, .cut: true
-        case .proper, .slow, .status, .long, .receipt, .receiptOfAttestation, .receiptAsSent: false
+        case .proper, .slow, .drip, .status, .long, .redirect, .receipt, .receiptOfAttestation,
+            .receiptAsSent:
+            false
         }
     }
 }

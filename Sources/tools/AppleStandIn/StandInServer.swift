@@ -23,6 +23,7 @@ package final class StandInServer: Sendable {
         var bits = BitService()
         var calls = StandInCalls()
         var statusList = StatusListService()
+        var tests = TestService()
     }
 
     /// The authority of the certificates, in PEM; `apple.roots` names this file.
@@ -31,6 +32,8 @@ package final class StandInServer: Sendable {
     package let ports: [AppleHost: UInt16]
     /// The port of Google's list of revoked certificates.
     package let statusListPort: UInt16
+    /// The port of the tests for people.
+    package let testPort: UInt16
     let now: @Sendable () -> UnixTime
     private let state = Mutex(State())
     private let changed = NSCondition()
@@ -69,6 +72,8 @@ package final class StandInServer: Sendable {
         self.ports = ports
         let statusList = try Self.socket()
         statusListPort = Listener.boundAddress(statusList).port ?? 0
+        let tests = try Self.socket()
+        testPort = Listener.boundAddress(tests).port ?? 0
         loop.start()
         loop.perform { [self, sockets] in
             for socket in sockets {
@@ -78,6 +83,9 @@ package final class StandInServer: Sendable {
             }
             listen(statusList, tls) { [unowned self] request, _ in
                 change { $0.statusList.answer(request) }
+            }
+            listen(tests, tls) { [unowned self] request, _ in
+                change { $0.tests.answer(request) }
             }
         }
     }
@@ -276,6 +284,10 @@ package enum StandInPlay: Hashable, Sendable {
     case cut
     /// An answer of this number of bytes.
     case long(bytes: Int)
+    /// An answer that comes byte by byte, with pauses of this number of milliseconds.
+    case drip(milliseconds: UInt64)
+    /// A redirect to this address.
+    case redirect(to: String)
     /// A wrong receipt, or one that is this number of seconds old.
     case receipt(ReceiptDamage? = nil, age: Int64 = 0)
     /// The attestation's kind of receipt in place of a refreshed one.
@@ -291,7 +303,11 @@ package enum StandInPlay: Hashable, Sendable {
             answer.retryAfter = retryAfter
             return answer
         case .long(let count): return StandInAnswer(200, String(repeating: "A", count: count))
-        case .proper, .slow, .hang, .garbage, .cut, .receipt, .receiptOfAttestation,
+        case .redirect(let address):
+            var answer = StandInAnswer(307)
+            answer.fields = [("Location", address)]
+            return answer
+        case .proper, .slow, .drip, .hang, .garbage, .cut, .receipt, .receiptOfAttestation,
             .receiptAsSent:
             return nil
         }

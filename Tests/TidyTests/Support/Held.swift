@@ -53,7 +53,7 @@ enum Held {
     static let pureTargets: Set<String> = [
         "AppAttest", "AppleServices", "ByteCoding", "DeviceKey", "GoogleServices", "HTTP2Wire",
         "HTTPWire", "JSONText", "KeyAttestation", "OutboundCalls", "RequestBinding", "Rules",
-        "Services", "StrictCBOR", "StrictDER", "Telemetry", "Verification",
+        "Services", "SiteverifyServices", "StrictCBOR", "StrictDER", "Telemetry", "Verification",
     ]
 
     /// Folders of other targets that are as pure, with all that they may import.

@@ -1,0 +1,138 @@
+package import HTTPWire
+import JSONText
+package import OutboundCalls
+
+/// A question about a client's token.
+package struct SiteverifyCall: OutboundCall {
+    /// The name of the proof whose service is asked.
+    package let proof: String
+    /// As ``isToken(_:)`` allows it.
+    package let token: [UInt8]
+    /// The client's address; `nil` where it is unknown.
+    package let address: IPAddress?
+    package let timeout: Duration
+
+    package init(proof: String, token: [UInt8], address: IPAddress?, timeout: Duration) {
+        self.proof = proof
+        self.token = token
+        self.address = address
+        self.timeout = timeout
+    }
+
+    package var host: String { proof }
+    package var kind: String { proof }
+    package var family: String { proof }
+
+    /// The most bytes of a token. Turnstile's have up to 2,048, hCaptcha's some thousands.
+    package static let tokenBytesMax = 8_192
+
+    /// Whether a service may have made this token: all of them are in the alphabet of `token68`
+    /// (RFC 9110 §11.2). Others cost no call, and reach no filter of the service.
+    package static func isToken(_ text: [UInt8]) -> Bool {
+        guard (1...tokenBytesMax).contains(text.count) else { return false }
+        return text.allSatisfy { $0.isUnreserved || "+/=".utf8.contains($0) }
+    }
+}
+
+/// The services as a party that is called.
+package struct SiteverifyCalls: CalledParty {
+    /// By the names of their proofs.
+    private var services: [String: SiteverifySettings] = [:]
+    /// Those before the last reload: event loops still have requests that began with them.
+    private var former: [String: SiteverifySettings] = [:]
+
+    package init(_ settings: [SiteverifySettings]) { replace(by: settings) }
+
+    package mutating func replace(by settings: [SiteverifySettings]) {
+        former = services
+        services = [:]
+        for service in settings { services[service.name] = service }
+    }
+
+    private func service(_ proof: String) -> SiteverifySettings? {
+        services[proof] ?? former[proof]
+    }
+
+    package func limits(of host: String) -> CallLine.Limits? { service(host)?.limits }
+
+    package func obstacle(to call: SiteverifyCall) -> CallFailure? {
+        service(call.proof) == nil ? .noHost : nil
+    }
+
+    /// The longest answer that is read. Enterprise's have some thousand bytes.
+    package static let answerBytesMax = 64 << 10
+
+    package mutating func written(_ call: SiteverifyCall, at wall: Int64) -> CallRequest {
+        guard let service = service(call.proof) else {
+            preconditionFailure("SiteverifyCalls: a call with an obstacle is written")
+        }
+        let isEnterprise = service.service == .enterprise
+        var request = CallRequest(
+            url: service.url,
+            fields: isEnterprise ? [CallRequest.Field("X-Goog-Api-Key", service.secret)] : [],
+            contentType: isEnterprise ? "application/json" : "application/x-www-form-urlencoded",
+            content: isEnterprise ? service.assessment(call) : service.form(call)
+        )
+        request.roots = service.roots
+        request.proxy = service.proxy
+        request.answerBytesMax = Self.answerBytesMax
+        return request
+    }
+
+    /// A secret is the same for each call.
+    package mutating func renews(_ refused: CallRequest, of call: SiteverifyCall) -> Bool { false }
+}
+
+extension SiteverifySettings {
+    /// Google, "Verifying the user's response": `secret`, `response`, `remoteip`; hCaptcha also has
+    /// `sitekey`.
+    fileprivate func form(_ call: SiteverifyCall) -> [UInt8] {
+        var form: [UInt8] = []
+        func add(_ name: String, _ value: some Sequence<UInt8>) {
+            if !form.isEmpty { form.append(UInt8(ascii: "&")) }
+            form += Array(name.utf8) + [UInt8(ascii: "=")]
+            for byte in value {
+                if byte.isUnreserved {
+                    form.append(byte)
+                } else {
+                    let digits = Array("0123456789ABCDEF".utf8)
+                    form += [UInt8(ascii: "%"), digits[Int(byte >> 4)], digits[Int(byte & 15)]]
+                }
+            }
+        }
+        add("secret", secret.utf8)
+        add("response", call.token)
+        if sendsAddress, let address = call.address { add("remoteip", address.text.utf8) }
+        if service == .hcaptcha, let siteKey { add("sitekey", siteKey.utf8) }
+        return form
+    }
+
+    /// Google Cloud, REST, `Event`: `token`, `siteKey`, `expectedAction`, `userIpAddress`.
+    fileprivate func assessment(_ call: SiteverifyCall) -> [UInt8] {
+        var json = JSONWriter()
+        json.object { json in
+            json.object("event") { json in
+                json.member("token", String(decoding: call.token, as: UTF8.self))
+                if let siteKey { json.member("siteKey", siteKey) }
+                if let action { json.member("expectedAction", action) }
+                if sendsAddress, let address = call.address {
+                    json.member("userIpAddress", address.text)
+                }
+            }
+        }
+        return json.bytes
+    }
+}
+
+extension UInt8 {
+    /// Whether it stands for itself in a form (RFC 3986 §2.3).
+    fileprivate var isUnreserved: Bool {
+        switch self {
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+            UInt8(ascii: "0")...UInt8(ascii: "9"):
+            true
+        case UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"), UInt8(ascii: "~"): true
+        default: false
+        }
+    }
+}
