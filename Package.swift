@@ -55,8 +55,8 @@ let device: [Target.Dependency] = [
 let wires: [Target.Dependency] = ["CLinux", "TLSSession", "EventLoops"]
 let process: [Target.Dependency] = [
     "AppleServices", "ConfigurationReading", "GoogleServices", "HTTP2Wire", "HTTPSCalls",
-    "OutboundCalls", "PostgreSQLKeyStore", "Proxy", "SQLiteKeyStore", "Services", "Tokens",
-    logging,
+    "OutboundCalls", "PostgreSQLKeyStore", "Proxy", "SQLiteKeyStore", "Services",
+    "SiteverifyServices", "Tokens", logging,
 ]
 let stand: [Target.Dependency] = ["SoftwareAuthenticator"]
 let measured = [
@@ -332,7 +332,7 @@ let package = Package(
             "ConfigurationReading",
             in: "gateway",
             uses: policy + apple + ["CLinux", "DeviceKey", "HTTP2Wire", "Proxy", "Services"]
-                + ["Sessions", "Tokens", "Verification", yams]
+                + ["Sessions", "SiteverifyServices", "Tokens", "Verification", yams]
         ),
         .part(
             "AppleServices",
@@ -444,7 +444,7 @@ let package = Package(
         .tests("SQLiteKeyStore", uses: policy + verdict + ["TestSupport", grdb]),
         .tests(
             "ConfigurationReading",
-            uses: policy + apple + ["Proxy", "Sessions", "Verification"]
+            uses: policy + apple + ["Proxy", "Sessions", "SiteverifyServices", "Verification"]
         ),
         .tests("TLSSession"),
         .tests("HTTPSCalls", uses: apple + ["AppleStandIn", "Cryptography", "LoopbackKit"]),
@@ -486,7 +486,7 @@ let package = Package(
             "EnforcementScenarios",
             uses: policy + commands + stand + app + ["Services", "TLSSession"]
                 + ["AppleServices", "AppleStandIn", "CLinux", "HTTPSCalls", "LoopbackKit"]
-                + ["OutboundCalls", "TestSupport", grdb]
+                + ["OutboundCalls", "SiteverifyServices", "TestSupport", grdb]
         ),
     ],
     swiftLanguageModes: [.v6]

@@ -1,5 +1,6 @@
 import HTTPWire
 package import Rules
+package import SiteverifyServices
 package import Tokens
 
 /// A named proof of the section `proofs`, in the file's words.
@@ -7,6 +8,7 @@ struct ProofDraft {
     /// The kinds of proofs: `kind`.
     enum Kind: String, CaseIterable {
         case jwt
+        case siteverify
     }
 
     private static let commonKeys = ["kind", "field", "cookie", "on_error"]
@@ -17,6 +19,7 @@ struct ProofDraft {
     private let place: TokenProof.Place?
     private let onError: Located<DependencyErrorRule>?
     private let jwt: JWTDraft
+    private let siteverify: SiteverifyDraft
 
     /// The proofs of the file, in their order.
     static func all(_ reader: MappingReader) -> [ProofDraft] {
@@ -65,6 +68,8 @@ struct ProofDraft {
         onError = reader.word("on_error")
         place = Self.place(reader)
         jwt = JWTDraft(reader, isMeant: kind?.value == .jwt)
+        let isSiteverify = kind?.value == .siteverify
+        siteverify = SiteverifyDraft(reader, name: member.key, isMeant: isSiteverify)
         for kind in Kind.allCases where self.kind != nil && kind != self.kind?.value {
             Self.checkIdle(reader, kind)
         }
@@ -85,6 +90,7 @@ struct ProofDraft {
     private static func keys(of kind: Kind) -> [String] {
         switch kind {
         case .jwt: JWTDraft.keys
+        case .siteverify: SiteverifyDraft.keys
         }
     }
 
@@ -153,6 +159,10 @@ struct ProofDraft {
         case .jwt:
             jwt.validated(folder: folder, files: files, hasStore: hasStore).map {
                 ProofSettings(proof: proof, kind: .jwt($0))
+            }
+        case .siteverify:
+            siteverify.validated(folder: folder, files: files).map {
+                ProofSettings(proof: proof, kind: .siteverify($0))
             }
         case nil: nil
         }
@@ -371,6 +381,7 @@ package struct ProofSettings: Sendable {
     /// How its tokens are checked.
     package enum Kind: Sendable {
         case jwt(JWTSettings)
+        case siteverify(SiteverifySettings)
     }
 
     package let proof: TokenProof

@@ -115,35 +115,10 @@ final class CallClient<Party: CalledParty>: Sendable {
     }
 
     private func send(_ ticket: CallLine.Ticket, _ call: CallRequest) {
-        var request = HTTPSRequest(
-            url: call.url,
-            contentType: call.contentType,
-            content: call.content,
-            timeout: call.timeout
-        )
-        request.fields = call.fields.map { ($0.name, $0.value) }
-        request.trust = call.roots.map { .pem($0) } ?? .system
-        request.proxy = call.proxy
-        request.answerBytesMax = call.answerBytesMax
-        request.avoidsOldConnections = call.avoidsOldConnections
-        https.send(request) { [self] result in
-            let (reply, detail) = Self.reply(result)
+        https.send(HTTPSRequest(call)) { [self] result in
+            let reply = CallReply(result)
+            let detail: String? = if case .failure(let fault) = result { fault.detail } else { nil }
             queue.async { self.change(detail: detail) { $0.answered(ticket, reply, $1) } }
-        }
-    }
-
-    private static func reply(
-        _ result: Result<HTTPSAnswer, HTTPSFault>
-    ) -> (reply: CallReply, detail: String?) {
-        switch result {
-        case .success(let answer):
-            let reply = CallReply.answered(
-                status: answer.status,
-                retryAfter: answer.retryAfter,
-                body: answer.content
-            )
-            return (reply, nil)
-        case .failure(let fault): return (.failed(CallFailure(fault.reason)), fault.detail)
         }
     }
 }
@@ -170,5 +145,35 @@ extension CallFailure {
         case .garbled: self = .garbled
         case .stopped: self = .stopping
         }
+    }
+}
+
+extension CallReply {
+    init(_ result: Result<HTTPSAnswer, HTTPSFault>) {
+        switch result {
+        case .success(let answer):
+            self = .answered(
+                status: answer.status,
+                retryAfter: answer.retryAfter,
+                body: answer.content
+            )
+        case .failure(let fault): self = .failed(CallFailure(fault.reason))
+        }
+    }
+}
+
+extension HTTPSRequest {
+    init(_ call: CallRequest) {
+        self.init(
+            url: call.url,
+            contentType: call.contentType,
+            content: call.content,
+            timeout: call.timeout
+        )
+        fields = call.fields.map { ($0.name, $0.value) }
+        trust = call.roots.map { .pem($0) } ?? .system
+        proxy = call.proxy
+        avoidsOldConnections = call.avoidsOldConnections
+        answerBytesMax = call.answerBytesMax
     }
 }

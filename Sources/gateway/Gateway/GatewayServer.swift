@@ -205,7 +205,7 @@ package final class GatewayServer: @unchecked Sendable {
         let calls = AppleClient("apple", configuration.apple, https, wallClock: clock)
         let parties = RequestParties(
             devices: DeviceCheckClient(calls, configuration.apple, log, clock),
-            proofs: ProofChecks(keys, https, log, clock),
+            proofs: ProofChecks(configuration, keys, https, log, clock),
             https: https
         )
         return (calls, parties)

@@ -197,7 +197,9 @@ final class Lifecycle: Sendable {
         // Before the calls end, so that nothing is lost whatever their result.
         let status = closeStore()
         let once = Once { [self] in end(status) }
-        apple.calls.stop { [self] in https.stop { [self] in plane.perform { once.run() } } }
+        apple.calls.stop { [self] in
+            proofs.tests.stop { [self] in https.stop { [self] in plane.perform { once.run() } } }
+        }
         plane.perform(after: HTTPSCalls.stopTime) { once.run() }
     }
 

@@ -7,6 +7,7 @@ import Proxy
 import Rules
 import Services
 import Signatures
+import SiteverifyServices
 import Synchronization
 import Tokens
 import Verification
@@ -26,10 +27,13 @@ final class ProofChecks: Sendable {
     private let https: HTTPSCalls
     private let log: Logger
     private let wallClock: @Sendable () -> Int64
+    /// Tests for people.
+    let tests: SiteverifyOperations
     private let state = Mutex(State())
 
     /// - wallClock: milliseconds since 1970.
     init(
+        _ configuration: GatewayConfiguration,
         _ keys: KeyTable,
         _ https: HTTPSCalls,
         _ log: Logger,
@@ -39,6 +43,7 @@ final class ProofChecks: Sendable {
         self.https = https
         self.log = log
         self.wallClock = wallClock
+        tests = SiteverifyOperations(configuration.siteverify, keys, https, log, wallClock)
     }
 
     /// The checks of a configuration, in the order of its proofs. Sets of keys that are new begin
@@ -54,6 +59,8 @@ final class ProofChecks: Sendable {
                         .fetched(set(address, settings.proof.name, configuration))
                     }
                 return TokenCheck(TokenVerifier(jwt.terms), source, keys)
+            case .siteverify(let siteverify):
+                return SiteverifyCheck(settings: siteverify, operations: tests)
             }
         }
     }
@@ -108,10 +115,18 @@ final class ProofChecks: Sendable {
     }
 }
 
+extension GatewayConfiguration {
+    /// The services of tests for people.
+    var siteverify: [SiteverifySettings] {
+        proofs.compactMap { if case .siteverify(let settings) = $0.kind { settings } else { nil } }
+    }
+}
+
 extension ProofSettings {
     /// The address of its keys; `nil` where they are not fetched.
     fileprivate var keySetAddress: KeySetAddress? {
         switch kind {
+        case .siteverify: nil
         case .jwt(let jwt):
             if case .address(let address) = jwt.keys { address } else { nil }
         }

@@ -174,6 +174,8 @@ final class Reloads: Sendable {
             state.value.admission = EnrolmentAdmission(read.enrolment)
         }
         let services = judging.services(read, state.value.admission)
+        // Before a request can ask one of the new services.
+        parts.parties.proofs.tests.loaded(read.siteverify)
         for loop in plane.loops { loop.reload(next, services) { judging.judge(read) } }
         ControlPlane.warn(next.warnings, plane.log)
         operatorTokens.replace(by: read.operatorToken)

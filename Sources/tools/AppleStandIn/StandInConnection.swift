@@ -103,7 +103,13 @@ final class StandInConnection: Connection {
         }
     }
 
+    /// In pieces: TLS takes no ten megabytes at once.
     private func send(_ bytes: [UInt8]) {
-        if case .failed = write(bytes.span) { close() }
+        var rest = bytes[...]
+        while !rest.isEmpty, !isClosed {
+            let piece = Array(rest.prefix(1 << 16))
+            rest = rest.dropFirst(piece.count)
+            if case .failed = write(piece.span) { close() }
+        }
     }
 }

@@ -191,6 +191,9 @@ package final class StandInServer: Sendable {
     /// The requests for the list so far.
     package var statusListCalls: [StandInListCall] { state.withLock { $0.statusList.calls } }
 
+    /// The questions to tests for people so far.
+    package var testCalls: [StandInTestCall] { state.withLock { $0.tests.calls } }
+
     /// Waits until this holds of the requests for the list; `false` when it does not within ten
     /// seconds.
     package func waitForList(until isTrue: ([StandInListCall]) -> Bool) -> Bool {

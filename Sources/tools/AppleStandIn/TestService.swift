@@ -221,7 +221,4 @@ extension StandInServer {
 
     /// Sets the plays of the next questions.
     package func playNextTests(_ plays: StandInPlay...) { change { $0.tests.playNext(plays) } }
-
-    /// The questions so far.
-    package var testCalls: [StandInTestCall] { change { $0.tests.calls } }
 }

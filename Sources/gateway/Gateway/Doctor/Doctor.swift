@@ -6,7 +6,8 @@ import TLSSession
 ///
 /// `check` judges the files; the doctor tries them. It binds addresses for a moment, writes and
 /// deletes a file in the store's folder, connects to the store's database, and sends one request to
-/// each server of an origin. It does not disturb a gateway that runs on the same configuration.
+/// each server of an origin and to each service of a test for people. It does not disturb a gateway
+/// that runs on the same configuration.
 package enum Doctor {
     /// Makes all checks.
     ///
@@ -28,7 +29,11 @@ package enum Doctor {
         findings += disk(configuration)
         findings += database(configuration)
         let rest = findings
-        OriginTrial.run(configuration) { ended(DoctorReport(file: file, rest + $0)) }
+        OriginTrial.run(configuration) { origins in
+            ServiceTrial.run(configuration) { services in
+                ended(DoctorReport(file: file, rest + origins + services))
+            }
+        }
     }
 
     private static func finding(_ problem: Problem) -> Finding {

@@ -74,11 +74,7 @@ extension AdminSnapshot {
         out.distributions(of: tally)
         writeStore(into: &out)
         tls.write(into: &out)
-        apple.write(into: &out)
-        devices.write(into: &out)
-        receipts?.write(into: &out)
-        StatusListFacts.write(statusList, into: &out)
-        KeySetFacts.write(keySets, into: &out)
+        writeParties(into: &out)
         out.counter(
             "access_log_lines_dropped_total",
             droppedLogLines,
@@ -185,6 +181,16 @@ extension AdminSnapshot {
                 out.sample(cutShort, labels, tally.cutShort(rule: number, isPassed: isPassed))
             }
         }
+    }
+
+    /// What is known of the parties that the gateway calls.
+    private func writeParties(into out: inout Exposition) {
+        apple.write(into: &out)
+        proofCalls.write(into: &out)
+        devices.write(into: &out)
+        receipts?.write(into: &out)
+        StatusListFacts.write(statusList, into: &out)
+        KeySetFacts.write(keySets, into: &out)
     }
 
     private func writeStore(into out: inout Exposition) {

@@ -15,6 +15,7 @@ extension AdminSnapshot {
             writeStore(into: &out)
             tls.write(into: &out)
             apple.write(into: &out)
+            proofCalls.write(into: &out)
             statusList?.write(into: &out)
             fleet?.write(into: &out)
             if !keySets.isEmpty {

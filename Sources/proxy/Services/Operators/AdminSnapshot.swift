@@ -33,6 +33,7 @@ package struct AdminSnapshot: Sendable {
     package var held = HeldFacts()
     /// Calls to Apple's services.
     package var apple = AppleFacts()
+    package var proofCalls = ProofCallFacts()
     package var tls = TLSFacts()
     /// Changes of devices' bits.
     package var devices = DeviceFacts()

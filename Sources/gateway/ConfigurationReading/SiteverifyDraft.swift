@@ -1,0 +1,158 @@
+import SiteverifyServices
+
+/// The keys of `kind: siteverify`.
+struct SiteverifyDraft {
+    static let keys = [
+        "service", "url", "secret_file", "project", "site_key", "action", "hostname", "min_score",
+        "max_score", "remote_address", "timeout", "rate", "concurrent", "queue", "roots", "proxy",
+    ]
+
+    private let reader: MappingReader
+    /// The settings, with all that needs no file; `nil` where an error was reported.
+    private let settings: SiteverifySettings?
+    private let secret: Located<String>?
+    private let roots: Located<String>?
+
+    /// - isMeant: whether the proof is of this kind. Its keys are read in any case.
+    init(_ reader: MappingReader, name: String, isMeant: Bool) {
+        self.reader = reader
+        if isMeant { Self.require(reader) }
+        let service = reader.word("service", SiteverifySettings.Service.self)
+        let url = Self.url(reader, service)
+        secret = reader.value("secret_file", use: "a file's path") { $0.isEmpty ? nil : $0 }
+        roots = reader.value("roots", use: "a PEM file's path") { $0.isEmpty ? nil : $0 }
+        let least = Self.score(reader, "min_score")
+        let greatest = Self.score(reader, "max_score")
+        if let least, let greatest, least.value > greatest.value {
+            reader.log.error(
+                least.place,
+                least.keyPath,
+                found: "a least score above the greatest",
+                use: "min_score: at most max_score, which is \(greatest.value)"
+            )
+        }
+        // The secret is read later.
+        var read = SiteverifySettings(
+            name: name,
+            service: service?.value ?? .recaptcha,
+            url: url ?? "",
+            secret: ""
+        )
+        (read.scoreMin, read.scoreMax) = (least?.value, greatest?.value)
+        read.siteKey = reader.value("site_key", use: Self.wordUse, Self.word)?.value
+        read.action = reader.value("action", use: Self.wordUse, Self.word)?.value
+        let hosts = reader.texts("hostname", use: Self.wordUse, Self.word) ?? []
+        read.hostnames = Set(hosts.map { $0.value.lowercased() })
+        if let flag = reader.flag("remote_address") { read.sendsAddress = flag.value }
+        Self.readLimits(reader, &read)
+        read.proxy =
+            reader.value("proxy", use: "http://host:port") { text in
+                AppleDraft.isAddress(text, scheme: "http://", needsPort: true) ? text : nil
+            }?.value
+        settings = service == nil || url == nil ? nil : read
+        if service?.value == .enterprise, isMeant {
+            reader.require("site_key", use: "site_key: the key that the site or app shows")
+        }
+    }
+
+    private static let wordUse = "1…256 visible characters"
+
+    private static func word(_ text: String) -> String? {
+        (1...256).contains(text.utf8.count) && text.utf8.allSatisfy { (0x21...0x7E).contains($0) }
+            ? text : nil
+    }
+
+    private static func require(_ reader: MappingReader) {
+        let services = SiteverifySettings.Service.allCases.map(\.rawValue)
+        reader.require("service", use: "service: \(services.joined(separator: " | "))")
+        reader.require("secret_file", use: "secret_file: a file with the service's secret alone")
+    }
+
+    private static func score(_ reader: MappingReader, _ key: String) -> Located<TestScore>? {
+        reader.value(key, use: "a score from 0 to 1, such as 0.5") { TestScore($0) }
+    }
+
+    private static func readLimits(_ reader: MappingReader, _ read: inout SiteverifySettings) {
+        if let time = reader.duration("timeout", in: .milliseconds(100)...Duration.seconds(30)) {
+            read.timeout = time.value
+        }
+        if let number = reader.integer("concurrent", in: 1...64) { read.concurrent = number.value }
+        if let number = reader.integer("queue", in: 1...100_000) { read.queue = number.value }
+        let rate = reader.value("rate", use: "calls in a second, 1/s…1000/s") { text in
+            let number = text.hasSuffix("/s") ? MappingReader.digits(text.dropLast(2)) : nil
+            return number.flatMap { (1...1_000).contains($0) ? $0 : nil }
+        }
+        if let rate { read.perSecond = rate.value }
+    }
+
+    /// The address: the operator's, or the service's own.
+    private static func url(
+        _ reader: MappingReader,
+        _ service: Located<SiteverifySettings.Service>?
+    ) -> String? {
+        let url = reader.value("url", use: "https://host/path", GoogleDraft.url)
+        let project = reader.value("project", use: "the id of a Google Cloud project") { text in
+            let isID = text.utf8.allSatisfy { byte in
+                (0x61...0x7A).contains(byte) || (0x30...0x39).contains(byte) || byte == 0x2D
+            }
+            return isID && (1...63).contains(text.utf8.count) ? text : nil
+        }
+        guard let service else { return nil }
+        if reader.has("project"), service.value != .enterprise || reader.has("url") {
+            reader.log.error(
+                reader.place(of: "project"),
+                reader.path("project"),
+                found: "it where it has no effect",
+                use: "project: with service: recaptcha-enterprise and without url"
+            )
+        }
+        if reader.has("url") { return url?.value }
+        if let address = service.value.address { return address }
+        guard let project else {
+            if !reader.has("project") {
+                reader.log.error(
+                    service.place,
+                    service.keyPath,
+                    found: "recaptcha-enterprise without a project",
+                    use: "project: the id of the Google Cloud project, or url:"
+                )
+            }
+            return nil
+        }
+        return SiteverifySettings.Service.assessments(project: project.value)
+    }
+
+    /// The settings, with the files read; `nil` where there is an error, which was reported.
+    func validated(folder: String, files: some ConfigurationFiles) -> SiteverifySettings? {
+        let log = reader.log
+        let certificates = roots.flatMap { AppleDraft.certificates($0, folder, files, log) }
+        guard let text = secretText(folder, files), var valid = settings else { return nil }
+        (valid.secret, valid.roots) = (text, certificates)
+        if valid.hostnames.isEmpty {
+            log.warning(
+                reader.place,
+                reader.keyPath,
+                found: "no hostname: a token from any site that the service admits is good",
+                use: "hostname: the site's name, or a list"
+            )
+        }
+        return valid
+    }
+
+    private func secretText(_ folder: String, _ files: some ConfigurationFiles) -> String? {
+        guard let secret else { return nil }
+        let path = FilePath.joined(folder, secret.value)
+        let use = "a readable file with one line, the service's secret"
+        do throws(FileFault) {
+            reader.log.check(key: secret, at: path, FileMode(try files.permissions(of: path)))
+            let bytes = try files.contents(of: path, limit: SiteverifySettings.secretBytesMax)
+            if let text = SiteverifySettings.secret(bytes) { return text }
+            let found = "no line of visible characters in \(path)"
+            reader.log.error(secret.place, secret.keyPath, found: found, use: use)
+        } catch {
+            let found = "\(error.found) (\(path))"
+            reader.log.error(secret.place, secret.keyPath, found: found, use: use)
+        }
+        return nil
+    }
+}
