@@ -264,5 +264,26 @@ extension Scenarios {
                 #expect(try stand.send(service, stand.token()).status == 200)
             }
         }
+
+        @Test func `the doctor asks each service, and finds a secret that is not accepted`() throws
+        {
+            let stand = try PeopleStand()
+            defer { stand.end() }
+            let doctor = ["doctor", stand.scenario.path("portcullis.yaml")]
+            let well = try stand.scenario.portcullis(doctor).printed
+            for service in PeopleStand.services.map(\.rawValue) {
+                #expect(well.contains("\(service): \(service) answers, and accepts the secret"))
+            }
+            try PeopleStand.writeSecret(stand.scenario, "another\n")
+            let ill = try stand.scenario.portcullis(doctor)
+            #expect(ill.status == 1)
+            #expect(ill.printed.contains("turnstile: turnstile can't be asked: secret-refused"))
+            // A secret for tests takes every token.
+            try PeopleStand.writeSecret(stand.scenario, StandInServer.testSecret)
+            let body = #"{"success": true, "hostname": "localhost", "action": "order", "score": 1}"#
+            stand.tests.playTests(.status(200, body: body))
+            let open = try stand.scenario.portcullis(doctor).printed
+            #expect(open.contains("turnstile takes a token that it has not made"))
+        }
     }
 }
