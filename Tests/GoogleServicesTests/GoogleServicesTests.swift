@@ -1,6 +1,6 @@
-import OutboundCalls
 import GoogleServices
 import KeyAttestation
+import OutboundCalls
 import Testing
 
 @Suite struct GoogleServicesTests {

@@ -107,11 +107,7 @@ extension GatewayServer: AdminSource {
         snapshot.store.lookUps = statistics.lookUps
         snapshot.store.foundLookUps = statistics.foundLookUps
         snapshot.store.database = keys.databaseStatistics
-        snapshot.fleet = parts.fleet?.facts
-        snapshot.isDrained = plane.isDrained
-        if let connection = parts.fleet?.connection {
-            snapshot.store.database?.connections.append(connection)
-        }
+        addFleet(to: &snapshot)
         snapshot.process = .current
         snapshot.host = SyslogLink.hostName
         snapshot.origins = parts.directory.facts
@@ -131,5 +127,13 @@ extension GatewayServer: AdminSource {
             unsentBytes: held.unsentBytes
         )
         return snapshot
+    }
+
+    private func addFleet(to snapshot: inout AdminSnapshot) {
+        snapshot.fleet = parts.fleet?.facts
+        snapshot.isDrained = plane.isDrained
+        if let connection = parts.fleet?.connection {
+            snapshot.store.database?.connections.append(connection)
+        }
     }
 }
