@@ -106,7 +106,7 @@ extension FuzzTarget {
     ///
     /// What nobody asked for is passed over by ours: without a look at its encoding, and whatever
     /// the size of its numbers, which RFC 8259 §6 leaves to the reader.
-    private static func isForFoundation(_ bytes: [UInt8]) -> Bool {
+    static func isForFoundation(_ bytes: [UInt8]) -> Bool {
         var digits = 0
         for byte in bytes {
             if digits > 0, byte | 0x20 == UInt8(ascii: "e") { return false }

@@ -14,7 +14,7 @@ package enum FuzzTarget: String, CaseIterable, Sendable {
     case cbor, attestation, assertion, receipt, certificate
     case keyChain = "key-chain", keyDescription = "key-description", keyTexts = "key-texts"
     // Texts in header fields and contents.
-    case challenge, session, base64, digest, json
+    case challenge, session, tokens, base64, digest, json
     // What operators write.
     case configuration, rules, keyLines = "key-lines", times
 
@@ -39,6 +39,7 @@ package enum FuzzTarget: String, CaseIterable, Sendable {
         case .keyTexts: Self.keyTexts(bytes)
         case .challenge: Self.challenge(bytes)
         case .session: Self.session(bytes)
+        case .tokens: Self.tokens(bytes)
         case .base64: Self.base64(bytes)
         case .digest: Self.digest(bytes)
         case .json: Self.json(bytes)
