@@ -73,7 +73,8 @@ let client: [Target.Dependency] = [
 let app: [Target.Dependency] = ["PortcullisClient", "PortcullisClientTesting"]
 let fuzzed: [Target.Dependency] = [
     "Challenges", "ConfigurationReading", "GoogleServices", "HTTP2Wire", "HTTPWire", "Inspection",
-    "KeyStore", "Rules", "Sessions", "SiteverifyServices", "SoftwareAuthenticator", "Tokens",
+    "KeyStore", "OutboundCalls", "Rules", "Sessions", "SiteverifyServices", "SoftwareAuthenticator",
+    "Tokens",
 ]
 let commands: [Target.Dependency] = [
     "ConfigurationReading", "DeviceKey", "Gateway", "KeyStore", "PostgreSQLKeyStore",

@@ -2,6 +2,7 @@ import ByteCoding
 import GoogleServices
 import Inspection
 import KeyAttestation
+import OutboundCalls
 import StrictDER
 
 extension FuzzTarget {
@@ -61,9 +62,10 @@ extension FuzzTarget {
 
     /// A status list and its copy on disk, a policy, and what a key signs.
     static func keyTexts(_ bytes: [UInt8]) {
-        if let file = StatusListFile(bytes) {
-            demand(StatusListFile(file.bytes) == file, "a copy reads again")
-            _ = file.known()
+        let title = KnownStatusList.copyTitle
+        if let copy = FetchedCopy(bytes, title: title) {
+            demand(FetchedCopy(copy.bytes, title: title) == copy, "a copy reads again")
+            _ = KnownStatusList(copy)
         }
         if let list = try? StatusList(json: bytes) {
             demand(list.count * 4 <= bytes.count, "an entry has bytes")

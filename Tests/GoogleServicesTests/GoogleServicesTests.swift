@@ -14,6 +14,10 @@ import Testing
         return KnownStatusList(list, date: 5, source: .google, tag: tag)
     }
 
+    private static func copy(_ bytes: [UInt8]) -> FetchedCopy? {
+        FetchedCopy(bytes, title: KnownStatusList.copyTitle)
+    }
+
     private static func reply(
         _ status: Int,
         _ content: [UInt8] = text(1),
@@ -94,12 +98,12 @@ import Testing
         ] as [([String: String], Int?)]
     )
     func `an answer is fresh for max-age less Age`(fields: [String: String], seconds: Int?) {
-        #expect(StatusListReply.freshness(fields) == seconds.map { .seconds($0) })
+        #expect(FetchedFields(fields).freshness == seconds.map { .seconds($0) })
     }
 
     @Test func `a request comes when the answer is no longer fresh, within the bounds`() {
-        let bounds = StatusListSchedule.Bounds(least: .seconds(100), most: .seconds(1_000))
-        var schedule = StatusListSchedule(bounds)
+        let bounds = FetchSchedule.Bounds(least: .seconds(100), most: .seconds(1_000))
+        var schedule = FetchSchedule(bounds)
         #expect(schedule.first(age: nil) == .zero)
         #expect(schedule.first(age: 30) == .seconds(70))
         #expect(schedule.first(age: 101) == .zero)
@@ -115,8 +119,8 @@ import Testing
     }
 
     @Test func `after failures the pause grows to a bound, and Retry-After is obeyed within it`() {
-        let bounds = StatusListSchedule.Bounds(least: .seconds(100), most: .seconds(1_000))
-        var schedule = StatusListSchedule(bounds)
+        let bounds = FetchSchedule.Bounds(least: .seconds(100), most: .seconds(1_000))
+        var schedule = FetchSchedule(bounds)
         let pauses = (0..<12).map { _ in schedule.failed(retryAfter: nil, random: 0) }
         #expect(pauses[0] == .seconds(5))
         #expect(pauses == pauses.sorted())
@@ -130,18 +134,25 @@ import Testing
     @Test func `the copy on disk is read as it was written, and nothing else is`() throws {
         let text = Self.text(2)
         for tag in [nil, "\"x\""] {
-            let file = StatusListFile(url: "https://a/b", date: 77, tag: tag, text: text)
-            #expect(StatusListFile(file.bytes) == file)
-            let known = try #require(StatusListFile(file.bytes)?.known())
+            let file = FetchedCopy(
+                title: KnownStatusList.copyTitle,
+                url: "https://a/b",
+                date: 77,
+                tag: tag,
+                text: text
+            )
+            #expect(Self.copy(file.bytes) == file)
+            let known = try #require(Self.copy(file.bytes).flatMap { KnownStatusList($0) })
             #expect(known.date == 77)
             #expect(known.tag == tag)
             #expect(known.source == .copy)
             #expect(known.list.count == 2)
             // Cut anywhere, it is no list.
             for count in 0..<file.bytes.count {
-                #expect(StatusListFile(Array(file.bytes.prefix(count)))?.known() == nil)
+                let cut = Self.copy(Array(file.bytes.prefix(count)))
+                #expect(cut.flatMap { KnownStatusList($0) } == nil)
             }
         }
-        #expect(StatusListFile(text) == nil)
+        #expect(Self.copy(text) == nil)
     }
 }

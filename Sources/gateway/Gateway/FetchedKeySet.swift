@@ -3,7 +3,6 @@ import ConfigurationReading
 import Cryptography
 import Dispatch
 import EventLoops
-import GoogleServices
 import HTTPSCalls
 import Logging
 import OutboundCalls
@@ -24,7 +23,7 @@ final class FetchedKeySet: Sendable {
         var keys: TokenKeySet?
         /// The `ETag` of the set; `nil` where there was none.
         var tag: String?
-        var schedule: StatusListSchedule
+        var schedule: FetchSchedule
         var pace = NoticePace<String>()
         /// A timer with a lower number than this one does nothing.
         var timer: UInt64 = 0
@@ -65,12 +64,12 @@ final class FetchedKeySet: Sendable {
         self.log = log
         self.wallSeconds = wallSeconds
         queue = DispatchQueue(label: "portcullis.keys.\(name)", qos: .utility)
-        let bounds = StatusListSchedule.Bounds(
+        let bounds = FetchSchedule.Bounds(
             least: address.intervalMin,
             most: address.intervalMax
         )
         state = Mutex(
-            State(schedule: StatusListSchedule(bounds), facts: KeySetFacts(proof: name))
+            State(schedule: FetchSchedule(bounds), facts: KeySetFacts(proof: name))
         )
     }
 
@@ -137,7 +136,7 @@ final class FetchedKeySet: Sendable {
         request.trust = address.roots.map { .pem($0) } ?? .system
         request.proxy = address.proxy
         request.answerBytesMax = TokenKeySet.bytesMax
-        request.keptFields = StatusListReply.fields
+        request.keptFields = FetchedFields.names
         request.fields = [("Accept", "application/jwk-set+json, application/json")]
         if let tag { request.fields.append(("If-None-Match", tag)) }
         https.send(request) { [weak self] result in
@@ -166,7 +165,7 @@ final class FetchedKeySet: Sendable {
         } catch {
             return failed("unreadable", "what came is no set: \(error.detail)", retryAfter: nil)
         }
-        let tag = answer.fields["etag"].flatMap { StatusListReply.isTag($0) ? $0 : nil }
+        let tag = FetchedFields(answer.fields).tag
         state.withLock { state in
             state.keys = keys
             state.tag = tag
@@ -174,7 +173,7 @@ final class FetchedKeySet: Sendable {
             state.facts.fetched &+= 1
         }
         write(
-            StatusListFile(
+            FetchedCopy(
                 title: Self.title,
                 url: address.url,
                 date: wallSeconds(),
@@ -191,7 +190,7 @@ final class FetchedKeySet: Sendable {
     }
 
     private func answered(_ answer: HTTPSAnswer) {
-        let freshness = StatusListReply.freshness(answer.fields)
+        let freshness = FetchedFields(answer.fields).freshness
         let now = wallSeconds()
         wait(
             state.withLock { state in
@@ -228,9 +227,9 @@ final class FetchedKeySet: Sendable {
     private func readCopy() -> Int64? {
         guard let path else { return nil }
         do throws(WholeFile.Fault) {
-            let limit = TokenKeySet.bytesMax + 4_096
+            let limit = TokenKeySet.bytesMax + FetchedCopy.headBytesMax
             guard let bytes = try WholeFile.read(path, bytesMax: limit) else { return nil }
-            guard let copy = StatusListFile(bytes, title: Self.title), copy.url == address.url,
+            guard let copy = FetchedCopy(bytes, title: Self.title), copy.url == address.url,
                 let keys = try? TokenKeySet(json: copy.text)
             else {
                 log.warning("the copy \(path) can't be understood, and is replaced")
@@ -248,7 +247,7 @@ final class FetchedKeySet: Sendable {
         }
     }
 
-    private func write(_ copy: StatusListFile) {
+    private func write(_ copy: FetchedCopy) {
         guard let path else { return }
         do throws(WholeFile.Fault) {
             try WholeFile.replace(path, by: copy.bytes)

@@ -38,14 +38,14 @@ final class GoogleOperations: Sendable {
             isNeeded = configuration.apps.contains { $0.android != nil }
         }
 
-        var bounds: StatusListSchedule.Bounds {
-            StatusListSchedule.Bounds(least: google.intervalMin, most: google.intervalMax)
+        var bounds: FetchSchedule.Bounds {
+            FetchSchedule.Bounds(least: google.intervalMin, most: google.intervalMax)
         }
     }
 
     private struct State {
         var settings: Settings
-        var schedule: StatusListSchedule
+        var schedule: FetchSchedule
         var outcomes: [String: UInt64] = [:]
         var pace = NoticePace<String>()
         /// A timer with a lower number than this one does nothing.
@@ -74,7 +74,7 @@ final class GoogleOperations: Sendable {
         self.https = https
         let settings = Settings(configuration)
         state = Mutex(
-            State(settings: settings, schedule: StatusListSchedule(settings.bounds))
+            State(settings: settings, schedule: FetchSchedule(settings.bounds))
         )
         comparer = ListedKeyComparer(plane, configuration.store)
     }
@@ -149,7 +149,7 @@ final class GoogleOperations: Sendable {
         request.trust = google.roots.map { .pem($0) } ?? .system
         request.proxy = google.proxy
         request.answerBytesMax = StatusList.bytesMax
-        request.keptFields = StatusListReply.fields
+        request.keptFields = FetchedFields.names
         request.fields = [("Accept", "application/json")]
         if let tag = lists.known?.tag { request.fields.append(("If-None-Match", tag)) }
         https.send(request) { [weak self] result in
@@ -194,7 +194,8 @@ final class GoogleOperations: Sendable {
         lists.known = list
         if let path = state.withLock(\.settings.path) {
             let url = state.withLock(\.settings.google.statusListURL)
-            let copy = StatusListFile(
+            let copy = FetchedCopy(
+                title: KnownStatusList.copyTitle,
                 url: url,
                 date: list.date,
                 tag: list.tag,
@@ -217,8 +218,8 @@ final class GoogleOperations: Sendable {
         (known.date, known.source) = (date, .google)
         lists.known = known
         if let path = state.withLock(\.settings.path),
-            let bytes = try? WholeFile.read(path, bytesMax: StatusListFile.bytesMax),
-            var copy = StatusListFile(bytes)
+            let bytes = try? WholeFile.read(path, bytesMax: KnownStatusList.copyBytesMax),
+            var copy = FetchedCopy(bytes, title: KnownStatusList.copyTitle)
         {
             copy.date = date
             write(copy, to: path)
@@ -227,7 +228,7 @@ final class GoogleOperations: Sendable {
     }
 
     private func answered(_ outcome: String, _ answer: HTTPSAnswer, _ known: KnownStatusList) {
-        let freshness = StatusListReply.freshness(answer.fields)
+        let freshness = FetchedFields(answer.fields).freshness
         let pause = state.withLock { state in
             state.outcomes[outcome, default: 0] &+= 1
             return state.schedule.answered(fresh: freshness, random: RandomBytes.word())
@@ -263,10 +264,10 @@ final class GoogleOperations: Sendable {
     private func stored(_ settings: Settings) -> KnownStatusList? {
         if let path = settings.path {
             do throws(WholeFile.Fault) {
-                let bytes = try WholeFile.read(path, bytesMax: StatusListFile.bytesMax)
+                let bytes = try WholeFile.read(path, bytesMax: KnownStatusList.copyBytesMax)
                 if let bytes {
-                    let copy = StatusListFile(bytes)
-                    if var known = copy?.known() {
+                    let copy = FetchedCopy(bytes, title: KnownStatusList.copyTitle)
+                    if var known = copy.flatMap({ KnownStatusList($0) }) {
                         // A clock that was set back since: the list may be of any age.
                         if known.date > plane.wallSeconds + Self.aheadMax { known.date = 0 }
                         // Another address may have another list.
@@ -282,7 +283,7 @@ final class GoogleOperations: Sendable {
         return try? KnownStatusList.ofRelease()
     }
 
-    private func write(_ copy: StatusListFile, to path: String) {
+    private func write(_ copy: FetchedCopy, to path: String) {
         do throws(WholeFile.Fault) {
             try WholeFile.replace(path, by: copy.bytes)
         } catch {

@@ -2,9 +2,7 @@
 // lock.
 //
 //   KnownStatusList      the list in use: its entries, its date, and where it came from
-//   StatusListReply      what an answer of Google's says, and for how long it is fresh
-//   StatusListSchedule   when the list is asked for
-//   StatusListFile       the copy on disk
+//   StatusListReply      what an answer of Google's says
 //   Snapshot             the list that ships in the release
 //
 // The list decides twice: about a chain that arrives, and again about every enrolled key when a
@@ -16,6 +14,7 @@
 // `Gateway/GoogleOperations` performs their decisions: it owns clocks, connections and the file.
 
 package import KeyAttestation
+package import OutboundCalls
 
 /// The list in use.
 package struct KnownStatusList: Hashable, Sendable {
@@ -78,12 +77,7 @@ package enum StatusListReply: Hashable, Sendable {
     /// Another list has at least one entry for this number of entries of the one before.
     package static let shrinkMax = 2
 
-    /// The fields that are read.
-    package static let fields = ["cache-control", "age", "etag"]
-    /// The longest tag that is kept, in bytes.
-    package static let tagBytesMax = 256
-
-    /// - fields: those of ``fields`` that the answer has.
+    /// - fields: those that ``FetchedFields`` reads, as far as the answer has them.
     /// - known: the list in use.
     /// - now: second of Unix time.
     package init(
@@ -93,7 +87,8 @@ package enum StatusListReply: Hashable, Sendable {
         known: KnownStatusList?,
         now: Int64
     ) {
-        let date = now - Self.age(fields)
+        let fields = FetchedFields(fields)
+        let date = now - fields.age
         switch status {
         case 304 where known?.tag != nil: self = .unchanged(at: date)
         case 200:
@@ -108,33 +103,21 @@ package enum StatusListReply: Hashable, Sendable {
                 self = .refused(.shrunk)
                 return
             }
-            let tag = fields["etag"].flatMap { Self.isTag($0) ? $0 : nil }
-            self = .list(KnownStatusList(list, date: date, source: .google, tag: tag))
+            self = .list(KnownStatusList(list, date: date, source: .google, tag: fields.tag))
         default: self = .refused(.status)
         }
     }
+}
 
-    /// RFC 9110 §8.8.3: visible characters in quotation marks.
-    package static func isTag(_ text: String) -> Bool {
-        text.utf8.count <= tagBytesMax && text.hasSuffix("\"")
-            && (text.hasPrefix("\"") || text.hasPrefix("W/\""))
-            && text.utf8.allSatisfy { (0x21...0x7E).contains($0) }
-    }
+extension KnownStatusList {
+    /// The longest copy on disk.
+    package static let copyBytesMax = StatusList.bytesMax + FetchedCopy.headBytesMax
+    /// The first line of a copy.
+    package static let copyTitle = "portcullis-status-list 1"
 
-    /// Seconds that the answer lay in caches (RFC 9111 §5.1).
-    private static func age(_ fields: [String: String]) -> Int64 {
-        fields["age"].flatMap { Int64($0.filter { $0 != " " }) }.map { max($0, 0) } ?? 0
-    }
-
-    /// How long the answer is fresh: `Cache-Control: max-age` less `Age` (RFC 9111 §4.2); `nil`
-    /// where it does not say.
-    package static func freshness(_ fields: [String: String]) -> Duration? {
-        let directives = (fields["cache-control"] ?? "").lowercased().split(separator: ",").map {
-            $0.filter { !$0.isWhitespace && $0 != "\"" }
-        }
-        if directives.contains("no-store") || directives.contains("no-cache") { return .zero }
-        let seconds = directives.lazy.filter { $0.hasPrefix("max-age=") }
-            .compactMap { Int64($0.dropFirst("max-age=".count)) }.first
-        return seconds.map { .seconds(max($0 - min(age(fields), $0), 0)) }
+    /// The list of a copy on disk; `nil` where its text is none.
+    package init?(_ copy: FetchedCopy) {
+        guard let list = try? StatusList(json: copy.text) else { return nil }
+        self.init(list, date: copy.date, source: .copy, tag: copy.tag)
     }
 }

@@ -9,6 +9,8 @@
 //   CallRequest                   a call in the form that is sent
 //   CallReply, CallFailure        the result, and why there is no answer
 //   CallTally, NoticePace         what was counted, and what operators read of it
+//   FetchSchedule, FetchedFields  when what is fetched in the background is fetched again
+//   FetchedCopy                   its copy on disk
 //   UsedTokens                    tokens of clients, each of which is good for one request
 //
 // The way of a call: it is handed in, waits in the line of its host until the rate and the number

@@ -1,10 +1,8 @@
-package import OutboundCalls
-
-/// When the list is asked for: when the last answer is no longer fresh, within bounds, and after a
-/// failure by a growing pause.
+/// When something is fetched again in the background: when the last answer is no longer fresh,
+/// within bounds, and after a failure by a growing pause.
 ///
 /// One call at a time, so there is neither a queue nor a breaker: the pause is both.
-package struct StatusListSchedule: Sendable {
+package struct FetchSchedule: Sendable {
     /// The bounds of the configuration.
     package struct Bounds: Hashable, Sendable {
         /// The shortest time from one answer to the next request.
@@ -31,8 +29,8 @@ package struct StatusListSchedule: Sendable {
 
     /// The time until the first request.
     ///
-    /// - age: seconds since Google vouched for the copy on disk; `nil` without one. A gateway that
-    ///   restarts again and again does not ask each time.
+    /// - age: seconds since the other party vouched for the copy on disk; `nil` without one. A
+    ///   gateway that restarts again and again does not ask each time.
     package func first(age: Int64?) -> Duration {
         guard let age, age >= 0 else { return .zero }
         return max(bounds.least - .seconds(age), .zero)
@@ -57,5 +55,45 @@ package struct StatusListSchedule: Sendable {
         let own = Self.pauses.pause(after: failures, random: random)
         let asked = Duration.seconds(max(retryAfter ?? 0, 0))
         return min(max(own, asked), max(bounds.most, bounds.least))
+    }
+}
+
+/// What the fields of an answer say of what was fetched.
+package struct FetchedFields: Sendable {
+    /// The fields that are read.
+    package static let names = ["cache-control", "age", "etag"]
+    /// The longest tag that is kept, in bytes.
+    package static let tagBytesMax = 256
+
+    private let fields: [String: String]
+
+    /// - fields: those of ``names`` that the answer has.
+    package init(_ fields: [String: String]) { self.fields = fields }
+
+    /// The `ETag`; `nil` where there is none, or none that can be sent back.
+    package var tag: String? { fields["etag"].flatMap { Self.isTag($0) ? $0 : nil } }
+
+    /// RFC 9110 §8.8.3: visible characters in quotation marks.
+    static func isTag(_ text: String) -> Bool {
+        text.utf8.count <= tagBytesMax && text.hasSuffix("\"")
+            && (text.hasPrefix("\"") || text.hasPrefix("W/\""))
+            && text.utf8.allSatisfy { (0x21...0x7E).contains($0) }
+    }
+
+    /// Seconds that the answer lay in caches (RFC 9111 §5.1).
+    package var age: Int64 {
+        fields["age"].flatMap { Int64($0.filter { $0 != " " }) }.map { max($0, 0) } ?? 0
+    }
+
+    /// How long the answer is fresh: `Cache-Control: max-age` less `Age` (RFC 9111 §4.2); `nil`
+    /// where it does not say.
+    package var freshness: Duration? {
+        let directives = (fields["cache-control"] ?? "").lowercased().split(separator: ",").map {
+            $0.filter { !$0.isWhitespace && $0 != "\"" }
+        }
+        if directives.contains("no-store") || directives.contains("no-cache") { return .zero }
+        let seconds = directives.lazy.filter { $0.hasPrefix("max-age=") }
+            .compactMap { Int64($0.dropFirst("max-age=".count)) }.first
+        return seconds.map { .seconds(max($0 - min(age, $0), 0)) }
     }
 }

@@ -1,7 +1,4 @@
-internal import KeyAttestation
-
-/// The copy of a list on disk: lines about it, a blank line, and the text as it came. Sets of keys
-/// of other issuers are kept in the same form, with another first line.
+/// The copy on disk of what was fetched: lines about it, a blank line, and the text as it came.
 ///
 ///     portcullis-status-list 1
 ///     url https://android.googleapis.com/attestation/status
@@ -9,25 +6,23 @@ internal import KeyAttestation
 ///     etag "abc"
 ///
 ///     {"entries": …
-package struct StatusListFile: Hashable, Sendable {
-    /// The longest file.
-    package static let bytesMax = StatusList.bytesMax + 4_096
-    /// The first line of a copy of the status list.
-    package static let listTitle = "portcullis-status-list 1"
+package struct FetchedCopy: Hashable, Sendable {
+    /// The most bytes of the lines before the text.
+    package static let headBytesMax = 4_096
 
     /// The first line, which says what is copied.
     package var title: String
 
     /// From where it came.
     package var url: String
-    /// Second of Unix time at which Google vouched for it.
+    /// Second of Unix time at which the other party vouched for it.
     package var date: Int64
     package var tag: String?
-    /// The list, as it came.
+    /// What was fetched, as it came.
     package var text: [UInt8]
 
     package init(
-        title: String = listTitle,
+        title: String,
         url: String,
         date: Int64,
         tag: String?,
@@ -41,7 +36,7 @@ package struct StatusListFile: Hashable, Sendable {
     }
 
     /// Reads a file; `nil` for one that ``bytes`` did not write.
-    package init?(_ bytes: [UInt8], title: String = listTitle) {
+    package init?(_ bytes: [UInt8], title: String) {
         let feed = UInt8(ascii: "\n")
         var rest = bytes[...]
         var lines: [String] = []
@@ -58,7 +53,7 @@ package struct StatusListFile: Hashable, Sendable {
         guard let url = value("url"), let date = value("date").flatMap({ Int64($0) }) else {
             return nil
         }
-        let tag = value("etag").flatMap { StatusListReply.isTag($0) ? $0 : nil }
+        let tag = value("etag").flatMap { FetchedFields.isTag($0) ? $0 : nil }
         self.init(title: title, url: url, date: date, tag: tag, text: Array(rest))
     }
 
@@ -66,11 +61,5 @@ package struct StatusListFile: Hashable, Sendable {
     package var bytes: [UInt8] {
         let tag = tag.map { "etag \($0)\n" } ?? ""
         return Array("\(title)\nurl \(url)\ndate \(date)\n\(tag)\n".utf8) + text
-    }
-
-    /// The list; `nil` where the text is none.
-    package func known() -> KnownStatusList? {
-        guard let list = try? StatusList(json: text) else { return nil }
-        return KnownStatusList(list, date: date, source: .copy, tag: tag)
     }
 }
