@@ -153,9 +153,11 @@ final class AppleOperations: Sendable {
                     )
                 },
                 hosts: machine.standing.map { host, line in
-                    AppleFacts.Host(
-                        service: host.family.rawValue,
-                        environment: host.environment.rawValue,
+                    CallLineFacts(
+                        labels: [
+                            ("service", host.family.rawValue),
+                            ("environment", host.environment.rawValue),
+                        ],
                         waiting: line.waitingCount,
                         underWay: line.underWayCount,
                         breaker: line.condition.rawValue

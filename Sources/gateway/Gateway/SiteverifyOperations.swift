@@ -208,17 +208,19 @@ final class SiteverifyOperations: Sendable {
         var facts = calls.read { machine in
             ProofCallFacts(
                 services: machine.standing.map { proof, line in
-                    ProofCallFacts.Service(
-                        proof: proof,
+                    CallLineFacts(
+                        labels: [("proof", proof)],
                         waiting: line.waitingCount,
                         underWay: line.underWayCount,
-                        breaker: line.condition.rawValue,
-                        duration: machine.tally.durations[proof]
+                        breaker: line.condition.rawValue
                     )
                 },
                 breakers: CallBreaker.Condition.allCases.map(\.rawValue),
                 ends: machine.tally.sortedEnds.map { end, count in
                     ProofCallFacts.Count(proof: end.kind, word: end.status, count: count)
+                },
+                durations: machine.standing.compactMap { proof, _ in
+                    machine.tally.durations[proof].map { (proof, $0) }
                 }
             )
         }

@@ -19,33 +19,9 @@ package struct AppleFacts: Sendable {
         }
     }
 
-    /// A host that was called.
-    package struct Host: Sendable {
-        package var service: String
-        package var environment: String
-        /// Calls that wait.
-        package var waiting: Int
-        package var underWay: Int
-        /// One of ``AppleFacts/breakers``.
-        package var breaker: String
-
-        package init(
-            service: String,
-            environment: String,
-            waiting: Int,
-            underWay: Int,
-            breaker: String
-        ) {
-            self.service = service
-            self.environment = environment
-            self.waiting = waiting
-            self.underWay = underWay
-            self.breaker = breaker
-        }
-    }
-
     package var ends: [End] = []
-    package var hosts: [Host] = []
+    /// The hosts that were called, by service and environment.
+    package var hosts: [CallLineFacts] = []
     /// The words for a breaker.
     package var breakers: [String] = []
     /// Time from the hand-in to the reply, by service; nanoseconds.
@@ -57,7 +33,7 @@ package struct AppleFacts: Sendable {
 
     package init(
         ends: [End],
-        hosts: [Host],
+        hosts: [CallLineFacts],
         breakers: [String],
         durations: [(service: String, Histogram)],
         tokens: UInt64
@@ -106,21 +82,7 @@ extension AppleFacts {
             ]
             out.sample("apple_calls_total", labels, end.count)
         }
-        out.metric("apple_calls_waiting", type: "gauge", help: "Calls that wait for their turn.")
-        for host in hosts { out.sample("apple_calls_waiting", host.labels, host.waiting) }
-        out.metric("apple_calls_under_way", type: "gauge", help: "Calls without their answer yet.")
-        for host in hosts { out.sample("apple_calls_under_way", host.labels, host.underWay) }
-        out.metric(
-            "apple_breaker",
-            type: "gauge",
-            help: "1 for the state that a host's breaker is in; open: the host is left alone."
-        )
-        for host in hosts {
-            for state in breakers {
-                let labels = host.labels + [("state", state)]
-                out.sample("apple_breaker", labels, host.breaker == state ? 1 : 0)
-            }
-        }
+        hosts.write(into: &out, of: "apple", each: "host", breakers)
         out.metric(
             "apple_tokens_total",
             type: "counter",
@@ -140,14 +102,7 @@ extension AppleFacts {
     func write(into out: inout JSONWriter) {
         out.object("apple") { out in
             out.array("hosts") { out in
-                for host in hosts {
-                    out.object { out in
-                        for (name, value) in host.labels { out.member(name, value) }
-                        out.member("breaker", host.breaker)
-                        out.member("calls_waiting", host.waiting)
-                        out.member("calls_under_way", host.underWay)
-                    }
-                }
+                for host in hosts { host.write(into: &out) }
             }
             out.array("calls") { out in
                 for end in ends {
@@ -160,11 +115,5 @@ extension AppleFacts {
                 }
             }
         }
-    }
-}
-
-extension AppleFacts.Host {
-    fileprivate var labels: [(String, String)] {
-        [("service", service), ("environment", environment)]
     }
 }

@@ -16,48 +16,31 @@ package struct ProofCallFacts: Sendable {
         }
     }
 
-    /// A service that was called.
-    package struct Service: Sendable {
-        package var proof: String
-        /// Calls that wait.
-        package var waiting: Int
-        package var underWay: Int
-        /// One of ``ProofCallFacts/breakers``.
-        package var breaker: String
-        /// From the hand-in to the reply; nanoseconds.
-        package var duration: Histogram?
-
-        package init(
-            proof: String,
-            waiting: Int,
-            underWay: Int,
-            breaker: String,
-            duration: Histogram?
-        ) {
-            self.proof = proof
-            self.waiting = waiting
-            self.underWay = underWay
-            self.breaker = breaker
-            self.duration = duration
-        }
-    }
-
-    package var services: [Service] = []
+    /// The services that were called, by proof.
+    package var services: [CallLineFacts] = []
     /// The words for a breaker.
     package var breakers: [String] = []
     /// Calls by the status of the answer, or why there is none.
     package var ends: [Count] = []
     /// Tokens by what was found of them.
     package var verdicts: [Count] = []
+    /// Time from the hand-in to the reply, by proof; nanoseconds.
+    package var durations: [(proof: String, Histogram)] = []
     /// Tokens that are remembered as used, by proof.
     package var usedTokens: [(proof: String, count: Int)] = []
 
     package init() {}
 
-    package init(services: [Service], breakers: [String], ends: [Count]) {
+    package init(
+        services: [CallLineFacts],
+        breakers: [String],
+        ends: [Count],
+        durations: [(proof: String, Histogram)]
+    ) {
         self.services = services
         self.breakers = breakers
         self.ends = ends
+        self.durations = durations
     }
 
     /// Writes the metrics.
@@ -80,33 +63,14 @@ package struct ProofCallFacts: Sendable {
             let labels = [("proof", verdict.proof), ("verdict", verdict.word)]
             out.sample("proof_verdicts_total", labels, verdict.count)
         }
-        out.metric("proof_calls_waiting", type: "gauge", help: "Calls that wait for their turn.")
-        for service in services {
-            out.sample("proof_calls_waiting", [("proof", service.proof)], service.waiting)
-        }
-        out.metric("proof_calls_under_way", type: "gauge", help: "Calls without answer yet.")
-        for service in services {
-            out.sample("proof_calls_under_way", [("proof", service.proof)], service.underWay)
-        }
-        out.metric(
-            "proof_breaker",
-            type: "gauge",
-            help: "1 for the state of a service's breaker; open: the service is left alone."
-        )
-        for service in services {
-            for state in breakers {
-                let labels = [("proof", service.proof), ("state", state)]
-                out.sample("proof_breaker", labels, service.breaker == state ? 1 : 0)
-            }
-        }
+        services.write(into: &out, of: "proof", each: "service", breakers)
         out.metric("proof_tokens_used", type: "gauge", help: "Tokens not to be used again.")
         for used in usedTokens {
             out.sample("proof_tokens_used", [("proof", used.proof)], used.count)
         }
         out.metric("proof_call_seconds", type: "histogram", help: "From the hand-in to the reply.")
-        for service in services {
-            guard let histogram = service.duration else { continue }
-            let labels = [("proof", service.proof)]
+        for (proof, histogram) in durations {
+            let labels = [("proof", proof)]
             out.histogram("proof_call_seconds", histogram, unit: 1e-9, labels: labels)
         }
     }
@@ -114,14 +78,7 @@ package struct ProofCallFacts: Sendable {
     /// Writes the services for `/status`.
     func write(into out: inout JSONWriter) {
         out.array("proof_services") { out in
-            for service in services {
-                out.object { out in
-                    out.member("proof", service.proof)
-                    out.member("breaker", service.breaker)
-                    out.member("calls_waiting", service.waiting)
-                    out.member("calls_under_way", service.underWay)
-                }
-            }
+            for service in services { service.write(into: &out) }
         }
     }
 }
