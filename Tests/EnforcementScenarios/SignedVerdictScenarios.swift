@@ -47,17 +47,25 @@ extension Scenarios {
             return try #require(all?["portcullis"] as? [String: String])
         }
 
-        @Test func `an origin can tell the gateway's requests from those of others`() throws {
-            let scenario = try Scenario()
-            defer { scenario.end() }
+        /// An origin that gets signed verdicts.
+        ///
+        /// - settings: of the section, beside the key.
+        private func origin(of scenario: Scenario, _ settings: String) throws -> RecordingOrigin {
             try scenario.write("verdict.pem", P256PrivateKey().key.pem)
             #expect(chmod(scenario.path("verdict.pem"), 0o600) == 0)
             let origin = try scenario.origin()
             try scenario.configure(
                 origin,
                 rules: Self.rules,
-                more: "verdict: { jwt: { key: verdict.pem, audience: shop, publish: on } }"
+                more: "verdict: { jwt: { key: verdict.pem, \(settings) } }"
             )
+            return origin
+        }
+
+        @Test func `an origin can tell the gateway's requests from those of others`() throws {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            let origin = try origin(of: scenario, "audience: shop, publish: on")
             var key = try scenario.imported()[0]
             let gateway = try scenario.serve()
             let client = gateway.client()
@@ -108,14 +116,7 @@ extension Scenarios {
         @Test func `a token claims no content that was not verified`() throws {
             let scenario = try Scenario()
             defer { scenario.end() }
-            try scenario.write("verdict.pem", P256PrivateKey().key.pem)
-            #expect(chmod(scenario.path("verdict.pem"), 0o600) == 0)
-            let origin = try scenario.origin()
-            try scenario.configure(
-                origin,
-                rules: Self.rules,
-                more: "verdict: { jwt: { key: verdict.pem, audience: shop } }"
-            )
+            let origin = try origin(of: scenario, "audience: shop")
             var key = try scenario.imported()[0]
             let gateway = try scenario.serve()
             let client = gateway.client()

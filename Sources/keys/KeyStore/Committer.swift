@@ -120,19 +120,10 @@ package final class Committer: Sendable {
         spending challenge: ChallengeSerial?,
         _ completion: @escaping @Sendable (Result<EnrolledRow?, JournalError>) -> Void
     ) {
-        let isTaken = pending.withLock { pending in
-            guard pending.enrolments.count < limits.enrolmentsMax else {
-                pending.statistics.turnedAway += 1
-                return false
-            }
+        let isTaken = takes(\.enrolments.count, limits.enrolmentsMax) { pending in
             pending.append((record, challenge, completion))
-            return true
         }
-        guard isTaken else {
-            return queue.async {
-                completion(.failure(JournalError(.busy, "too many enrolments wait")))
-            }
-        }
+        guard isTaken else { return refuse("too many enrolments wait", completion) }
         kick()
     }
 
@@ -142,20 +133,11 @@ package final class Committer: Sendable {
         _ change: ReceiptChange,
         _ completion: @escaping @Sendable (Result<Void, JournalError>) -> Void
     ) {
-        let isTaken = pending.withLock { pending in
-            guard pending.renewals.count < limits.renewalsMax else {
-                pending.statistics.turnedAway += 1
-                return false
-            }
+        let isTaken = takes(\.renewals.count, limits.renewalsMax) { pending in
             pending.append((change, completion))
             if case .idle = pending.phase { schedule(&pending) }
-            return true
         }
-        guard isTaken else {
-            return queue.async {
-                completion(.failure(JournalError(.busy, "too many renewed receipts wait")))
-            }
-        }
+        guard isTaken else { return refuse("too many renewed receipts wait", completion) }
     }
 
     /// Takes a token that is to be spent, and starts the writer. `completion` is called on the
@@ -164,18 +146,36 @@ package final class Committer: Sendable {
         _ token: SpentToken,
         _ completion: @escaping @Sendable (Result<Bool, JournalError>) -> Void
     ) {
-        let isTaken = pending.withLock { pending in
-            guard pending.spendings.count < limits.spendingsMax else {
+        let isTaken = takes(\.spendings.count, limits.spendingsMax) { pending in
+            pending.append((token: token, completion: completion))
+        }
+        guard isTaken else { return refuse("too many tokens wait", completion) }
+        kick()
+    }
+
+    /// Takes a change, unless the most of its kind wait.
+    ///
+    /// - Returns: whether it was taken.
+    private func takes(
+        _ waiting: (PendingChanges) -> Int,
+        _ most: Int,
+        _ append: (inout PendingChanges) -> Void
+    ) -> Bool {
+        pending.withLock { pending in
+            guard waiting(pending) < most else {
                 pending.statistics.turnedAway += 1
                 return false
             }
-            pending.append((token: token, completion: completion))
+            append(&pending)
             return true
         }
-        guard isTaken else {
-            return queue.async { completion(.failure(JournalError(.busy, "too many tokens wait"))) }
-        }
-        kick()
+    }
+
+    private func refuse<Value: Sendable>(
+        _ why: String,
+        _ completion: @escaping @Sendable (Result<Value, JournalError>) -> Void
+    ) {
+        queue.async { completion(.failure(JournalError(.busy, why))) }
     }
 
     // MARK: Starting
