@@ -31,10 +31,7 @@ struct AppleDraft {
         }
         readHosts(reader)
         roots = reader.value("roots", use: "a PEM file's path") { $0.isEmpty ? nil : $0 }
-        settings.proxy =
-            reader.value("proxy", use: "http://host:port") { text in
-                Self.isAddress(text, scheme: "http://", needsPort: true) ? text : nil
-            }?.value
+        settings.proxy = OutboundDraft.proxy(reader)
         if let time = reader.duration("timeout", in: .milliseconds(100)...Duration.seconds(300)) {
             settings.timeout = time.value
         }
@@ -72,7 +69,7 @@ struct AppleDraft {
         else { return }
         for host in AppleHost.all {
             let address = inner.value(host.key, use: "https://host or https://host:port") { text in
-                Self.isAddress(text, scheme: "https://", needsPort: false) ? text : nil
+                OutboundDraft.isAddress(text, scheme: "https://", needsPort: false) ? text : nil
             }
             guard let address else { continue }
             settings.hosts[host] = address.value
@@ -87,15 +84,6 @@ struct AppleDraft {
                 use: "a host for \(host.environment.rawValue); Apple answers 400 otherwise"
             )
         }
-    }
-
-    /// Whether a text is a scheme, a host and perhaps a port.
-    static func isAddress(_ text: String, scheme: String, needsPort: Bool) -> Bool {
-        guard text.hasPrefix(scheme) else { return false }
-        let rest = String(text.dropFirst(scheme.count))
-        if rest.hasPrefix("unix:") { return false }
-        if ServerAddress(text: rest, allowsPortZero: false) != nil { return true }
-        return !needsPort && ServerAddress(text: rest + ":443", allowsPortZero: false) != nil
     }
 
     // MARK: Files
@@ -124,7 +112,7 @@ struct AppleDraft {
             valid.credentials.append(credential)
         }
         if let roots {
-            valid.roots = Self.certificates(roots, folder, files, log)
+            valid.roots = OutboundDraft.certificates(roots, folder, files, log)
         }
         return valid
     }
@@ -156,27 +144,6 @@ struct AppleDraft {
             log.error(file.place, file.keyPath, found: "\(fault.found) (\(path))", use: fault.use)
         } catch {
             log.error(file.place, file.keyPath, found: "\(error)", use: "a readable .p8 file")
-        }
-        return nil
-    }
-
-    /// Reads a file of authorities.
-    static func certificates(
-        _ file: Located<String>,
-        _ folder: String,
-        _ files: some ConfigurationFiles,
-        _ log: ProblemLog
-    ) -> [UInt8]? {
-        let path = FilePath.joined(folder, file.value)
-        let use = "a PEM file with the certificates of authorities"
-        do {
-            let bytes = try files.contents(of: path, limit: X509Certificate.pemBytesMax)
-            _ = try X509Certificate.certificates(pem: String(decoding: bytes, as: UTF8.self))
-            return bytes
-        } catch let fault as FileFault {
-            log.error(file.place, file.keyPath, found: "\(fault.found) (\(path))", use: use)
-        } catch {
-            log.error(file.place, file.keyPath, found: "no certificate in \(path)", use: use)
         }
         return nil
     }

@@ -12,10 +12,7 @@ struct GoogleDraft {
             return
         }
         roots = reader.value("roots", use: "a PEM file's path") { $0.isEmpty ? nil : $0 }
-        settings.proxy =
-            reader.value("proxy", use: "http://host:port") { text in
-                AppleDraft.isAddress(text, scheme: "http://", needsPort: true) ? text : nil
-            }?.value
+        settings.proxy = OutboundDraft.proxy(reader)
         if let time = reader.duration("timeout", in: .milliseconds(100)...Duration.seconds(300)) {
             settings.timeout = time.value
         }
@@ -27,37 +24,14 @@ struct GoogleDraft {
         guard let node = reader.node("status_list"),
             let inner = MappingReader(node, "google.status_list", keys: keys, log: reader.log)
         else { return }
-        if let url = inner.value("url", use: "https://host/path", Self.url) {
+        if let url = inner.value("url", use: "https://host/path", OutboundDraft.url) {
             settings.statusListURL = url.value
         }
-        let (second, day) = (Duration.seconds(1), Duration.seconds(86_400))
-        if let least = inner.duration("min_interval", in: second...day) {
-            settings.intervalMin = least.value
-        }
-        let most = inner.duration("max_interval", in: second...(day * 7))
-        if let most { settings.intervalMax = most.value }
-        guard settings.intervalMin > settings.intervalMax else { return }
-        let place = most?.place ?? inner.place(of: "min_interval")
-        reader.log.error(
-            place,
-            most?.keyPath ?? inner.path("min_interval"),
-            found: "a shortest time that is longer than the longest",
-            use: "min_interval: at most max_interval, which is "
-                + settings.intervalMax.settingText
+        OutboundDraft.readIntervals(
+            inner,
+            least: &settings.intervalMin,
+            most: &settings.intervalMax
         )
-    }
-
-    /// The longest address, in bytes.
-    private static let urlBytesMax = 1_024
-
-    static func url(_ text: String) -> String? {
-        let scheme = "https://"
-        guard text.hasPrefix(scheme), text.utf8.count <= urlBytesMax,
-            text.utf8.allSatisfy({ (0x21...0x7E).contains($0) && $0 != UInt8(ascii: "#") })
-        else { return nil }
-        let host = text.dropFirst(scheme.count).prefix { $0 != "/" && $0 != "?" }
-        let address = scheme + String(host)
-        return AppleDraft.isAddress(address, scheme: scheme, needsPort: false) ? text : nil
     }
 
     /// The settings, with the file of the authorities read.
@@ -67,7 +41,7 @@ struct GoogleDraft {
         log: ProblemLog
     ) -> GoogleSettings {
         var valid = settings
-        if let roots { valid.roots = AppleDraft.certificates(roots, folder, files, log) }
+        if let roots { valid.roots = OutboundDraft.certificates(roots, folder, files, log) }
         return valid
     }
 }

@@ -250,7 +250,7 @@ struct JWTDraft {
                 log: reader.log
             )
         else { return nil }
-        let url = inner.value("url", use: "https://host/path", GoogleDraft.url)
+        let url = inner.value("url", use: "https://host/path", OutboundDraft.url)
         let file = inner.value("file", use: "a file's path") { $0.isEmpty ? nil : $0 }
         let roots = inner.value("roots", use: "a PEM file's path") { $0.isEmpty ? nil : $0 }
         let fetching = KeySetAddress(inner)
@@ -328,7 +328,7 @@ struct JWTDraft {
         case .address(let address, let roots):
             var address = address
             if let roots {
-                address.roots = AppleDraft.certificates(roots, folder, files, reader.log)
+                address.roots = OutboundDraft.certificates(roots, folder, files, reader.log)
             }
             return JWTSettings(terms: terms, keys: .address(address))
         case .file(let file):
@@ -420,23 +420,8 @@ package struct KeySetAddress: Hashable, Sendable {
 
     /// Reads all but the address and the roots.
     init(_ reader: MappingReader) {
-        let (second, day) = (Duration.seconds(1), Duration.seconds(86_400))
-        let least = reader.duration("min_interval", in: second...day)
-        let most = reader.duration("max_interval", in: second...(day * 7))
-        if let least { intervalMin = least.value }
-        if let most { intervalMax = most.value }
-        if intervalMin > intervalMax, let stated = most ?? least {
-            reader.log.error(
-                stated.place,
-                stated.keyPath,
-                found: "a shortest time that is longer than the longest",
-                use: "min_interval: at most max_interval, which is \(intervalMax.settingText)"
-            )
-        }
-        proxy =
-            reader.value("proxy", use: "http://host:port") { text in
-                AppleDraft.isAddress(text, scheme: "http://", needsPort: true) ? text : nil
-            }?.value
+        OutboundDraft.readIntervals(reader, least: &intervalMin, most: &intervalMax)
+        proxy = OutboundDraft.proxy(reader)
         if let time = reader.duration("timeout", in: .milliseconds(100)...Duration.seconds(300)) {
             timeout = time.value
         }

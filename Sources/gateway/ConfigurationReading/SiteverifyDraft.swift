@@ -45,10 +45,7 @@ struct SiteverifyDraft {
         read.hostnames = Set(hosts.map { $0.value.lowercased() })
         if let flag = reader.flag("remote_address") { read.sendsAddress = flag.value }
         Self.readLimits(reader, &read)
-        read.proxy =
-            reader.value("proxy", use: "http://host:port") { text in
-                AppleDraft.isAddress(text, scheme: "http://", needsPort: true) ? text : nil
-            }?.value
+        read.proxy = OutboundDraft.proxy(reader)
         settings = service == nil || url == nil ? nil : read
         if service?.value == .enterprise, isMeant {
             reader.require("site_key", use: "site_key: the key that the site or app shows")
@@ -90,7 +87,7 @@ struct SiteverifyDraft {
         _ reader: MappingReader,
         _ service: Located<SiteverifySettings.Service>?
     ) -> String? {
-        let url = reader.value("url", use: "https://host/path", GoogleDraft.url)
+        let url = reader.value("url", use: "https://host/path", OutboundDraft.url)
         let project = reader.value("project", use: "the id of a Google Cloud project") { text in
             let isID = text.utf8.allSatisfy { byte in
                 (0x61...0x7A).contains(byte) || (0x30...0x39).contains(byte) || byte == 0x2D
@@ -125,7 +122,7 @@ struct SiteverifyDraft {
     /// The settings, with the files read; `nil` where there is an error, which was reported.
     func validated(folder: String, files: some ConfigurationFiles) -> SiteverifySettings? {
         let log = reader.log
-        let certificates = roots.flatMap { AppleDraft.certificates($0, folder, files, log) }
+        let certificates = roots.flatMap { OutboundDraft.certificates($0, folder, files, log) }
         guard let text = secretText(folder, files), var valid = settings else { return nil }
         (valid.secret, valid.roots) = (text, certificates)
         if valid.hostnames.isEmpty {
