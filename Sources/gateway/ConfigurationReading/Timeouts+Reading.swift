@@ -15,6 +15,7 @@ extension Timeouts {
         SettingRow("tunnel_idle", .milliseconds(\.tunnelIdle, range)),
         SettingRow("handshake", .milliseconds(\.handshake, range)),
         SettingRow("linger", .milliseconds(\.linger, range)),
+        SettingRow("linger_total", .milliseconds(\.lingerTotal, range)),
         SettingRow("drain", .milliseconds(\.drain, range)),
         SettingRow("drain_idle", .milliseconds(\.drainIdle, range)),
         SettingRow("body_minimum_rate", .byteRate(\.bodyMinimumRate)),

@@ -122,8 +122,8 @@ package struct ProxyLimits: Hashable, Sendable {
     /// Whether `spill_folder` is in memory (tmpfs, ramfs). What its files hold then counts as
     /// `held_memory`, and `held_disk` bounds nothing.
     package var filesAreMemory = false
-    /// `drain`: bytes that are read away after an early answer. Default 256KiB, 0B…1GiB.
-    package var drainBytesMax = 256 << 10
+    /// `drain`: bytes that are read and discarded after an early answer. Default 64MiB, 0B…1GiB.
+    package var drainBytesMax = 64 << 20
     /// `endpoint_body`: bytes of content for the gateway's own endpoints. Default 16KiB, 4KiB…1MiB.
     package var endpointBodyMax = 16 << 10
     /// `addresses`: client addresses that are distinguished, on all event loops, 64 bytes each.
@@ -183,9 +183,13 @@ package struct Timeouts: Hashable, Sendable {
     package var poolIdle: UInt64 = 50_000
     /// `tunnel_idle`: for the next byte of a tunnel (WebSocket), in either direction. Default 1h.
     package var tunnelIdle: UInt64 = 3_600_000
-    /// `linger`: how long what a client still sends is read away after an answer that ends its
-    /// connection, so that it sees the answer and no reset. Default 2s.
-    package var linger: UInt64 = 2_000
+    /// `linger`: the longest silence of a client whose content is read and discarded after an
+    /// answer that ends its connection, so that it sees the answer and no reset. Default 5s, as
+    /// nginx's `lingering_timeout`.
+    package var linger: UInt64 = 5_000
+    /// `linger_total`: how long such content is read in all. Default 30s, as nginx's
+    /// `lingering_time`.
+    package var lingerTotal: UInt64 = 30_000
     /// `drain`: how long requests and tunnels under way may go on after the signal to stop.
     /// Default 30s.
     package var drain: UInt64 = 30_000

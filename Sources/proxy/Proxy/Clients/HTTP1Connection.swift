@@ -14,7 +14,7 @@ final class HTTP1Connection: Connection, ClientConnection {
         /// A request is under way. Leaves to `head`, `lingering`, `tunnel`, closed.
         case request(HTTP1Stream)
         /// The last response was sent; further input is read and discarded. Leaves to closed.
-        case lingering(drained: Int)
+        case lingering(Lingering)
         /// Upgraded. Leaves to closed.
         case tunnel(any ByteStreamOwner)
     }
@@ -360,33 +360,36 @@ extension HTTP1Connection {
         linger()
     }
 
-    /// Shuts down the output, then reads and discards further input for a bounded time and amount,
-    /// so that the client gets the answer and not a reset (RFC 9112 §9.6).
+    /// Shuts down the output, then reads and discards further input.
     func linger() {
         guard !isClosed else { return }
         inbox = []
-        phase = .lingering(drained: 0)
-        setDeadline(milliseconds: host.settings.timeouts.linger)
+        phase = .lingering(lingering)
         if unsentBytes == 0 { finishLingering() } else { watchOutput() }
+    }
+
+    private var lingering: Lingering {
+        Lingering(host.settings.timeouts, host.settings.limits, now: loop.now)
     }
 
     private func finishLingering() {
         // The kernel has the whole response.
         resetsOnClose = false
         shutDownOutput()
-        setDeadline(milliseconds: host.settings.timeouts.linger)
+        let lingering = lingering
+        phase = .lingering(lingering)
+        setDeadline(milliseconds: lingering.wait(now: loop.now))
         resumeReading()
     }
 
     private func drainInput() {
         guard unsentBytes == 0 else { return }
-        guard case .lingering(let drained) = phase else { return }
+        guard case .lingering(var lingering) = phase else { return }
         switch read() {
         case .bytes(let bytes):
-            guard drained + bytes.count <= host.settings.limits.drainBytesMax else {
-                return close()
-            }
-            phase = .lingering(drained: drained + bytes.count)
+            guard lingering.discard(bytes.count) else { return close() }
+            phase = .lingering(lingering)
+            setDeadline(milliseconds: lingering.wait(now: loop.now))
             resumeReading()
         case .wouldBlock: return
         case .ended, .failed: return close()

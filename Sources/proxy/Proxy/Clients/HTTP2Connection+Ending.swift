@@ -51,16 +51,20 @@ extension HTTP2Connection {
         if isUnderWay { reset() } else { close() }
     }
 
-    /// Sends the remaining bytes, shuts down the output, then reads and discards further input for
-    /// a bounded time and amount, so that the client gets the last frame and not a reset.
+    /// Sends the remaining bytes, shuts down the output, then reads and discards further input.
     func end() {
         guard case .serving = phase, !isClosed else { return }
         closeStreams()
         guard !isClosed else { return }
         send()
         guard case .serving = phase, !isClosed else { return }
-        phase = .lingering(drained: 0)
-        allow(.end, milliseconds: host.settings.timeouts.linger)
+        let lingering = Lingering(
+            host.settings.timeouts,
+            host.settings.limits,
+            now: loop.now
+        )
+        phase = .lingering(lingering)
+        allow(.end, milliseconds: lingering.wait(now: loop.now))
         if unsentBytes == 0 { finishLingering() }
     }
 
@@ -70,13 +74,12 @@ extension HTTP2Connection {
     }
 
     func drainInput() {
-        guard unsentBytes == 0, case .lingering(let drained) = phase else { return }
+        guard unsentBytes == 0, case .lingering(var lingering) = phase else { return }
         switch read() {
         case .bytes(let bytes):
-            guard drained + bytes.count <= host.settings.limits.drainBytesMax else {
-                return close()
-            }
-            phase = .lingering(drained: drained + bytes.count)
+            guard lingering.discard(bytes.count) else { return close() }
+            phase = .lingering(lingering)
+            allow(.end, milliseconds: lingering.wait(now: loop.now))
             resumeReading()
         case .wouldBlock: return
         case .ended, .failed: return close()

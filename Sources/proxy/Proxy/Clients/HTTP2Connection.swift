@@ -15,7 +15,7 @@ final class HTTP2Connection: Connection, ClientConnection {
         /// Leaves to `lingering`, closed.
         case serving
         /// The last frame was sent; further input is read and discarded. Leaves to closed.
-        case lingering(drained: Int)
+        case lingering(Lingering)
     }
 
     /// What the connection's own deadline waits for; streams have their own deadlines.

@@ -1,0 +1,65 @@
+import Foundation
+import LoopbackKit
+import TestSupport
+import Testing
+
+extension Scenarios {
+    /// Clients that write all of their content before they read, as Python's `requests` and OkHttp
+    /// do, and are refused meanwhile.
+    @Suite struct RefusedUploads {
+        private static let rules = """
+            - id: orders
+              match: { path: /v1/** }
+              mode: enforce
+              sign: content
+            """
+
+        /// A gateway that refuses, and what such a client sends first.
+        private static func serve(
+            in scenario: Scenario,
+            more: String = ""
+        ) throws -> (gateway: GatewayProcess, origin: RecordingOrigin) {
+            let origin = try scenario.origin()
+            try scenario.configure(origin, rules: rules, more: more)
+            return (try scenario.serve(), origin)
+        }
+
+        private static func head(_ count: Int) -> String {
+            "POST /v1/orders HTTP/1.1\r\nHost: a\r\nContent-Length: \(count)\r\n\r\n"
+        }
+
+        @Test func `a client that reads when it has sent all sees why it was refused`() throws {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            let (gateway, origin) = try Self.serve(in: scenario)
+            let content = [UInt8](repeating: 0x61, count: 24 << 20)
+            let client = try Wire(port: gateway.port)
+            try client.send(Self.head(content.count))
+            // The answer is on its way before most of the content.
+            client.awaitHangup()
+            try client.send(content)
+            client.finishSending()
+            let response = try client.readResponse(to: "POST")
+            #expect(response.status == 401)
+            #expect(String(decoding: response.body, as: UTF8.self).contains("assertion-missing"))
+            #expect(origin.seen.isEmpty)
+        }
+
+        @Test(arguments: ["timeouts: { linger_total: 500ms }", "limits: { drain: 64B }"])
+        func `a refused client that goes on for too long is cut off`(more: String) throws {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            let gateway = try Self.serve(in: scenario, more: more).gateway
+            let client = try Wire(port: gateway.port)
+            try client.send(Self.head(1 << 20))
+            #expect(try client.readResponse(to: "POST").status == 401)
+            #expect(
+                eventually {
+                    // Without the limit each piece would go its way, far from the silence of 5 s.
+                    guard (try? client.send("0123456789")) != nil else { return true }
+                    return client.isReset(within: 50)
+                }
+            )
+        }
+    }
+}
