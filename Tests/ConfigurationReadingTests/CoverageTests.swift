@@ -46,6 +46,45 @@ import Testing
         )
     }
 
+    private static let proofs = """
+        proofs:
+          check:
+            kind: jwt
+            field: X-Check
+            keys: { url: "https://a.example/keys" }
+            issuer: https://a.example
+            audience: shop
+            algorithms: [ES256]
+        """
+
+    @Test func `a rule that takes tokens is a way past one that asks for a signature`() {
+        let lines = coverage(
+            """
+            origins: { shop: { servers: ["s:80"] } }
+            default: { origin: shop, mode: deny }
+            \(Self.proofs)
+            rules:
+              - { id: pay, match: { method: POST, path: /v1/** }, mode: enforce }
+              - { id: read, match: { path: /v1/** }, mode: enforce, accept: [check] }
+              - { id: also, match: { method: POST, path: /w/** }, mode: enforce, also: [check] }
+              - { id: w, match: { path: /w/** }, mode: enforce }
+            """
+        )
+        #expect(
+            lines == [
+                "coverage what reaches an enforced rule's origin without an enforced verdict",
+                "  pay",
+                "    p.yaml:16: warning: read.accept: found check without a signature, for any "
+                    + "other method; use assertion alone where its requests matter as those of "
+                    + "pay",
+                "  also",
+                "    p.yaml:18: warning: w.also: found no check for any other method; use what "
+                    + "also asks for where its requests matter as much",
+                "p.yaml: ok, 2 warnings",
+            ]
+        )
+    }
+
     @Test func `spellings that an origin is said not to read are a way past the rule`() {
         let lines = coverage(
             """

@@ -18,18 +18,22 @@ struct CoverageProbe {
         var isEmpty: Bool { !hasOtherHost && methods.isEmpty && !hasOtherPath }
     }
 
+    private typealias Spelling = (key: String, path: String)
+
     private let configuration: GatewayConfiguration
     private let services: ServiceTable
-    /// The open rules with their paths, by origin.
-    private var open: [Int: OverlapIndex] = [:]
+    /// The rules that may be more lenient than another one with their paths, by origin.
+    private var lenient: [Int: OverlapIndex] = [:]
     private var origins: [ServerAddress: [Int]] = [:]
 
     init(_ configuration: GatewayConfiguration) {
         self.configuration = configuration
         services = configuration.ownServices
-        for rule in configuration.rules.rules.dropLast() where rule.mode.isOpen {
-            guard let origin = rule.origin?.rawValue else { continue }
-            open[origin, default: OverlapIndex()].add(rule.match.path, number: rule.index)
+        let asksBeside = configuration.rules.rules.contains { !$0.demands.also.isEmpty }
+        for rule in configuration.rules.rules.dropLast()
+        where rule.mode.isOpen || !rule.standInNames.isEmpty || asksBeside {
+            guard let origin = rule.origin?.rawValue, rule.mode != .deny else { continue }
+            lenient[origin, default: OverlapIndex()].add(rule.match.path, number: rule.index)
         }
         for (number, origin) in configuration.origins.enumerated() {
             for server in Set(origin.addresses) { origins[server, default: []].append(number) }
@@ -41,7 +45,7 @@ struct CoverageProbe {
         let rule = entry.rule
         var numbers: Set<Int> = []
         for origin in sharing(rule).keys {
-            guard let index = open[origin] else { continue }
+            guard let index = lenient[origin] else { continue }
             let found = index.overlapping(rule.match.path, stepsMax: Coverage.stepsMax)
             numbers.formUnion(found.numbers)
             if found.isCut { entry.isCut = true }
@@ -56,13 +60,15 @@ struct CoverageProbe {
         var tried = 0
         for number in order {
             let other = configuration.rules.rules[number]
-            guard Self.mayDiffer(other.match, from: rule.match) else { continue }
+            guard other !== rule, let leniency = Leniency(of: other, beside: rule),
+                Self.mayDiffer(other.match, from: rule.match)
+            else { continue }
             tried += 1
             guard tried <= Coverage.triesMax, entry.ways.count < Coverage.waysMax else {
                 entry.isCut = true
                 return
             }
-            if let way = way(past: rule, through: other) { entry.ways.append(way) }
+            if let way = way(past: rule, through: other, leniency) { entry.ways.append(way) }
         }
     }
 
@@ -85,7 +91,7 @@ struct CoverageProbe {
         }
     }
 
-    private func way(past rule: Rule, through other: Rule) -> Problem? {
+    private func way(past rule: Rule, through other: Rule, _ leniency: Leniency) -> Problem? {
         let differences = differences(of: other, from: rule)
         guard !differences.isEmpty else { return nil }
         var parts: [String] = []
@@ -101,7 +107,7 @@ struct CoverageProbe {
             parts.append(differences.methods.joined(separator: ", "))
         }
         if differences.hasOtherPath { parts.append("any other path") }
-        var found = "\(other.mode.rawValue) for \(parts.joined(separator: "; "))"
+        var found = "\(leniency.found) for \(parts.joined(separator: "; "))"
         if let number = other.origin?.rawValue, other.origin != rule.origin,
             let server = sharing(rule)[number]
         {
@@ -110,9 +116,9 @@ struct CoverageProbe {
         return Problem(
             severity: .warning,
             place: configuration.rulePlaces[other.index],
-            keyPath: "\(other.id).mode",
+            keyPath: "\(other.id).\(leniency.key)",
             found: found,
-            use: "enforce or deny"
+            use: leniency.use(beside: rule)
         )
     }
 
@@ -179,20 +185,21 @@ struct CoverageProbe {
         let rule = entry.rule
         let method = rule.match.methods?.first ?? Self.otherMethod
         let (host, origins) = (Self.host(rule.match.host), sharing(rule))
-        var found: [(other: Rule, spellings: [(key: String, path: String)])] = []
+        var found: [(other: Rule, leniency: Leniency, spellings: [Spelling])] = []
         for spelling in Self.spellings(of: rule.match.path) {
             let sketch = RequestSketch(method: method, url: "http://\(host)\(spelling.path)")
             guard
                 case .rule(let other) = RequestTrial(sketch, configuration, services).outcome,
-                other.mode.isOpen, let origin = other.origin, origins[origin.rawValue] != nil
+                let origin = other.origin, origins[origin.rawValue] != nil, other !== rule,
+                let leniency = Leniency(of: other, beside: rule)
             else { continue }
             if let place = found.firstIndex(where: { $0.other === other }) {
                 found[place].spellings.append(spelling)
             } else {
-                found.append((other, [spelling]))
+                found.append((other, leniency, [spelling]))
             }
         }
-        for (other, spellings) in found {
+        for (other, leniency, spellings) in found {
             guard entry.ways.count < Coverage.waysMax else {
                 entry.isCut = true
                 return
@@ -200,15 +207,15 @@ struct CoverageProbe {
             let paths = spellings.map(\.path).joined(separator: ", ")
             let keys = spellings.reduce(into: [String]()) { keys, spelling in
                 if !keys.contains(spelling.key) { keys.append(spelling.key) }
-            }
+            }.joined(separator: ", ")
             entry.ways.append(
                 Problem(
                     severity: .warning,
                     place: configuration.rulePlaces[other.index],
-                    keyPath: "\(other.id).mode",
-                    found: "\(other.mode.rawValue) for \(paths), which some servers take for "
+                    keyPath: "\(other.id).\(leniency.key)",
+                    found: "\(leniency.found) for \(paths), which some servers take for "
                         + rule.match.path.text,
-                    use: "enforce or deny, or any for \(keys.joined(separator: ", ")) under the "
+                    use: "\(leniency.use(beside: rule)), or any for \(keys) under the "
                         + "origin's paths unless it surely does not read them so"
                 )
             )
@@ -217,9 +224,9 @@ struct CoverageProbe {
 
     /// Other spellings of a path of the pattern, each with the key of `paths` that enables its
     /// look-up. None for the escapes: as written they belong to the rule.
-    private static func spellings(of pattern: PathPattern) -> [(key: String, path: String)] {
+    private static func spellings(of pattern: PathPattern) -> [Spelling] {
         let path = pattern.example(sharedWith: pattern, one: otherSegment)
-        var found: [(key: String, path: String)] = [
+        var found: [Spelling] = [
             ("case", path.uppercased()), ("slashes", "/" + path), ("slashes", path + "/"),
             ("parameters", path + ";x"), ("path_info", path + "/x"),
             ("network_path", "//x" + path), ("script_prefix", "/index.php" + path),
