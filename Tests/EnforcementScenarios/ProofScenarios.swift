@@ -3,6 +3,7 @@ import AppleStandIn
 import Foundation
 import LoopbackKit
 import RequestBinding
+import SiteverifyServices
 import SoftwareAuthenticator
 import TestSupport
 import Testing
@@ -40,6 +41,13 @@ extension Scenarios {
               mode: enforce
               apps: [APP]
               sign: [method, target]
+              also: [app-check]
+            - id: bound
+              match: { path: /bound/** }
+              mode: enforce
+              apps: [APP]
+              sign: [method, target]
+              headers: [x-firebase-appcheck]
               also: [app-check]
             - id: old
               match: { path: /old/** }
@@ -272,6 +280,28 @@ extension Scenarios {
             }
         }
 
+        @Test func `a token's field that is signed goes with its own request alone`() throws {
+            try play { (stand) throws in
+                let mine = TokenIssuer.token(more: #","jti":"mine""#)
+                let request = SoftwareKey.Request(
+                    method: "GET",
+                    target: "/bound/1",
+                    fields: [Self.field.lowercased(): mine]
+                )
+                let form = SigningForm.lines([.method, .target], headers: ["x-firebase-appcheck"])
+                let proof = stand.key.proof(of: request, signing: form)
+                let others = TokenIssuer.token(more: #","jti":"others""#)
+                let exchanged = proof.fields + [(Self.field, others)]
+                #expect(
+                    try stand.client.send("GET", "/bound/1", exchanged).reason
+                        == "signature-mismatch"
+                )
+                #expect(try stand.client.send(request, proof).status == 200)
+                #expect(stand.saw("App-Attest-Proof") == "assertion, app-check")
+                #expect(stand.saw(Self.field) == mine)
+            }
+        }
+
         @Test func `a device that can't attest is admitted with the token that stands in`() throws {
             try play { (stand) throws in
                 let (token, unable) = (TokenIssuer.token(), ("App-Attest-Unsupported", "1"))
@@ -358,6 +388,50 @@ extension Scenarios {
               mode: enforce
               accept: [assertion, once]
             """
+
+        private static let people = """
+            - id: people
+              match: { path: /people/** }
+              mode: enforce
+              accept: [assertion, people]
+            """
+
+        @Test(.enabled(if: DatabaseServer.programs != nil))
+        func `a test for people that one gateway took is good at no other`() throws {
+            let folder = try Scenario()
+            defer { folder.end() }
+            let tests = try StandInServer(folder: folder.folder.path)
+            defer { tests.stop() }
+            try PeopleStand.writeSecret(folder, StandInServer.testSecret)
+            let fleet = try Fleet(
+                3,
+                rules: Self.people,
+                more: """
+                    proofs:
+                      people: { kind: siteverify, service: turnstile, \
+                    url: "\(tests.testURL(.turnstile))", secret_file: \(folder.path("secret")), \
+                    field: X-Test-Token, hostname: localhost, action: order, \
+                    roots: \(tests.rootFile) }
+                    """
+            )
+            defer { fleet.end() }
+            let gateways = (0..<3).compactMap { fleet.gateway($0) }
+            func send(_ token: String) throws -> [Answer] {
+                try TokenIssuer.atOnce(9) { number in
+                    let fields = [(name: "X-Test-Token", value: token)]
+                    return try gateways[number % 3].client().send("GET", "/people/", fields)
+                }
+            }
+            for round in 0..<5 {
+                let token = "0.round\(round)"
+                tests.addTest(token, StandInTest())
+                #expect(try send(token).filter { $0.status == 200 }.count == 1)
+                // A service that calls it good again finds it spent at all gateways.
+                tests.addTest(token, StandInTest())
+                let answers = try send(token)
+                #expect(answers.allSatisfy { $0.status == 401 && $0.reason == "proof-spent" })
+            }
+        }
 
         @Test(.enabled(if: DatabaseServer.programs != nil))
         func `a token that three gateways get at once is good at one of them`() throws {
