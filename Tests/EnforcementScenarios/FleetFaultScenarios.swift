@@ -14,23 +14,40 @@ extension Scenarios {
                 ?? (arrangement == .processes ? 5 : 3)
         }
 
-        private static let rules = StockRule.list(.signed, .bare, .window)
-        private static let more = """
+        private static let rules =
+            StockRule.list(.signed, .bare, .window) + """
+
+                - id: once
+                  match: { path: /once }
+                  mode: enforce
+                  accept: [assertion, once]
+                """
+
+        /// - keys: the file with the keys of the tokens' issuer.
+        private static func more(_ keys: String) -> String {
+            """
             enrolment: { rate: 10000/s, burst: 100000 }
             limits: { address_failures: off }
+            proofs:
+              once: { kind: jwt, field: X-Once, once: jti, keys: { file: \(keys) }, \
+            issuer: \(TokenIssuer.name), audience: shop, algorithms: [ES256] }
             """
+        }
 
         @Test(
             .enabled(if: DatabaseServer.programs != nil),
             arguments: Fleet.Arrangement.possible
         )
-        func `an assertion that three gateways get at once is admitted once, whatever fails`(
+        func `a proof that three gateways get at once is admitted once, whatever fails`(
             arrangement: Fleet.Arrangement
         ) throws {
+            let issuer = try Scenario()
+            defer { issuer.end() }
+            try issuer.write("keys.json", TokenIssuer.set(.init("one")))
             let fleet = try Fleet(
                 3,
                 rules: Self.rules,
-                more: Self.more,
+                more: Self.more(issuer.path("keys.json")),
                 arrangement: arrangement
             )
             let load = FleetLoad(fleet)
@@ -39,6 +56,7 @@ extension Scenarios {
                 fleet.end()
             }
             load.begin(try fleet.imported(3))
+            load.joinTokens()
             var ledger = FleetLedger(fleet, load)
             var faults: [FleetFault] = []
             let cycles = Self.cycles(arrangement)
@@ -61,9 +79,10 @@ extension Scenarios {
             try ledger.examine("\(arrangement), at the end")
             try ledger.replay()
             #expect(!load.enrolled.isEmpty)
+            #expect(fleet.origin.seen.contains { $0.target.hasPrefix("/once") })
             print(
-                "fleet, \(arrangement): \(cycles) cycles, \(load.sent.count) assertions at 3 "
-                    + "gateways at once, \(fleet.origin.seen.count) executed, none twice; "
+                "fleet, \(arrangement): \(cycles) cycles, \(load.sent.count) assertions and "
+                    + "\(load.sentTokens.count) tokens at 3 gateways at once, \(fleet.origin.seen.count) executed, none twice; "
                     + "\(load.enrolled.count) keys enrolled"
             )
         }

@@ -55,14 +55,16 @@ struct FleetLedger {
         for number in 0..<fleet.count {
             let gateway = try #require(fleet.member(number))
             let client = gateway.client()
-            for sent in load.sent where reached.contains(sent.target) {
-                var answer = try client.send(raw: sent.raw)
-                // The gateway is connecting anew; a client tries again.
+            let sent =
+                load.sent.map { ($0.raw, $0.target) } + load.sentTokens.map { ($0.raw, $0.target) }
+            for (raw, target) in sent where reached.contains(target) {
+                var answer = try client.send(raw: raw)
+                // The gateway connects again; a client tries once more.
                 try eventually {
-                    if answer.status == 503 { answer = try client.send(raw: sent.raw) }
+                    if answer.status == 503 { answer = try client.send(raw: raw) }
                     return answer.status != 503
                 }
-                #expect([401, 403].contains(answer.status), "\(sent.target) again")
+                #expect([401, 403].contains(answer.status), "\(target) again")
             }
         }
         #expect(fleet.origin.seen.count == before.count)

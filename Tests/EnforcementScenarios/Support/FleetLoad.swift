@@ -41,6 +41,12 @@ final class FleetLoad: @unchecked Sendable {
         }
     }
 
+    /// A request that another issuer's token proves, which is good once.
+    struct SentToken {
+        let raw: [UInt8]
+        let target: String
+    }
+
     /// How often an assertion is presented again that nobody has admitted or refused.
     private static let retriesMax = 3
 
@@ -50,6 +56,7 @@ final class FleetLoad: @unchecked Sendable {
     private var isEnding = false
     private var number = 0
     private var requests: [Sent] = []
+    private var tokenRequests: [SentToken] = []
     private var admissions: [String: Int] = [:]
     private var revoked: Set<KeyID> = []
     private var keys: [KeyID] = []
@@ -62,6 +69,8 @@ final class FleetLoad: @unchecked Sendable {
 
     /// All that was ever sent.
     var sent: [Sent] { condition.withLock { requests } }
+    /// All tokens that were ever sent.
+    var sentTokens: [SentToken] { condition.withLock { tokenRequests } }
     /// For each target, how many gateways have answered 200; without those that nobody has.
     var admitted: [String: Int] { condition.withLock { admissions } }
     /// The keys that were answered 201.
@@ -111,6 +120,24 @@ final class FleetLoad: @unchecked Sendable {
         }
     }
 
+    /// Starts a client that presents one token after the other.
+    func joinTokens() {
+        start { [self] in
+            let number = condition.withLock {
+                self.number += 1
+                return self.number
+            }
+            let target = "/once?n=\(number)"
+            // Clocks of gateways are hours apart, and such a token is good at all of them.
+            let token = TokenIssuer.token(seconds: 86_400, more: ",\"jti\":\"\(number)\"")
+            let fields = [(name: "X-Once", value: token), ("Content-Length", "0")]
+            let raw = Array((HTTPClient.head("POST", target, fields) + "\r\n").utf8)
+            condition.withLock { tokenRequests.append(SentToken(raw: raw, target: target)) }
+            try present(raw, target)
+            return true
+        }
+    }
+
     /// - `turn`: returns whether there is a next one.
     private func start(_ turn: @escaping @Sendable () throws -> Bool) {
         condition.withLock { running += 1 }
@@ -150,9 +177,10 @@ final class FleetLoad: @unchecked Sendable {
             guard challenge != nil else { return }
         }
         let first = make(client, challenge)
-        guard client.kind == .window else { return try present(first) }
-        try present(make(client, nil))
-        try present(first)
+        guard client.kind == .window else { return try present(first.raw, first.target) }
+        let second = make(client, nil)
+        try present(second.raw, second.target)
+        try present(first.raw, first.target)
     }
 
     private func make(_ client: Client, _ challenge: String?) -> Sent {
@@ -177,18 +205,18 @@ final class FleetLoad: @unchecked Sendable {
         return sent
     }
 
-    /// Presents an assertion to all gateways at once, and again while nobody knows.
-    private func present(_ sent: Sent) throws {
+    /// Presents a proof to all gateways at once, and again while none has admitted or refused it.
+    private func present(_ raw: [UInt8], _ target: String) throws {
         for _ in 0...Self.retriesMax {
-            let answers = ask(everyone: sent.raw)
+            let answers = ask(everyone: raw)
             let admissions = answers.filter { $0?.status == 200 }.count
             for answer in answers {
                 guard let answer, ![200, 401, 403, 503].contains(answer.status) else { continue }
-                note("\(sent.target): \(answer.status) \(answer.text)")
+                note("\(target): \(answer.status) \(answer.text)")
             }
             if admissions > 0 {
                 return condition.withLock {
-                    self.admissions[sent.target, default: 0] += admissions
+                    self.admissions[target, default: 0] += admissions
                     condition.broadcast()
                 }
             }
