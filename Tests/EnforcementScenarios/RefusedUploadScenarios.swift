@@ -45,6 +45,22 @@ extension Scenarios {
             #expect(origin.seen.isEmpty)
         }
 
+        /// nginx writes all of a request to its upstream before it reads, and makes 502 of a reset.
+        @Test func `behind nginx an upload is refused by the gateway's own answer`() throws {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            let gateway = try Self.serve(in: scenario).gateway
+            guard let front = try NginxFront(scenario, before: gateway, forwarded: false) else {
+                return
+            }
+            let content = [UInt8](repeating: 0x61, count: 20 << 20)
+            for _ in 0..<5 {
+                let client = HTTPClient(port: front.port)
+                let answer = try client.send("POST", "/v1/orders", content: content)
+                #expect(answer.status == 401 && answer.reason == "assertion-missing")
+            }
+        }
+
         @Test(arguments: ["timeouts: { linger_total: 500ms }", "limits: { drain: 64B }"])
         func `a refused client that goes on for too long is cut off`(more: String) throws {
             let scenario = try Scenario()

@@ -47,6 +47,7 @@ struct NginxFront {
             "front-\(port)",
             http: """
                     access_log off;
+                    client_max_body_size 64m;
                     server {
                         listen 127.0.0.1:\(port);
                         location / {
