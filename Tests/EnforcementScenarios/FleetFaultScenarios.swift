@@ -82,7 +82,8 @@ extension Scenarios {
             #expect(fleet.origin.seen.contains { $0.target.hasPrefix("/once") })
             print(
                 "fleet, \(arrangement): \(cycles) cycles, \(load.sent.count) assertions and "
-                    + "\(load.sentTokens.count) tokens at 3 gateways at once, \(fleet.origin.seen.count) executed, none twice; "
+                    + "\(load.sentTokens.count) tokens at 3 gateways at once, "
+                    + "\(fleet.origin.seen.count) executed, none twice; "
                     + "\(load.enrolled.count) keys enrolled"
             )
         }
