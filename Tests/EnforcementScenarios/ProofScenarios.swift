@@ -338,6 +338,8 @@ extension Scenarios {
                 stand.issuer.stop()
                 try stand.restart()
                 #expect(try stand.send("/theirs/5", (Self.field, fresh)).status == 200)
+                let metrics = try stand.gateway.adminClient().send("GET", "/metrics").text
+                #expect(metrics.contains(#"portcullis_proof_keys_age_seconds{proof="app-check"}"#))
             }
         }
 

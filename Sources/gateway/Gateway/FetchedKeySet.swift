@@ -32,7 +32,7 @@ final class FetchedKeySet: Sendable {
         var isAsking = false
         var isEnded = false
         var facts: KeySetFacts
-        /// Second of Unix time of the last answer; `nil` before it.
+        /// Second of Unix time of the last answer, or of the copy's; `nil` before both.
         var confirmedAt: Int64?
     }
 
@@ -239,6 +239,7 @@ final class FetchedKeySet: Sendable {
                 state.keys = keys
                 state.tag = copy.tag
                 state.facts.keys = keys.count
+                state.confirmedAt = copy.date
             }
             return max(wallSeconds() - copy.date, 0)
         } catch {
