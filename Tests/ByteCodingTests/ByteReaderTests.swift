@@ -41,4 +41,22 @@ import Testing
         var flag = ByteReader([2])
         #expect(throws: ByteReader.Fault.self) { try flag.flag() }
     }
+
+    @Test func `a short number takes as few bytes as it needs`() throws {
+        let values: [(UInt64, Int)] = [(0, 1), (127, 1), (128, 2), (1 << 62, 9), (.max, 10)]
+        for (value, count) in values {
+            var out = ByteWriter()
+            out.short(value)
+            #expect(out.bytes.count == count)
+            var bytes = ByteReader(out.bytes)
+            #expect(try bytes.short() == value)
+            try bytes.end()
+        }
+        for wrong in [[0x80], Array(repeating: 0xFF, count: 9) + [2]] as [[UInt8]] {
+            #expect(throws: ByteReader.Fault.self) {
+                var bytes = ByteReader(wrong)
+                _ = try bytes.short()
+            }
+        }
+    }
 }

@@ -124,4 +124,57 @@ import Testing
         link.close()
         #expect(try database.poll(next, after: 0).members.map(\.instance) == [3, 2])
     }
+
+    @Test func `a question is answered by all that are there, and of others the last word counts`()
+        throws
+    {
+        func member(_ instance: Int64, _ name: String) -> FleetMember {
+            FleetMember(instance: instance, name: name, program: "1", startedAt: 0)
+        }
+        for (instance, name) in [(1, "a"), (2, "b"), (3, "c")] as [(Int64, String)] {
+            _ = try database.poll(member(instance, name), after: 0)
+            try database.answer(FleetQuestion(id: 0, about: .refusals), [9], by: instance)
+        }
+        let question = try database.ask(.named("x"), by: 1)
+        #expect(try database.poll(member(1, "a"), after: 0).questions.isEmpty)
+        let read = try database.poll(member(2, "b"), after: 0).questions
+        #expect(read.map(\.id) == [question.id] && read.map(\.about) == [.named("x")])
+        #expect(try database.awaits(question, by: 1))
+        try database.answer(read[0], [5], by: 2)
+        #expect(try database.awaits(question, by: 1))
+        let link = DatabaseLink(settings)
+        defer { link.close() }
+        // One that is silent is not waited for.
+        _ = try link.ask([
+            DatabaseStatement("UPDATE gateways SET seen_at = seen_at - 60 WHERE instance = 3")
+        ])
+        #expect(try !database.awaits(question, by: 1))
+        let answers = try database.answers(to: question, by: 1)
+        #expect(answers.map(\.name) == ["b", "c"])
+        #expect(answers.map(\.bytes) == [[5], [9]])
+        #expect(answers.map(\.isToQuestion) == [true, false])
+        #expect(answers.allSatisfy { (0...5).contains($0.age) && !$0.hasEnded })
+        // What has ended is asked nothing, and its last word counts, too.
+        try database.end(2)
+        let next = try database.ask(.report, by: 1)
+        #expect(try !database.awaits(next, by: 1))
+        #expect(try database.answers(to: next, by: 1).map(\.hasEnded) == [true, false])
+        #expect(try database.answers(to: next, by: 1).allSatisfy { $0.bytes == nil })
+        // A poll that was under way says nothing of an ended process, and its name is free at once.
+        _ = try database.poll(member(2, "b"), after: 0)
+        #expect(try database.reading(after: 0).members.map(\.standing) == ["", "ended", ""])
+        let members = try database.poll(member(4, "b"), after: 0).members
+        #expect(members.map(\.instance) == [1, 4, 3])
+        // What is over goes with the next question.
+        _ = try link.ask([
+            DatabaseStatement("UPDATE fleet_questions SET ends_at = 0"),
+            DatabaseStatement("UPDATE fleet_answers SET ends_at = 0"),
+        ])
+        _ = try database.ask(.report, by: 1)
+        let counts = try link.ask([
+            DatabaseStatement("SELECT count(*) FROM fleet_questions"),
+            DatabaseStatement("SELECT count(*) FROM fleet_answers"),
+        ])
+        #expect(try counts[0].present(0, 0) == 1 && counts[1].present(0, 0) == 0)
+    }
 }

@@ -1,4 +1,5 @@
 import AppAttest
+import ByteCoding
 import Cryptography
 import HTTPWire
 import KeyStore
@@ -102,13 +103,14 @@ struct RecentRefusalsTests {
     @Test func `what is told is bounded, and has no key id`() throws {
         var refusals = RecentRefusals()
         for number in 1...30 { refusals.add(note(UInt64(number), keyID: Self.keyID)) }
-        let found = try refusals.notes(named: name(Self.keyID.logName))
+        let key = try name(Self.keyID.logName)
+        let found = ToldRefusals(refusals.notes(named: key), named: key)
         let text = found.text
         #expect(text.split(separator: "\n").filter { $0.hasPrefix("  asked") }.count == 20)
         #expect(text.utf8.count < 20 * 1200)
         // The latest comes first.
         #expect(text.hasPrefix("1970-01-01T00:00:30Z assertion-missing: The request carries no"))
-        let json = String(decoding: found.json(), as: UTF8.self)
+        let json = String(decoding: found.json, as: UTF8.self)
         for told in [text, json] {
             #expect(told.contains(Self.keyID.logName) && !told.contains(Self.keyID.base64))
         }
@@ -116,9 +118,38 @@ struct RecentRefusalsTests {
 
     @Test(arguments: Refusal.allCases)
     func `every refusal says what failed and what the client does next`(refusal: Refusal) {
-        let told = [note(1, .refused(refusal))].text
+        let told = ToldRefusals([note(1, .refused(refusal))], named: nil).text
         let row = LocalOutcome.refused(refusal).row
         #expect(told.contains("\(refusal.rawValue): \(row.title)"))
         #expect(told.contains("  client  \(row.nextStep.advice)\n"))
+    }
+
+    @Test func `what another gateway tells is found by its names, the latest first`() throws {
+        let key = try name(String(Self.keyID.logName.prefix(6)))
+        let notes = [note(3, keyID: Self.keyID), note(2), note(5, keyID: Self.keyID)]
+        let listed = ToldRefusals(notes, named: nil, of: "g1")
+        let read = try ToldRefusals(told: listed.told)
+        var all = ToldRefusals([note(4, keyID: Self.keyID)], named: key, of: "g0")
+        all.add(read, named: key)
+        all.gateways = ToldGateways([
+            .init("g0", .answered), .init("g1", .lastSaid(7, hasEnded: false)),
+        ])
+        let blocks = all.text.split(separator: "\n").filter { $0.hasPrefix("  gateway ") }
+        #expect(blocks == ["  gateway g1", "  gateway g0", "  gateway g1"])
+        #expect(all.text.hasSuffix("\n\ng1 has not answered: what it said 7 s ago counts\n"))
+        let json = String(decoding: all.json, as: UTF8.self)
+        #expect(json.hasPrefix(#"{"refusals":[{"time":"1970-01-01T00:00:05Z","gateway":"g1","#))
+        #expect(json.contains(#"}],"gateways":[{"name":"g0","answered":true,"age_seconds":0},"#))
+        #expect(!json.contains(Self.keyID.base64))
+        let told = listed.told
+        for count in 0..<told.count {
+            #expect(throws: ByteReader.Fault.self) {
+                try ToldRefusals(told: Array(told[..<count]))
+            }
+        }
+        // An id is compared whole.
+        var none = ToldRefusals([], named: try name("00"), of: "g0")
+        none.add(read, named: try name("00"))
+        #expect(none.isEmpty)
     }
 }

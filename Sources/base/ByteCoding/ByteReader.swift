@@ -33,6 +33,18 @@ package struct ByteReader: Sendable {
 
     package mutating func number() throws(Fault) -> Int64 { Int64(bitPattern: try word()) }
 
+    /// Reads a number that ``ByteWriter/short(_:)`` has written.
+    package mutating func short() throws(Fault) -> UInt64 {
+        var value: UInt64 = 0
+        for shift in stride(from: UInt64(0), to: 64, by: 7) {
+            let byte = try byte()
+            guard shift < 63 || byte <= 1 else { throw Fault() }
+            value |= UInt64(byte & 0x7F) << shift
+            if byte < 0x80 { return value }
+        }
+        throw Fault()
+    }
+
     /// Reads a count, then that number of bytes.
     ///
     /// - max: the most that are read.
@@ -80,6 +92,17 @@ package struct ByteWriter: Sendable {
     }
 
     package mutating func number(_ value: Int64) { word(UInt64(bitPattern: value)) }
+
+    /// Writes a number in as few bytes as it needs: seven bits in each, the lowest first, and the
+    /// highest bit set in all but the last one (LEB128).
+    package mutating func short(_ value: UInt64) {
+        var rest = value
+        while rest >= 0x80 {
+            bytes.append(UInt8(truncatingIfNeeded: rest) | 0x80)
+            rest >>= 7
+        }
+        bytes.append(UInt8(rest))
+    }
 
     /// Writes the number of bytes, then the bytes.
     package mutating func block(_ value: [UInt8]) {

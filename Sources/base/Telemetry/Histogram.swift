@@ -16,6 +16,22 @@ package struct Histogram: Equatable, Sendable {
 
     package init() {}
 
+    /// - filled: the buckets that have values: place and count of each. `nil` for a place that no
+    ///   histogram has.
+    package init?(filled: [(place: Int, count: UInt64)], sum: UInt64) {
+        for (place, count) in filled {
+            guard buckets.indices.contains(place) else { return nil }
+            buckets[place] &+= count
+            self.count &+= count
+        }
+        self.sum = sum
+    }
+
+    /// The buckets that have values.
+    package var filled: [(place: Int, count: UInt64)] {
+        buckets.enumerated().filter { $0.element > 0 }.map { ($0.offset, $0.element) }
+    }
+
     package mutating func add(_ value: UInt64) {
         buckets[Self.bucket(of: value)] &+= 1
         count &+= 1

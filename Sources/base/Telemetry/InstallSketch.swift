@@ -114,6 +114,17 @@ package struct InstallHash: Equatable, Sendable {
     /// - bytes: of a digest; a multiple of 8 bytes, below 256.
     package func hash(_ bytes: Span<UInt8>) -> Int {
         precondition(bytes.count % 8 == 0 && bytes.count < 256, "InstallHash: no digest")
+        return bytes.withUnsafeBytes { buffer in
+            hash(bytes: buffer.count) { place in
+                UInt64(littleEndian: buffer.loadUnaligned(fromByteOffset: place, as: UInt64.self))
+            }
+        }
+    }
+
+    package func hash(_ word: UInt64) -> Int { hash(bytes: 8) { _ in word } }
+
+    /// - word: the eight bytes from a place on, the first one lowest.
+    private func hash(bytes count: Int, _ word: (Int) -> UInt64) -> Int {
         var v0 = key0 ^ 0x736f_6d65_7073_6575
         var v1 = key1 ^ 0x646f_7261_6e64_6f6d
         var v2 = key0 ^ 0x6c79_6765_6e65_7261
@@ -144,13 +155,8 @@ package struct InstallHash: Equatable, Sendable {
             round(&v0, &v1, &v2, &v3)
             v0 ^= word
         }
-        bytes.withUnsafeBytes { buffer in
-            for place in stride(from: 0, to: buffer.count, by: 8) {
-                let word = buffer.loadUnaligned(fromByteOffset: place, as: UInt64.self)
-                take(UInt64(littleEndian: word))
-            }
-        }
-        take(UInt64(bytes.count) << 56)
+        for place in stride(from: 0, to: count, by: 8) { take(word(place)) }
+        take(UInt64(count) << 56)
         v2 ^= 0xff
         for _ in 0..<3 { round(&v0, &v1, &v2, &v3) }
         return Int(truncatingIfNeeded: v0 ^ v1 ^ v2 ^ v3)

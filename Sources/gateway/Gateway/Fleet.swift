@@ -38,18 +38,23 @@ final class Fleet: Sendable {
     private let rollouts: Rollouts
     private let guards: Guards
     private let access: Rollouts.FleetAccess
+    /// The report and the refusals of all gateways.
+    let reports: FleetReports
     private let state: QueueBound<State>
 
     init(
         _ plane: ControlPlane,
         _ rollouts: Rollouts,
         _ guards: Guards,
+        _ reporting: Reporting,
         _ access: Rollouts.FleetAccess
     ) {
         (self.plane, self.rollouts) = (plane, rollouts)
         (self.guards, self.access) = (guards, access)
+        let instance = Int64(bitPattern: RandomBytes.word() >> 1)
+        reports = FleetReports(plane, reporting, access, instance: instance)
         let own = FleetMember(
-            instance: Int64(bitPattern: RandomBytes.word() >> 1),
+            instance: instance,
             name: access.name,
             program: GatewayServer.version,
             startedAt: plane.startedAt
@@ -75,14 +80,27 @@ final class Fleet: Sendable {
     ) {
         state.value.drained = drained
         state.value.own.address = address
+        reports.start()
         keys.hearOrders { [plane, weak self] in plane.perform { [weak self] in self?.hear() } }
         turn()
     }
 
-    /// The store closes: nothing is asked any more. Called on the control queue.
+    /// The store closes: nothing is asked any more, and the others learn that this gateway has
+    /// ended. Called on the control queue, which it blocks where the database answers.
     func close() {
         state.value.isClosed = true
+        reports.close()
+        let silence = state.value.heardAt.map { ControlPlane.monotonicSeconds - $0 }
+        if let silence, silence <= FleetFacts.silenceMax { sayEnded() }
         access.database.close()
+    }
+
+    private func sayEnded() {
+        do throws(JournalError) {
+            try access.database.end(state.value.own.instance)
+        } catch {
+            plane.log.warning("the others can't be told that this gateway has ended: \(error)")
+        }
     }
 
     /// The state of its connection to the database.
@@ -122,6 +140,7 @@ final class Fleet: Sendable {
         case .success(let reading):
             state.value.heardAt = ControlPlane.monotonicSeconds
             state.value.members = reading.members
+            reports.answer(reading.questions)
             state.value.isReported = false
             let drain = reading.drains.first { $0.name == access.name }
             state.value.drained(drain?.text)
@@ -157,6 +176,7 @@ final class Fleet: Sendable {
             pending: orders?.pending ?? 0,
             silence: silence
         )
+        facts.answers = reports.counts
         let own = state.value.own.instance
         facts.gateways = state.value.members.map { member in
             FleetFacts.Gateway(member, isOwn: member.instance == own, silence: silence ?? 0)

@@ -45,7 +45,7 @@ extension GatewayServer: AdminSource {
     var operatorCalls: OperatorCalls {
         let configuration = plane.configuration
         var calls = OperatorCalls()
-        calls.reports = parts.reporting
+        calls.reports = parts.reports
         calls.keySet = self
         // No page of another host has this host's own name.
         let hosts = configuration.adminHosts + [SyslogLink.hostName].filter { !$0.isEmpty }
@@ -56,7 +56,7 @@ extension GatewayServer: AdminSource {
         calls.origins = parts.directory
         calls.rollouts = parts.rollouts
         calls.upgrades = lifecycle
-        calls.refusals = parts.reporting
+        calls.refusals = parts.reports
         return calls
     }
 

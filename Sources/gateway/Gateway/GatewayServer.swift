@@ -311,6 +311,7 @@ package final class GatewayServer: @unchecked Sendable {
     /// Connects the parts: events of one part that another one handles.
     private func connectParts() {
         let (reloads, guards, reporting) = (reloads, parts.guards, parts.reporting)
+        let reports = parts.reports
         parts.rollouts.start(
             Rollouts.Consumers(
                 serve: { reloads.serveOrderedRules($0) },
@@ -322,7 +323,7 @@ package final class GatewayServer: @unchecked Sendable {
                     guards.forget(change.rule, by: made.version)
                 },
                 lastHour: { rule, done in
-                    reporting.report(of: ReportScope(rule: rule, windows: [.hour]), done)
+                    reports.report(of: ReportScope(rule: rule, windows: [.hour]), done)
                 }
             )
         )
@@ -406,8 +407,9 @@ extension Reloads.Parts {
         self.rollouts = rollouts
         let guards = Guards(plane, rollouts)
         self.guards = guards
-        fleet = rollouts.fleet.map { Fleet(plane, rollouts, guards, $0) }
-        reporting = Reporting(plane)
+        let reporting = Reporting(plane)
+        self.reporting = reporting
+        fleet = rollouts.fleet.map { Fleet(plane, rollouts, guards, reporting, $0) }
         self.apple = apple
         self.google = google
         self.parties = parties

@@ -135,7 +135,7 @@ final class Guards: Sendable {
     func exchange() -> FleetExchange {
         var exchange = FleetExchange()
         exchange.readAt = state.value.readAt
-        exchange.wantsSecret = !state.value.hasSecret && !state.value.watches.isEmpty
+        exchange.wantsSecret = !state.value.hasSecret
         // Under a key of this process alone, the counts would be those of other installs.
         guard state.value.hasSecret else { return exchange }
         for rule in state.value.watches.keys.shuffled() {
@@ -200,7 +200,7 @@ final class Guards: Sendable {
         return true
     }
 
-    /// Counts from now on by the hash of the fleet.
+    /// Counts from now on by the hash of the fleet, for reports too.
     private func take(_ secret: [UInt8]) {
         guard secret.count == 32 else { return }
         let words = (0..<2).map { word in

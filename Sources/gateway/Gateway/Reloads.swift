@@ -26,6 +26,9 @@ final class Reloads: Sendable {
         let apple: AppleOperations
         let google: GoogleOperations
         let parties: RequestParties
+
+        /// Reports and refusals for operators: in a fleet, of all gateways.
+        var reports: any ReportSource & RefusalSource { fleet?.reports ?? reporting }
     }
 
     /// Whether a reload runs.

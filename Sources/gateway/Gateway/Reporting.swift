@@ -94,8 +94,10 @@ extension Reporting: ReportSource {
     }
 }
 
-extension Reporting: RefusalSource {
-    package func refusals(
+extension Reporting {
+    /// The refusals of this gateway that a name matches, or all; `nil` where event loops are too
+    /// busy.
+    func refusals(
         named name: RefusalName?,
         _ completion: @escaping @Sendable ([RefusalNote]?) -> Void
     ) {
@@ -107,5 +109,15 @@ extension Reporting: RefusalSource {
                 answer.give(memories.flatMap { $0.notes(named: name) })
             }
         }
+    }
+}
+
+extension Reporting: RefusalSource {
+    package func refusals(
+        named name: RefusalName?,
+        at gateway: String?,
+        _ completion: @escaping @Sendable (ToldRefusals?) -> Void
+    ) {
+        refusals(named: name) { completion($0.map { ToldRefusals($0, named: name) }) }
     }
 }

@@ -134,11 +134,24 @@ struct AdminOptions: ParsableArguments {
         }
     }
 
+    /// The most problems that are printed.
+    private static let problemsMax = 64
+
     /// The first of the problems that a problem document lists.
     private static func problem(in response: HTTPResponse) -> String {
-        let pointer = JSONPointer(tokens: ["problems", "0"])
-        let text = pointer.string(in: response.content.span)
-        return text.map { String(decoding: $0, as: UTF8.self) } ?? "the gateway's log says why"
+        problems(in: response, atMost: 1).first ?? "the gateway's log says why"
+    }
+
+    private static func problems(
+        in response: HTTPResponse,
+        atMost count: Int = problemsMax
+    ) -> [String] {
+        (0..<count).compactMap { place in
+            let pointer = JSONPointer(tokens: ["problems", "\(place)"])
+            return pointer.string(in: response.content.span).map {
+                String(decoding: $0, as: UTF8.self)
+            }
+        }
     }
 
     /// - rule: the rule that was probably meant.
@@ -167,8 +180,12 @@ struct AdminOptions: ParsableArguments {
             return "portcullis: nothing has changed: an upgrade is under way; give the order again "
                 + "when it has ended"
         case "no-such-refusal":
-            return
-                "portcullis: no refusal of this name is remembered; look for it in the access log"
+            let remarks = problems(in: response).map { "portcullis: \($0)\n" }.joined()
+            return remarks
+                + "portcullis: no refusal of this name is remembered; look for it in the access log"
+        case "no-such-gateway":
+            return "portcullis: the fleet has no gateway of this name; `portcullis fleet status` "
+                + "lists all of them"
         case "page-unknown":
             return "portcullis: this admin listener serves no calls; use a Unix socket for "
                 + "`admin.address`, or `calls: any`"

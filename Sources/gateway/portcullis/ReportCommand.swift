@@ -12,11 +12,13 @@ struct ReportCommand: ParsableCommand {
             For each rule, or for one: how many requests were verified, missing an assertion, \
             unsupported, invalid or not judged for an error, by the app's version and the key's \
             environment; and what 1, 5, 25 and 100 % would have refused, as requests and as \
-            installs. A reload keeps the counts, a restart begins anew.
+            installs. A reload keeps the counts, a restart begins again. Where gateways share a \
+            database, it is about all of them.
             """
     )
 
     @OptionGroup var gateway: AdminOptions
+    @OptionGroup var member: FleetMemberOptions
 
     @Option(help: "How far back: 5m, 1h or 1d. The default is 1h; with --json, all three.")
     var since: ReportWindow?
@@ -34,8 +36,8 @@ struct ReportCommand: ParsableCommand {
             case (let window?, true): "/report/\(window.rawValue)"
             case (let window, false): "/report/\((window ?? .hour).rawValue)/text"
             }
-        try gateway.call(rule == nil ? .get : .post, page, rule ?? "", about: rule) {
-            response in
+        let verb: HTTPRequest.Verb = rule == nil ? .get : .post
+        try gateway.call(verb, page + member.query, rule ?? "", about: rule) { response in
             StandardOutput.write(String(decoding: response.content, as: UTF8.self)) ? 0 : 1
         }
     }
@@ -50,11 +52,13 @@ struct WhyCommand: ParsableCommand {
         discussion: """
             What was asked, what was found, which check failed, and what the client does next, the \
             latest first. The gateway remembers some hundred refusals of each event loop, and \
-            forgets them at a restart. Requests that were only observed are told, too.
+            forgets them at a restart. Requests that were only observed are told, too. Where \
+            gateways share a database, all are asked.
             """
     )
 
     @OptionGroup var gateway: AdminOptions
+    @OptionGroup var member: FleetMemberOptions
 
     @Argument(
         help: ArgumentHelp(
@@ -73,8 +77,31 @@ struct WhyCommand: ParsableCommand {
     func run() throws {
         // A key id does not leave the command: its short name is used instead.
         let name = KeyID(base64: self.name).map(\.logName) ?? self.name
-        try gateway.call(.post, json ? "/why/json" : "/why", name) { response in
+        try gateway.call(.post, (json ? "/why/json" : "/why") + member.query, name) { response in
             StandardOutput.write(String(decoding: response.content, as: UTF8.self)) ? 0 : 1
         }
     }
+}
+
+/// The gateway of a fleet that a command is about.
+struct FleetMemberOptions: ParsableArguments {
+    @Option(
+        name: .customLong("gateway"),
+        help: "Only of this gateway of a fleet, by the name that `fleet status` has."
+    )
+    var name: String?
+
+    func validate() throws {
+        // A name of `store.postgresql.gateway`, or of a host.
+        let isName = name?.utf8.allSatisfy { byte in
+            (0x30...0x39).contains(byte) || (0x41...0x5A).contains(byte)
+                || (0x61...0x7A).contains(byte) || [0x2D, 0x2E, 0x5F].contains(byte)
+        }
+        guard isName ?? true else {
+            throw ValidationError("--gateway: a name has letters, digits, -, _ and . only")
+        }
+    }
+
+    /// The query of a call.
+    var query: String { name.map { "?gateway=\($0)" } ?? "" }
 }

@@ -14,18 +14,18 @@ package final class FleetDatabase: Sendable {
     /// The most gateways and drained names that are read.
     private static let membersMax: Int64 = 256
     /// The time after which the row of a gateway that is silent is removed, in seconds.
-    private static let memberSeconds: Int64 = 86_400
+    static let memberSeconds: Int64 = 86_400
     /// The time after which another process may have a silent gateway's name, in seconds.
-    private static let silenceSeconds: Int64 = 10
+    static let silenceSeconds: Int64 = 10
 
     /// The longest time that a transaction takes to commit what it has written, in seconds.
     private static let commitSeconds: Int64 = 5
     /// The most counts of guards that are read at once, at some 3 KiB each.
     private static let countsMax: Int64 = 2_048
 
-    private static let now = "extract(epoch FROM now())::bigint"
+    static let now = "extract(epoch FROM now())::bigint"
 
-    private let link: DatabaseLink
+    let link: DatabaseLink
 
     /// Connects at the first call.
     package init(_ settings: PostgreSQLSettings) { link = DatabaseLink(settings) }
@@ -56,6 +56,7 @@ package final class FleetDatabase: Sendable {
                 VALUES ($1, $2, $3, $4, $5, \(Self.now), $6, $7, $8, $9, $10)
                 ON CONFLICT (instance) DO UPDATE SET seen_at = \(Self.now), order_version = $6,
                     pending = $7, rules_digest = $8, standing = $9, clients = $10
+                    WHERE gateways.standing <> '\(FleetMember.ended)'
                 """,
                 [
                     .number(member.instance), .text(member.name), .text(member.program),
@@ -67,8 +68,8 @@ package final class FleetDatabase: Sendable {
             DatabaseStatement(
                 """
                 DELETE FROM gateways WHERE seen_at < \(Self.now) - \(Self.memberSeconds)
-                    OR name = $1 AND instance <> $2
-                        AND seen_at < \(Self.now) - \(Self.silenceSeconds)
+                    OR name = $1 AND instance <> $2 AND (standing = '\(FleetMember.ended)'
+                        OR seen_at < \(Self.now) - \(Self.silenceSeconds))
                 """,
                 [.text(member.name), .number(member.instance)]
             ),
@@ -117,10 +118,17 @@ package final class FleetDatabase: Sendable {
                 .number(exchange.readAt - commitSeconds), .number(instance), .number(countsMax),
             ]
         )
+        let questions = DatabaseStatement(
+            """
+            SELECT id, about FROM fleet_questions WHERE asker <> $1 AND ends_at >= \(now)
+            ORDER BY id DESC LIMIT $2
+            """,
+            [.number(instance), .number(questionsMax)]
+        )
         let time = DatabaseStatement("SELECT \(now)")
-        guard exchange.wantsSecret else { return [counts, time] }
+        guard exchange.wantsSecret else { return [counts, time, questions] }
         return [
-            counts, time,
+            counts, time, questions,
             DatabaseStatement(
                 """
                 INSERT INTO secrets (name, secret) VALUES ('guards', $1)
@@ -137,7 +145,7 @@ package final class FleetDatabase: Sendable {
         into reading: inout FleetReading
     ) throws(JournalError) {
         let found = Array(rows)
-        guard found.count == (exchange.wantsSecret ? 4 : 2) else {
+        guard found.count == (exchange.wantsSecret ? 5 : 3) else {
             throw JournalError.damaged("a statement without an answer")
         }
         for row in 0..<found[0].count {
@@ -154,7 +162,12 @@ package final class FleetDatabase: Sendable {
             )
         }
         reading.now = try found[1].present(0, 0)
-        if exchange.wantsSecret { reading.secret = found[3].bytes(0, 0) }
+        for row in 0..<found[2].count {
+            let about = found[2].text(row, 1) ?? ""
+            let question = FleetQuestion(try found[2].present(row, 0), about)
+            if let question { reading.questions.append(question) }
+        }
+        if exchange.wantsSecret { reading.secret = found[4].bytes(0, 0) }
     }
 
     /// Reads what there is.
@@ -296,6 +309,19 @@ package final class FleetDatabase: Sendable {
 
     // MARK: Gateways
 
+    /// A gateway says that it has ended.
+    package func end(_ instance: Int64) throws(JournalError) {
+        _ = try link.ask([
+            DatabaseStatement(
+                """
+                UPDATE gateways SET standing = '\(FleetMember.ended)', seen_at = \(Self.now),
+                    clients = 0 WHERE instance = $1
+                """,
+                [.number(instance)]
+            )
+        ])
+    }
+
     /// Has the gateways of a name drain, until ``resume(_:)``.
     package func drain(_ drain: FleetDrain) throws(JournalError) {
         _ = try link.ask([
@@ -333,6 +359,8 @@ package struct FleetReading: Sendable {
     package var drains: [FleetDrain] = []
     /// Counts of other gateways that were written lately.
     package var counts: [FleetCount] = []
+    /// Questions of operators at other gateways.
+    package var questions: [FleetQuestion] = []
     /// Second of Unix time, by the clock of the database.
     package var now: Int64 = 0
     /// The secret of the installs' hash, where it was asked for.
@@ -415,6 +443,9 @@ package struct FleetChange: Sendable {
 
 /// A gateway of a fleet, as it describes itself.
 package struct FleetMember: Sendable {
+    /// The standing of a process that has ended by itself.
+    package static let ended = "ended"
+
     /// Names the process.
     package let instance: Int64
     /// The gateway's name.
@@ -431,7 +462,7 @@ package struct FleetMember: Sendable {
     package var pending: Int64 = 0
     /// SHA-256 of its rules.
     package var rulesDigest: [UInt8] = []
-    /// `serving`, `drained`, `draining`.
+    /// `serving`, `drained`, `draining`, or ``ended``.
     package var standing = ""
     /// Clients' open connections while it is drained.
     package var clients: Int64 = 0

@@ -124,9 +124,10 @@ package final class ProxyLoop {
     /// Hands over the counts of rules with a guard, and resets them.
     package func takeGuardCounts() -> [GuardCounts.Entry] { seen.guards.take() }
 
-    /// Counts installs by another hash, from the beginning.
+    /// Counts installs by another hash: for guards from the beginning.
     package func hashInstalls(by hash: InstallHash) {
         seen.guards = GuardCounts(settings.rules, hash)
+        seen.reports.hash = hash
     }
 
     /// Starts to watch the origins' servers for all event loops, after this loop has started.

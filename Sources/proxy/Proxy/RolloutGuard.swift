@@ -1,6 +1,7 @@
 import AppAttest
 import Cryptography
 package import Rules
+import Services
 package import Telemetry
 package import Verification
 
@@ -191,20 +192,15 @@ package struct GuardCounts: Sendable {
         else { return }
         switch ruling.verdict {
         case .failure: break
-        case .pass: entries[place].passed.add(hash: hash(of: keyID))
+        case .pass: entries[place].passed.add(hash: hash.hash(keyID))
         case .refuse(let refusal):
             let evidence = refusal.guardEvidence
             if case .none = evidence { return }
             guard isInstall() else { return }
-            let hash = hash(of: keyID)
+            let hash = hash.hash(keyID)
             entries[place].refused.add(hash: hash)
             if case .broken = evidence { entries[place].broken.add(hash: hash) }
         }
-    }
-
-    private func hash(of keyID: KeyID) -> Int {
-        let bytes = keyID.digest.bytes
-        return hash.hash(bytes.span)
     }
 
     /// Hands over the counts, and resets them.
@@ -216,11 +212,6 @@ package struct GuardCounts: Sendable {
         }
         return taken
     }
-}
-
-extension InstallHash {
-    /// Under a key of this process.
-    package static let ofProcess = InstallHash(key: (RandomBytes.word(), RandomBytes.word()))
 }
 
 extension InstallSketch {

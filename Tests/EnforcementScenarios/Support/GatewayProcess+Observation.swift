@@ -5,13 +5,17 @@ import Testing
 
 // What operators see of a gateway: log, metrics, the process.
 extension GatewayProcess {
-    /// A client of the admin listener, whose address is the last one that was told.
+    /// A client of the admin listener.
     func adminClient() throws -> HTTPClient {
-        let port: UInt16 = try child.wait(for: "admin listener") { _, complained in
+        HTTPClient(port: try adminPort(), asking: "localhost")
+    }
+
+    /// The port of the admin listener: of the last address that was told.
+    func adminPort() throws -> UInt16 {
+        try child.wait(for: "admin listener") { _, complained in
             guard let start = complained.range(of: "admin on 127.0.0.1:") else { return nil }
             return UInt16(complained[start.upperBound...].prefix { $0.isNumber })
         }
-        return HTTPClient(port: port, asking: "localhost")
     }
 
     /// The last line of the access log about a path, once it has more than `earlier` of them.

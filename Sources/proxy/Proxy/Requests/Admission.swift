@@ -73,7 +73,11 @@ struct Admission {
         case .lastHop: return exchange.flow.declined(.lastHop)
         case .service(let service):
             let isOpenMetrics = head.fields.acceptsOpenMetrics(bytes)
-            exchange.call = ServiceCall(service, isOpenMetrics ? .openMetrics : .prometheus)
+            exchange.call = ServiceCall(
+                service,
+                isOpenMetrics ? .openMetrics : .prometheus,
+                about: service.gateway(in: head.query, bytes)
+            )
             return call(service, head, bytes)
         case .refused(let response, let name): return answered(by: response, named: name)
         }

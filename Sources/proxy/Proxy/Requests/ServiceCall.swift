@@ -17,13 +17,16 @@ final class ServiceCall {
     @exclusivity(unchecked) private var content: [UInt8] = []
     /// The metrics that it asks for.
     private let format: Exposition.Format
+    /// The gateway of a fleet that it asks about; `nil` for all.
+    private let gateway: String?
     /// `nil` while the service works.
     private var answer: LocalResponse?
 
-    init(_ entry: ServiceEntry, _ format: Exposition.Format) {
+    init(_ entry: ServiceEntry, _ format: Exposition.Format, about gateway: String?) {
         name = entry.name
         self.entry = entry
         self.format = format
+        self.gateway = gateway
     }
 
     /// A path or method of the gateway's own that no service answers.
@@ -31,6 +34,7 @@ final class ServiceCall {
         self.name = name
         entry = nil
         format = .prometheus
+        gateway = nil
         self.answer = answer
     }
 
@@ -66,6 +70,7 @@ final class ServiceCall {
                 exchange.client?.peerUser.map { "uid \($0)" } ?? exchange.account.address.text
         }
         request.format = format
+        request.gateway = gateway
         switch entry.cost {
         case .nothing, .call: break
         case .verification: request.verificationWait = exchange.verificationWait(now: now)

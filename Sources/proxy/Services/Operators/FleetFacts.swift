@@ -45,12 +45,16 @@ package struct FleetFacts: Sendable {
             (self.age, self.isOwn) = (age, isOwn)
         }
 
-        /// Whether it has written its row lately.
-        package var isHeard: Bool { age <= FleetFacts.silenceMax }
+        /// Whether its process has ended by itself.
+        package var hasEnded: Bool { standing == "ended" }
+
+        /// Whether it serves, and has written its row lately.
+        package var isHeard: Bool { age <= FleetFacts.silenceMax && !hasEnded }
 
         /// One line: name, what it does, version of the orders, rules, program, address, age.
         package var line: String {
-            let silence = isHeard ? "" : " (not heard of for \(age) s)"
+            let silence =
+                hasEnded ? " \(age) s ago" : isHeard ? "" : " (not heard of for \(age) s)"
             let open = standing == "drained" ? ", \(clients) connections" : ""
             let waiting = pending > 0 ? ", \(pending) pending" : ""
             return "\(name)\t\(standing)\(open)\(silence)\torder \(order)\(waiting)\trules "
@@ -58,8 +62,17 @@ package struct FleetFacts: Sendable {
         }
     }
 
+    /// What a gateway has told operators at other gateways, asked or unasked, since its start.
+    package struct Answers: Sendable {
+        package var saved: UInt64 = 0
+        /// The database did not take them.
+        package var lost: UInt64 = 0
+
+        package init() {}
+    }
+
     /// The time after which a gateway that has not written its row counts as silent, in seconds.
-    static let silenceMax: Int64 = 10
+    package static let silenceMax: Int64 = 10
 
     /// This gateway's name.
     let gateway: String
@@ -70,6 +83,7 @@ package struct FleetFacts: Sendable {
     /// Seconds since the database has last answered; `nil` before it has.
     let silence: Int64?
     package var gateways: [Gateway] = []
+    package var answers = Answers()
 
     package init(gateway: String, order: Int64, pending: Int, silence: Int64?) {
         (self.gateway, self.order, self.pending) = (gateway, order, pending)
@@ -113,6 +127,14 @@ package struct FleetFacts: Sendable {
             "1 while gateways of the fleet serve different rules.",
             facts.map { $0.rulesDiffer ? 1 : 0 }
         )
+        out.metric(
+            "fleet_answers_total",
+            type: "counter",
+            help: "Reports and refusals that this gateway has written for operators at others."
+        )
+        guard let answers = facts?.answers else { return }
+        out.sample("fleet_answers_total", [("result", "saved")], answers.saved)
+        out.sample("fleet_answers_total", [("result", "lost")], answers.lost)
     }
 
     /// Writes the fleet for `/status`.

@@ -2,12 +2,35 @@ import HTTPWire
 
 /// Knows the last refusals.
 package protocol RefusalSource: Sendable {
-    /// Hands over the refusals that match a name, or all, once, on any thread; `nil` when that
-    /// takes too long.
+    /// Hands over the latest refusals that match a name, or of all, once, on any thread; `nil` when
+    /// that takes too long.
+    ///
+    /// - gateway: the gateway that is asked; `nil` for all of a fleet. For an unknown one
+    ///   ``ToldRefusals/gateways`` has none.
     func refusals(
         named name: RefusalName?,
-        _ completion: @escaping @Sendable ([RefusalNote]?) -> Void
+        at gateway: String?,
+        _ completion: @escaping @Sendable (ToldRefusals?) -> Void
     )
+}
+
+extension RefusalSource {
+    /// Answers a request.
+    fileprivate func answer(
+        _ name: RefusalName?,
+        _ request: ServiceRequest,
+        _ response: @escaping @Sendable (ToldRefusals) -> LocalResponse
+    ) -> ServiceAnswer {
+        .later { [gateway = request.gateway] completion in
+            refusals(named: name, at: gateway) { told in
+                guard let told else { return completion(ServiceResult(.fault(.gatherTimeout))) }
+                guard gateway == nil || told.gateways?.entries.isEmpty == false else {
+                    return completion(ServiceResult(.fault(.noSuchGateway)))
+                }
+                completion(ServiceResult(response(told)))
+            }
+        }
+    }
 }
 
 /// `POST /why` and `/why/json`. The content is a request id, a trace id or the short name of a key.
@@ -27,22 +50,18 @@ struct WhyService: Service {
         guard let name = RefusalName(request.content) else {
             return .now(ServiceResult(.fault(.noSuchRefusal)))
         }
-        return .later { [layout, source] completion in
-            source.refusals(named: name) { notes in
-                guard let notes else { return completion(ServiceResult(.fault(.gatherTimeout))) }
-                guard !notes.isEmpty else {
-                    return completion(ServiceResult(.fault(.noSuchRefusal)))
-                }
-                completion(ServiceResult(Self.response(notes, layout)))
-            }
+        return source.answer(name, request) { [layout] told in
+            guard told.isEmpty else { return Self.response(told, layout) }
+            var details = LocalResponse.Details()
+            if let gateways = told.gateways { details.list = ("problems", gateways.remarks) }
+            return LocalResponse(.fault(.noSuchRefusal), details)
         }
     }
 
-    private static func response(_ notes: [RefusalNote], _ layout: Layout) -> LocalResponse {
+    private static func response(_ told: ToldRefusals, _ layout: Layout) -> LocalResponse {
         switch layout {
-        case .text:
-            LocalResponse(.served, "text/plain; charset=utf-8", Array(notes.text.utf8))
-        case .json: LocalResponse(.served, "application/json", notes.json())
+        case .text: LocalResponse(.served, "text/plain; charset=utf-8", Array(told.text.utf8))
+        case .json: LocalResponse(.served, "application/json", told.json)
         }
     }
 }
@@ -65,23 +84,10 @@ extension ServiceEntry {
 /// `GET /refusals`: the last refusals, as JSON. It shows clients' addresses, so it is served where
 /// calls are.
 struct RefusalListService: Service {
-    /// The most refusals that are listed.
-    private static let toldMax = 50
-
     let source: any RefusalSource
 
     func answer(_ request: ServiceRequest) -> ServiceAnswer {
-        .later { [source] completion in
-            source.refusals(named: nil) { notes in
-                guard let notes else { return completion(ServiceResult(.fault(.gatherTimeout))) }
-                let response = LocalResponse(
-                    .served,
-                    "application/json",
-                    notes.json(atMost: Self.toldMax)
-                )
-                completion(ServiceResult(response))
-            }
-        }
+        source.answer(nil, request) { LocalResponse(.served, "application/json", $0.json) }
     }
 }
 

@@ -190,6 +190,11 @@ byID('window').addEventListener('change', () => {
   round();
 });
 byID('filter').addEventListener('input', showRules);
+byID('of').addEventListener('change', () => {
+  state.gateway = byID('of').value;
+  [state.report, state.series, state.refusals, state.asked] = [null, null, null, 0];
+  round();
+});
 byID('reason').addEventListener('change', showRefusals);
 document.addEventListener('visibilitychange', () => {
   if (document.hidden) clearTimeout(state.timer);

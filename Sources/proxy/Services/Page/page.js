@@ -9,6 +9,8 @@ const state = {
   refusals: null,
   audit: null,
   window: 'start',
+  /** The gateway of a fleet whose figures are shown; empty for all of them. */
+  gateway: '',
   token: '',
   paused: false,
   failed: null,
@@ -20,6 +22,11 @@ const state = {
 const calls = document.body.dataset.calls;
 const mayChange = () => calls === 'open' || (calls === 'token' && state.token !== '');
 const pause = 5000;
+
+/** Whether the figures are of other gateways than the one that serves the page. */
+const isOfFleet = () => Boolean(state.status?.fleet) && state.gateway !== state.status.fleet.gateway;
+/** A page about the gateways whose figures are shown. */
+const about = (page) => state.gateway ? `${page}?gateway=${state.gateway}` : page;
 
 const rate = (value) => short(value) + '/s';
 const charts = {
@@ -57,15 +64,16 @@ async function round() {
     const pages = [ask('status')];
     if (isFull && state.report !== false) {
       // The reports are of a few seconds ago anyway.
-      pages.push(ask('report/' + (windows[state.window] ? state.window : '5m')));
-      pages.push(ask('report/series'));
+      pages.push(ask(about('report/' + (windows[state.window] ? state.window : '5m'))));
+      pages.push(ask(about('report/series')));
     }
     const [status, report, series] = await Promise.all(pages);
     if (status.status !== 200) throw new Error(`/status answers ${status.status}`);
     take(status.content);
     if (report) {
       const isServed = report.status === 200 && series.status === 200;
-      if (report.status === 404) state.report = false;
+      if (report.status === 404 && state.gateway) state.gateway = '';
+      else if (report.status === 404) state.report = false;
       else if (isServed)[state.report, state.series] = [report.content, series.content];
     }
     if (isFull && mayChange()) await Promise.all([askRefusals(), askAudit()]);
@@ -101,7 +109,7 @@ async function askAudit() {
 }
 
 async function askRefusals() {
-  const { status, content } = await ask('refusals');
+  const { status, content } = await ask(about('refusals'));
   if (status === 200) state.refusals = content.refusals;
   else if (status === 401) {
     lock('This is not the token.');
@@ -116,6 +124,7 @@ function show() {
   showAccess();
   if (!state.status) return;
   showWindows();
+  showGateways();
   showTiles();
   showCharts();
   showRules();
@@ -171,6 +180,12 @@ function notices() {
   if (status.fleet?.rules_differ) {
     add('bad', 'Gateways of the fleet serve different rules: see portcullis fleet status.');
   }
+  if (state.report?.alone) add('bad',
+    'The fleet’s database does not answer: the figures are of this gateway alone.');
+  for (const { name, answered, age_seconds: age } of state.report?.gateways ?? []) {
+    if (!answered) add('warn', `${name} has not answered: ` + (age === null ?
+      'nothing of it is counted.' : `its figures are ${span(age)} old.`));
+  }
   if (status.fleet?.orders_pending > 0) add('warn',
     'An order holds at this gateway alone, until the fleet’s database answers.');
   if (status.configuration.last_reload_error) {
@@ -205,7 +220,10 @@ function showNotices() {
 
 /** Which time the counts can be of: that of the report, or since the start. */
 function showWindows() {
-  const names = state.report ? [...Object.keys(windows), 'start'] : ['start'];
+  // What a gateway has counted since its start, it says of itself alone.
+  const names = [...(state.report ? Object.keys(windows) : []),
+    ...(isOfFleet() && state.report ? [] : ['start'])];
+  if (!names.includes(state.window)) state.window = '5m';
   const select = byID('window');
   if (select.options.length !== names.length) {
     if (state.report && state.window === 'start') state.window = '5m';
@@ -229,10 +247,13 @@ function countsNow(rule) {
 
 function showTiles() {
   const status = state.status;
-  const point = state.points.at(-1);
+  const fleet = isOfFleet() ? status.fleet : null;
+  const point = (fleet && state.series ? pointsOf(state.series, '5m') : state.points).at(-1);
   const judged = point ? point.verified + point.would + point.refused : 0;
   const tiles = [
-    ['Requests', point ? rate(point.requests) : '…',
+    fleet ? ['Requests', point ? rate(judged) : '…',
+      `judged, at ${state.gateway || `${fleet.gateways.filter(isHeard).length} gateways`}`
+    ] : ['Requests', point ? rate(point.requests) : '…',
       `${short(status.counters.requests_total)} since the start`
     ],
     ['Verified', point && judged > 0 ? share(point.verified, judged) : '–', point ?
@@ -246,7 +267,7 @@ function showTiles() {
     ],
     ['Latency', point ? time(point.p50) : '…', point ? `p99 ${time(point.p99)}` : ''],
     ['Clients', short(status.connections_open),
-      `connections · ${short(status.sessions_open)} sessions`
+      `connections · ${short(status.sessions_open)} sessions` + (fleet ? `, at ${fleet.gateway}` : '')
     ],
     ['Keys', short(status.store.keys), `${short(status.store.keys_revoked)} revoked`],
   ];
@@ -263,7 +284,7 @@ function showTiles() {
 function showCharts() {
   // A process that has just begun has fewer slots than a line needs; what was asked for has more.
   const told = isOfReport() && state.series ? pointsOf(state.series, state.window) : [];
-  const points = told.length >= 2 ? told : state.points;
+  const points = told.length >= 2 || isOfFleet() ? told : state.points;
   const marks = state.series?.marks ?? [];
   charts.verdicts.show(points, marks);
   charts.latency.show(points.map((point) => ({ ...point, p50: point.p50 || 0,

@@ -63,6 +63,7 @@ function makeRefusal(note) {
     ['Why', note.title],
     ['Asked', `${note.method} ${note.host} ${note.path}`],
     ['By', note.client],
+    ...(note.gateway ? [['Gateway', note.gateway]] : []),
     ['Rule', place],
     ['Found', key],
     ['Answer', answer],
@@ -121,6 +122,39 @@ function showOrigins() {
   keyed(byID('origins').tBodies[0], rows, nameOfRow, makeServer, updateServer);
 }
 
+/** Whether a gateway of the fleet serves, as far as is known. */
+const isHeard = ({ standing, age_seconds: age }) => standing !== 'ended' && age <= 10;
+
+/** The gateways of the fleet, and the choice of those whose figures are shown. */
+function showGateways() {
+  const fleet = state.status.fleet;
+  byID('gateways-panel').hidden = byID('of-label').hidden = !fleet;
+  if (!fleet) return;
+  const names = [...new Set(fleet.gateways.map(({ name }) => name))];
+  const select = byID('of');
+  if (select.shown !== names.join(' ')) {
+    select.shown = names.join(' ');
+    select.replaceChildren(make('option', { value: '' }, 'all gateways'),
+      ...names.map((name) => make('option', { value: name }, name)));
+  }
+  select.value = state.gateway;
+  keyed(byID('gateways').tBodies[0], fleet.gateways, (gateway) => gateway.name +
+    gateway.started_at, () => make('tr', {}, make('th', { scope: 'row' }), make('td', {}, make(
+    'span')), ...['Order', 'Rules', 'Version', 'Address', 'Said'].map((name) =>
+      make('td', { 'data-label': name }))), (row, gateway) => {
+    const badge = row.cells[1].firstChild;
+    const isSilent = gateway.standing !== 'ended' && !isHeard(gateway);
+    setText(badge, isSilent ? 'silent' : gateway.standing);
+    badge.className = 'badge ' + (isSilent ? 'bad' : gateway.standing === 'serving' ? 'good' :
+      'warn');
+    const said = gateway.age_seconds <= 2 ? 'now' : `${span(gateway.age_seconds)} ago`;
+    const waiting = gateway.orders_pending > 0 ? `, ${gateway.orders_pending} pending` : '';
+    [gateway.name + (gateway.self ? ' (this one)' : ''), null, gateway.order + waiting,
+      gateway.rules_digest.slice(0, 8), gateway.version, gateway.address, said
+    ].forEach((text, place) => { if (text !== null) setText(row.cells[place], String(text)); });
+  });
+}
+
 function certificateEntry({ listener, file, names, ends_at: end }) {
   const days = (Date.parse(end) - Date.now()) / 86400e3;
   const when = days < 0 ? 'ended' : 'ends in ' + span(days * 86400);
@@ -160,7 +194,7 @@ function showParts() {
     ] : []),
     ['Configuration', `${configuration.generation}, read ${read}`],
     ...(fleet ? [['Fleet', `${fleet.gateway}, order ${fleet.order}, ` +
-      `${fleet.gateways.filter((gateway) => gateway.age_seconds <= 10).length} gateways`]] : []),
+      `${fleet.gateways.filter(isHeard).length} gateways`]] : []),
     ['Reloads refused', short(configuration.reloads_refused),
       configuration.last_reload_error ? 'warn' : ''],
     ['Event loops', `${lanes.length}, with ${spread} requests each`],

@@ -1,4 +1,5 @@
 package import AppAttest
+package import ByteCoding
 import Cryptography
 package import HTTPWire
 import JSONText
@@ -125,32 +126,122 @@ package struct RefusalName: Sendable {
     }
 
     func names(_ note: RefusalNote) -> Bool {
-        if note.id.equals(text) || note.trace?.equals(text) == true { return true }
-        guard let keyDigits, let keyID = note.finding?.keyID else { return false }
-        return keyID.logName.hasPrefix(keyDigits)
+        names([note.id.text, note.trace?.text ?? ""], note.finding?.keyID?.logName)
+    }
+
+    /// - key: the short name of the key.
+    fileprivate func names(_ ids: [String], _ key: String?) -> Bool {
+        if ids.contains(where: { $0.utf8.elementsEqual(text) }) { return true }
+        guard let keyDigits, let key else { return false }
+        return key.hasPrefix(keyDigits)
+    }
+
+    /// The name as it was given.
+    package var word: String { String(decoding: text, as: UTF8.self) }
+}
+
+/// A refusal in the words for operators, of this gateway or of another one of the fleet.
+package struct ToldRefusal: Sendable {
+    /// The most bytes of a text that is read of another gateway.
+    private static let textMax = 16 << 10
+
+    /// Milliseconds since 1970.
+    fileprivate let at: Int64
+    /// Request id and trace id.
+    fileprivate let ids: [String]
+    /// The short name of the key; empty where none is named.
+    fileprivate let key: String
+    /// Lines for people, and an object of JSON.
+    fileprivate let text: String
+    fileprivate let json: [UInt8]
+
+    /// - gateway: its name; `nil` without a fleet.
+    fileprivate init(_ note: RefusalNote, _ gateway: String?) {
+        at = note.at
+        ids = [note.id.text, note.trace?.text ?? ""]
+        key = note.finding?.keyID?.logName ?? ""
+        text = note.text(gateway)
+        var out = JSONWriter(.compact)
+        out.object { note.write(into: &$0, gateway) }
+        json = out.bytes
     }
 }
 
-extension [RefusalNote] {
+/// What `portcullis why` and the list of refusals tell.
+package struct ToldRefusals: Sendable {
     /// The most refusals in an answer about a name, the latest ones.
-    private static let toldMax = 20
+    package static let namedMax = 20
+    /// The most refusals of a list, the latest ones.
+    package static let listedMax = 50
 
-    private func latest(_ count: Int) -> ArraySlice<RefusalNote> {
-        sorted { $0.at > $1.at }.prefix(count)
+    /// The latest first.
+    fileprivate var notes: [ToldRefusal]
+    /// The gateways that were asked; `nil` without a fleet.
+    package var gateways: ToldGateways?
+
+    package var isEmpty: Bool { notes.isEmpty }
+
+    /// - gateway: the gateway that has them; `nil` without a fleet.
+    package init(_ notes: [RefusalNote], named name: RefusalName?, of gateway: String? = nil) {
+        let latest = notes.sorted { $0.at > $1.at }.prefix(Self.most(name))
+        self.notes = latest.map { ToldRefusal($0, gateway) }
     }
 
-    /// A block of lines for each, the latest first.
-    var text: String { latest(Self.toldMax).map(\.text).joined(separator: "\n") }
+    private static func most(_ name: RefusalName?) -> Int { name == nil ? listedMax : namedMax }
 
-    /// The latest of them as a document.
-    func json(atMost count: Int = toldMax) -> [UInt8] {
-        var json = JSONWriter(.compact)
-        json.object { json in
-            json.array("refusals") { json in
-                for note in latest(count) { json.object { note.write(into: &$0) } }
-            }
+    /// Adds those of another gateway that a name matches.
+    package mutating func add(_ others: ToldRefusals, named name: RefusalName?) {
+        let named = others.notes.filter { note in name?.names(note.ids, note.key) ?? true }
+        notes = Array((notes + named).sorted { $0.at > $1.at }.prefix(Self.most(name)))
+    }
+
+    /// A block of lines for each, then remarks about gateways that have not answered.
+    var text: String {
+        let remarks = (gateways?.remarks ?? []).map { $0 + "\n" }.joined()
+        return notes.map(\.text).joined(separator: "\n") + (remarks.isEmpty ? "" : "\n" + remarks)
+    }
+
+    /// All of them as a document.
+    var json: [UInt8] {
+        var end = JSONWriter(.compact)
+        end.object { gateways?.write(into: &$0) }
+        let list = notes.map(\.json).joined(separator: [UInt8(ascii: ",")])
+        let rest = gateways == nil ? Array("}".utf8) : [UInt8(ascii: ",")] + end.bytes.dropFirst()
+        return Array("{\"refusals\":[".utf8) + list + [UInt8(ascii: "]")] + rest
+            + [UInt8(ascii: "\n")]
+    }
+
+    /// What another gateway reads.
+    package var told: [UInt8] {
+        var out = ByteWriter()
+        out.short(UInt64(notes.count))
+        for note in notes {
+            out.number(note.at)
+            for word in note.ids + [note.key, note.text] { out.text(word) }
+            out.block(note.json)
         }
-        return json.line
+        return out.bytes
+    }
+
+    /// - told: ``told`` of another gateway.
+    package init(told: [UInt8]) throws(ByteReader.Fault) {
+        var reader = ByteReader(told)
+        notes = []
+        for _ in 0..<(try reader.short(max: UInt64(Self.listedMax))) {
+            notes.append(try ToldRefusal(&reader))
+        }
+        try reader.end()
+    }
+}
+
+extension ToldRefusal {
+    fileprivate init(_ reader: inout ByteReader) throws(ByteReader.Fault) {
+        at = try reader.number()
+        let first = try reader.text(max: Self.textMax)
+        ids = [first, try reader.text(max: Self.textMax)]
+        key = try reader.text(max: Self.textMax)
+        text = try reader.text(max: Self.textMax)
+        json = try reader.block(max: Self.textMax)
     }
 }
 
@@ -158,7 +249,7 @@ extension RefusalNote {
     private var time: String { UnixTime(seconds: at / 1000).iso8601 }
 
     /// The text for people: the result, the request, the findings, and the client's next step.
-    fileprivate var text: String {
+    fileprivate func text(_ gateway: String?) -> String {
         let row = outcome.row
         var lines = ["\(time) \(outcome.reason): \(row.title)"]
         lines.append("  asked   \(word(asked.method)) \(word(asked.host)) \(word(asked.path))")
@@ -168,6 +259,7 @@ extension RefusalNote {
         case .rule(let id, let mode): lines.append("  rule    \(id), \(mode.rawValue)")
         case .endpoint(let name): lines.append("  call    of the endpoint \(name)")
         }
+        if let gateway { lines.append("  gateway \(gateway)") }
         lines.append("  found   " + foundText)
         lines.append("  answer  " + answerText)
         lines.append("  client  " + row.nextStep.advice)
@@ -203,9 +295,10 @@ extension RefusalNote {
         return String(decoding: shown, as: UTF8.self)
     }
 
-    fileprivate func write(into json: inout JSONWriter) {
+    fileprivate func write(into json: inout JSONWriter, _ gateway: String?) {
         let row = outcome.row
         json.member("time", time)
+        if let gateway { json.member("gateway", gateway) }
         json.member("request_id", id.text)
         if let trace { json.member("trace_id", trace.text) }
         json.member("client", client.text)

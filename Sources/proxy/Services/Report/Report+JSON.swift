@@ -71,6 +71,8 @@ extension Report {
     private func writeMoments(into out: inout JSONWriter) {
         out.member("started_at", UnixTime(seconds: startedAt).iso8601)
         out.member("now", UnixTime(seconds: now).iso8601)
+        gateways?.write(into: &out)
+        if omitted > 0 { out.member("rules_left_out", omitted) }
     }
 }
 

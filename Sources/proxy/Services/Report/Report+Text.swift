@@ -11,9 +11,15 @@ extension Report {
             "counted since \(UnixTime(seconds: startedAt).iso8601); installs and addresses are "
                 + "estimates, with an error of about 5 %"
         ]
+        if let gateways {
+            lines.append("gateways: " + gateways.entries.map(\.name).joined(separator: ", "))
+            lines += gateways.remarks
+        }
+        if omitted > 0 { lines.append("\(omitted) rules are left out: there are too many") }
+        let gone = gateways == nil ? "removed by a reload" : "no rule of this gateway"
         for entry in entries {
             lines.append("")
-            lines.append("\(entry.id): \(entry.facts?.standing ?? "removed by a reload")")
+            lines.append("\(entry.id): \(entry.facts?.standing ?? gone)")
             for part in entry.parts { lines += part.lines }
         }
         return lines.joined(separator: "\n") + "\n"

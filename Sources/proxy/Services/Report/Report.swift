@@ -13,7 +13,7 @@ package struct Report: Sendable {
     }
 
     /// An event that may explain a step in a chart. It names no person.
-    package struct Mark: Sendable {
+    package struct Mark: Equatable, Sendable {
         /// The raw value is API.
         package enum Kind: String, Sendable {
             case order
@@ -73,6 +73,15 @@ package struct Report: Sendable {
     let entries: [Entry]
     /// The oldest first.
     let marks: [Mark]
+    /// The gateways that have counted; `nil` without a fleet.
+    package var gateways: ToldGateways?
+    /// Rules that are left out, since a gateway had too much to tell.
+    var omitted = 0
+
+    init(startedAt: Int64, now: Int64, entries: [Entry], marks: [Mark]) {
+        (self.startedAt, self.now) = (startedAt, now)
+        (self.entries, self.marks) = (entries, marks)
+    }
 
     /// - rules: the served rules, in their order.
     /// - now: seconds since 1970, and of the ledger's clock.

@@ -1,4 +1,5 @@
 package import Rules
+package import Telemetry
 
 /// The counts of an event loop for reports since the last query.
 ///
@@ -17,6 +18,8 @@ package struct ReportCounts: Sendable {
     /// The counts of rules that are no longer served: the rules that reloads have removed since the
     /// last ``take()``.
     private var former: [Entry] = []
+    /// The hash of installs and addresses. A change does not hash again what was counted before.
+    package var hash = InstallHash.ofProcess
 
     package init(_ rules: RuleSet) { serve(rules) }
 
@@ -34,7 +37,7 @@ package struct ReportCounts: Sendable {
         }
         if current[rule.index] == nil { current[rule.index] = RuleCounts() }
         current[rule.index]?.add(nanoseconds: nanoseconds)
-        if let request { current[rule.index]?.add(request) }
+        if let request { current[rule.index]?.add(request, by: hash) }
     }
 
     private mutating func addFormer(
@@ -44,7 +47,7 @@ package struct ReportCounts: Sendable {
     ) {
         var counts = RuleCounts()
         counts.add(nanoseconds: nanoseconds)
-        if let request { counts.add(request) }
+        if let request { counts.add(request, by: hash) }
         Self.add(Entry(rule: id, counts: counts), to: &former)
     }
 

@@ -1,3 +1,4 @@
+import ByteCoding
 import Telemetry
 
 /// The counts of all event loops for reports, for as long as a window looks back.
@@ -83,17 +84,23 @@ package struct ReportScope: Sendable {
     /// `nil` for all rules.
     package var rule: String?
     package var windows: [ReportWindow]
+    /// The gateway that is asked about; `nil` for all of the fleet.
+    package var gateway: String?
 
-    package init(rule: String? = nil, windows: [ReportWindow] = ReportWindow.allCases) {
-        self.rule = rule
-        self.windows = windows
+    package init(
+        rule: String? = nil,
+        windows: [ReportWindow] = ReportWindow.allCases,
+        gateway: String? = nil
+    ) {
+        (self.rule, self.windows, self.gateway) = (rule, windows, gateway)
     }
 }
 
 /// Gives reports.
 package protocol ReportSource: Sendable {
-    /// Collects the counts of the event loops and hands over a report, once, on any thread; `nil`
-    /// when that takes too long.
+    /// Collects the counts of the event loops, in a fleet those of all gateways, and hands over a
+    /// report, once, on any thread; `nil` when that takes too long. Where the gateway that is asked
+    /// about is unknown, ``Report/gateways`` has none.
     func report(
         of scope: ReportScope,
         _ completion: @escaping @Sendable (Report?) -> Void
@@ -124,6 +131,9 @@ package enum ReportWindow: String, CaseIterable, Sendable {
         case .day: SlotRing(slotSeconds: 900, slotsMax: 96)
         }
     }
+
+    /// Its length, without the slot of the moment.
+    var seconds: Int64 { ring.slotSeconds * ring.slotsMax }
 
     /// The span in the words of a table.
     package var text: String {
@@ -170,5 +180,19 @@ package struct SeriesPoint: Mergeable {
         classes = zip(counts, other.counts).map { $0 &+ $1 }
         refused &+= other.refused
         times.merge(other.times)
+    }
+}
+
+extension SeriesPoint {
+    func write(into out: inout ByteWriter) {
+        for count in counts { out.short(count) }
+        out.short(refused)
+        times.write(into: &out)
+    }
+
+    init(_ reader: inout ByteReader) throws(ByteReader.Fault) {
+        for _ in VerdictClass.allCases { classes.append(try reader.short()) }
+        refused = try reader.short()
+        times = try Histogram(&reader)
     }
 }

@@ -18,10 +18,13 @@ struct ReportService: Service {
 
     func answer(_ request: ServiceRequest) -> ServiceAnswer {
         let rule = request.content.isEmpty ? nil : String(decoding: request.content, as: UTF8.self)
-        let scope = ReportScope(rule: rule, windows: windows)
+        let scope = ReportScope(rule: rule, windows: windows, gateway: request.gateway)
         return .later { [layout, source] completion in
             source.report(of: scope) { report in
                 guard let report else { return completion(ServiceResult(.fault(.gatherTimeout))) }
+                guard scope.gateway == nil || report.gateways?.entries.isEmpty == false else {
+                    return completion(ServiceResult(.fault(.noSuchGateway)))
+                }
                 guard rule == nil || !report.entries.isEmpty else {
                     return completion(ServiceResult(.fault(.noSuchRule)))
                 }

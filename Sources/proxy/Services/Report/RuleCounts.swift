@@ -1,4 +1,6 @@
-import AppAttest
+package import AppAttest
+import ByteCoding
+import Cryptography
 import HTTPWire
 package import KeyStore
 package import Rules
@@ -24,6 +26,8 @@ package struct RuleCounts: Sendable {
     /// The proofs that are distinguished: those of a file, and the two that sign. A reload may
     /// bring others.
     private static let proofsMax = 64
+    /// The longest name of a proof that is read of another gateway.
+    private static let proofNameMax = 256
     /// The error's standard deviation is 1.04 / √512: 4.6 %.
     private static let sketchBits = 9
     package static let installsError = 0.046
@@ -65,6 +69,8 @@ package struct RuleCounts: Sendable {
     private var installs: InstallSketch?
     /// Requests that passed, by their proof; at most ``proofsMax``.
     private var passes: [(proof: ProofKind, count: UInt64)] = []
+    /// The same of other gateways, by the name of the proof; at most ``proofsMax``.
+    private var namedPasses: [String: UInt64] = [:]
     /// The durations of all requests of the rule, also of those without a verdict.
     package private(set) var times = Histogram()
 
@@ -85,26 +91,28 @@ package struct RuleCounts: Sendable {
 
     package mutating func add(nanoseconds: UInt64) { times.add(nanoseconds) }
 
-    package mutating func add(_ request: ReportedRequest) {
+    /// - hash: of installs and addresses; all counts that are merged have one.
+    package mutating func add(_ request: ReportedRequest, by hash: InstallHash = .ofProcess) {
         count(1, request.build, request.environment, request.verdict)
         if let proof = request.proof { count(1, by: proof) }
-        if let key = request.install { Self.add(key.hashValue, to: &installs) }
+        if let key = request.install { Self.add(hash.hash(key), to: &installs) }
         if request.isRefused { refused &+= 1 }
         guard case .refused(let bucket) = request.fate else { return }
-        let hash = request.install?.hashValue ?? request.address.network.hashValue
+        let client = request.install.map(hash.hash) ?? hash.hash(request.address.network)
         for place in steps.indices where bucket.isWithin(Self.shares[place].share) {
             steps[place].requests &+= 1
             if request.install == nil {
-                Self.add(hash, to: &steps[place].addresses)
+                Self.add(client, to: &steps[place].addresses)
             } else {
-                Self.add(hash, to: &steps[place].installs)
+                Self.add(client, to: &steps[place].installs)
             }
         }
     }
 
     /// Requests that passed, by the name of their proof, the most frequent first.
     package var proofs: [(name: String, count: UInt64)] {
-        let names = Dictionary(passes.map { ($0.proof.name, $0.count) }, uniquingKeysWith: &+)
+        let own = passes.map { ($0.proof.name, $0.count) }
+        let names = namedPasses.merging(own, uniquingKeysWith: &+)
         return names.map { ($0.key, $0.value) }.sorted { ($1.1, $0.0) < ($0.1, $1.0) }
     }
 
@@ -114,6 +122,11 @@ package struct RuleCounts: Sendable {
         } else if passes.count < Self.proofsMax {
             passes.append((proof, count))
         }
+    }
+
+    private mutating func count(_ count: UInt64, ofProof name: String) {
+        guard namedPasses[name] != nil || namedPasses.count < Self.proofsMax else { return }
+        namedPasses[name, default: 0] &+= count
     }
 
     private static func add(_ hash: Int, to sketch: inout InstallSketch?) {
@@ -173,6 +186,7 @@ extension RuleCounts: Mergeable {
         }
         refused &+= other.refused
         for (proof, count) in other.passes { self.count(count, by: proof) }
+        for (name, count) in other.namedPasses { self.count(count, ofProof: name) }
         for place in steps.indices {
             steps[place].requests &+= other.steps[place].requests
             Self.merge(other.steps[place].installs, into: &steps[place].installs)
@@ -189,5 +203,154 @@ extension RuleCounts: Mergeable {
         } else {
             sketch?.merge(other)
         }
+    }
+}
+
+extension InstallHash {
+    /// Under a key of this process.
+    package static let ofProcess = InstallHash(key: (RandomBytes.word(), RandomBytes.word()))
+
+    package func hash(_ keyID: KeyID) -> Int {
+        let bytes = keyID.digest.bytes
+        return hash(bytes.span)
+    }
+}
+
+// What gateways that share a database tell each other. Another form needs another
+// ``Report/form``.
+extension RuleCounts {
+    func write(into out: inout ByteWriter) {
+        out.short(refused)
+        out.short(UInt64(builds.count))
+        for build in builds {
+            out.byte(UInt8(AppBuild.Source.allCases.firstIndex(of: build.source) ?? 0))
+            out.text(build.version?.text ?? "")
+        }
+        out.short(UInt64(cells.count))
+        for cell in cells {
+            out.byte(cell.kind.build)
+            out.byte(cell.environment?.number ?? 0)
+            cell.verdict.write(into: &out)
+            out.short(cell.count)
+        }
+        out.short(UInt64(proofs.count))
+        for (name, count) in proofs {
+            out.text(name)
+            out.short(count)
+        }
+        out.block(installs?.bytes ?? [])
+        for step in steps {
+            out.short(step.requests)
+            out.block(step.installs?.bytes ?? [])
+            out.block(step.addresses?.bytes ?? [])
+        }
+        times.write(into: &out)
+    }
+
+    init(_ reader: inout ByteReader) throws(ByteReader.Fault) {
+        refused = try reader.short()
+        var told: [AppBuild] = []
+        for _ in 0..<(try reader.short(max: UInt64(UInt8.max))) {
+            let source = Int(try reader.byte())
+            let version = try reader.text(max: AppVersion.bytesMax)
+            guard AppBuild.Source.allCases.indices.contains(source) else {
+                throw ByteReader.Fault()
+            }
+            told.append(AppBuild(AppBuild.Source.allCases[source], AppVersion(version)))
+        }
+        for _ in 0..<(try reader.short(max: UInt64(Self.cellsMax) * 2)) {
+            let place = Int(try reader.byte())
+            let number = try reader.byte()
+            let environment = KeyEnvironment.allCases.first { $0.number == number }
+            let verdict = try Verdict(&reader)
+            guard told.indices.contains(place), (number == 0) == (environment == nil) else {
+                throw ByteReader.Fault()
+            }
+            count(try reader.short(), told[place], environment, verdict)
+        }
+        for _ in 0..<(try reader.short(max: UInt64(Self.proofsMax) * 2)) {
+            let name = try reader.text(max: Self.proofNameMax)
+            count(try reader.short(), ofProof: name)
+        }
+        installs = try Self.sketch(&reader)
+        for place in steps.indices {
+            steps[place].requests = try reader.short()
+            steps[place].installs = try Self.sketch(&reader)
+            steps[place].addresses = try Self.sketch(&reader)
+        }
+        times = try Histogram(&reader)
+    }
+
+    private static func sketch(
+        _ reader: inout ByteReader
+    ) throws(ByteReader.Fault) -> InstallSketch? {
+        let bytes = try reader.block(max: 1 << sketchBits)
+        guard let sketch = InstallSketch(bytes: bytes, bits: sketchBits) else {
+            throw ByteReader.Fault()
+        }
+        return bytes.isEmpty ? nil : sketch
+    }
+}
+
+extension ByteReader {
+    /// Reads a number of parts.
+    mutating func short(max: UInt64) throws(Fault) -> Int {
+        let count = try short()
+        guard count <= max else { throw Fault() }
+        return Int(count)
+    }
+}
+
+extension Histogram {
+    func write(into out: inout ByteWriter) {
+        let filled = filled
+        out.byte(UInt8(filled.count))
+        for (place, count) in filled {
+            out.byte(UInt8(place))
+            out.short(count)
+        }
+        out.short(sum)
+    }
+
+    init(_ reader: inout ByteReader) throws(ByteReader.Fault) {
+        var filled: [(place: Int, count: UInt64)] = []
+        for _ in 0..<(try reader.byte()) {
+            let place = Int(try reader.byte())
+            filled.append((place, try reader.short()))
+        }
+        guard let told = Histogram(filled: filled, sum: try reader.short()) else {
+            throw ByteReader.Fault()
+        }
+        self = told
+    }
+}
+
+extension Verdict {
+    fileprivate func write(into out: inout ByteWriter) {
+        switch self {
+        case .pass: out.byte(0)
+        case .refuse(let refusal):
+            out.byte(1)
+            out.text(refusal.rawValue)
+        case .failure(let dependency):
+            out.byte(2)
+            out.text(dependency.rawValue)
+        }
+    }
+
+    /// A reason that this version does not have is a fault.
+    fileprivate init(_ reader: inout ByteReader) throws(ByteReader.Fault) {
+        let kind = try reader.byte()
+        guard kind > 0 else {
+            self = .pass
+            return
+        }
+        let name = try reader.text(max: 64)
+        let verdict: Verdict? =
+            kind == 1
+            ? Refusal(rawValue: name).map { .refuse($0) }
+            : Dependency(rawValue: name).map { .failure($0) }
+        guard let verdict else { throw ByteReader.Fault() }
+        self = verdict
     }
 }

@@ -35,6 +35,7 @@ package enum LocalFault: String, CaseIterable, Sendable {
     case upgradeRefused = "upgrade-refused"
     case upgradeRunning = "upgrade-running"
     case noSuchRefusal = "no-such-refusal"
+    case noSuchGateway = "no-such-gateway"
 }
 
 extension LocalRow {
@@ -103,6 +104,8 @@ extension LocalRow {
             LocalRow(409, .gateway, .retryLater, "An upgrade is under way; try again afterwards.")
         case .noSuchRefusal:
             LocalRow(404, .client, .fixClient, "No refusal of this name is remembered.")
+        case .noSuchGateway:
+            LocalRow(404, .client, .fixClient, "The fleet has no gateway of this name.")
         }
     }
 }

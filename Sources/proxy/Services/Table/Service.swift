@@ -20,6 +20,8 @@ package struct ServiceRequest: Sendable {
     package var tick: UInt64
     /// The format that the client accepts, where the answer can be metrics.
     package var format = Exposition.Format.prometheus
+    /// The gateway of a fleet that the query names, in `?gateway=NAME`; `nil` for all of them.
+    package var gateway: String?
     /// The client's address.
     package var address: IPAddress
     /// The caller, where its entry asks for it: `uid 1000` over a Unix socket, else the address.

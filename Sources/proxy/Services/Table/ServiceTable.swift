@@ -173,6 +173,17 @@ package final class ServiceEntry: Sendable {
     /// full.
     let unchanged: Unchanged?
 
+    /// The gateway that the query of an operator's request names, as `?gateway=NAME`; `nil` for
+    /// none. Names of gateways need no escapes.
+    package func gateway(in query: Range<Int>, _ bytes: Span<UInt8>) -> String? {
+        switch access {
+        case .open: return nil
+        case .page, .call: break
+        }
+        let text = String(decoding: query.map { bytes[$0] }, as: UTF8.self)
+        return text.hasPrefix("?gateway=") ? String(text.dropFirst(9)) : nil
+    }
+
     /// A second answer, for requests that name an entity tag.
     struct Unchanged: Sendable {
         /// With its quotes.
