@@ -1,4 +1,5 @@
 package import ConfigurationReading
+import Foundation
 import Glibc
 import KeyStore
 import PostgreSQLKeyStore
@@ -17,6 +18,8 @@ package struct FleetCommands: Sendable {
 
     /// The name of commands in the audit, where gateways have theirs.
     private static let name = "command"
+    /// The longest run of the command that starts a gateway again: ten minutes.
+    private static let commandTimeout = Duration.seconds(600)
 
     private let database: FleetDatabase
     private let rules: RuleSet
@@ -122,12 +125,11 @@ package struct FleetCommands: Sendable {
         try attempt { () throws(JournalError) in
             try database.drain(FleetDrain(name: name, at: now, by: caller, why: why))
         }
-        return try wait(patience) { (member: FleetMember) in
-            guard member.name == name, FleetFacts.Gateway(member, isOwn: false).isHeard else {
-                return 0
-            }
+        return try wait(patience) { (members: [FleetMember]) in
             // The first count comes with the second row after the drain.
-            return member.standing == "serving" ? 1 : member.clients
+            Self.heard(name, members).reduce(0) {
+                $0 + ($1.standing == "serving" ? 1 : $1.clients)
+            }
         }
     }
 
@@ -139,19 +141,90 @@ package struct FleetCommands: Sendable {
         guard wasDrained else {
             throw Fault(text: "\(name) is not drained; `portcullis fleet status` says what is")
         }
-        return try wait(patience) { $0.name == name && $0.standing == "drained" ? 1 : 0 } == 0
+        return try wait(patience) { (members: [FleetMember]) in
+            members.contains { $0.name == name && $0.standing == "drained" } ? 1 : 0
+        } == 0
+    }
+
+    /// The names of the gateways to upgrade: those that were heard of lately and are not drained.
+    package func upgradable() throws(Fault) -> [String] {
+        let reading = try reading()
+        let drained = Set(reading.drains.map(\.name))
+        let heard = reading.members.filter { FleetFacts.Gateway($0, isOwn: false).isHeard }
+        return Set(heard.map(\.name)).subtracting(drained).sorted()
+    }
+
+    /// Drains the gateways of a name, runs a command that starts them again, and waits until they
+    /// serve.
+    ///
+    /// - command: for `sh`; the variable `PORTCULLIS_GATEWAY` has the name.
+    /// - patience: the longest wait for connections to end, and then for new processes, in seconds.
+    /// - Returns: the versions of the program before and after.
+    package func upgrade(
+        _ name: String,
+        by command: String,
+        why: String,
+        patience: Int
+    ) throws(Fault) -> (before: String, after: String) {
+        let before = Self.heard(name, try reading().members)
+        guard let program = before.first?.program else {
+            throw Fault(
+                text: "\(name) was not heard of lately; `portcullis fleet status` lists all of them"
+            )
+        }
+        let left = try drain(name, why: why, patience: patience)
+        guard left == 0 else {
+            throw Fault(
+                text: "\(name) still has \(left) connections and stays drained; next: wait for "
+                    + "them with a longer --wait, or end it, then `portcullis fleet resume`"
+            )
+        }
+        var environment = ProcessInfo.processInfo.environment
+        environment["PORTCULLIS_GATEWAY"] = name
+        let run = HookRun(
+            ["/bin/sh", "-c", command],
+            environment,
+            timeout: Self.commandTimeout
+        )
+        if let fault = run.run() {
+            throw Fault(text: "\(name) stays drained: the command failed: \(fault)")
+        }
+        let known = Set(before.map(\.instance))
+        let missing = try wait(patience) { (members: [FleetMember]) in
+            let new = Self.heard(name, members).filter { !known.contains($0.instance) }
+            return max(Int64(known.count - new.count), 0)
+        }
+        guard missing == 0 else {
+            throw Fault(
+                text: "\(name) stays drained: no new process of it was heard of in \(patience) s; "
+                    + "next: look into its log, then `portcullis fleet resume \(name)`"
+            )
+        }
+        guard try resume(name, patience: patience) else {
+            throw Fault(text: "\(name) has not said that it serves again")
+        }
+        return (program, Self.heard(name, try reading().members).first?.program ?? program)
+    }
+
+    /// The processes of a name that serve, the latest first.
+    private static func heard(_ name: String, _ members: [FleetMember]) -> [FleetMember] {
+        let named = members.filter { member in
+            member.name == name && member.standing != "draining"
+                && FleetFacts.Gateway(member, isOwn: false).isHeard
+        }
+        return named.sorted { $0.startedAt > $1.startedAt }
     }
 
     /// Waits until a number of all gateways together is 0.
     private func wait(
         _ patience: Int,
-        _ number: (FleetMember) -> Int64
+        _ number: ([FleetMember]) -> Int64
     ) throws(Fault) -> Int64 {
         let deadline = ContinuousClock.now + .seconds(patience)
         // Twice in a row: a row may be a second old.
         var zeros = 0
         while true {
-            let sum = try reading().members.reduce(0) { $0 + number($1) }
+            let sum = number(try reading().members)
             zeros = sum == 0 ? zeros + 1 : 0
             guard zeros < 3, ContinuousClock.now < deadline else { return sum }
             // Gateways write their rows each second.

@@ -5,13 +5,14 @@ import Gateway
 struct FleetCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "fleet",
-        abstract: "Look at the gateways that share a database, or drain one.",
+        abstract: "Look at the gateways that share a database, drain one, or upgrade all.",
         discussion: """
             It asks the database, so it works on any machine with a configuration that names it, \
             whichever gateways answer.
             """,
         subcommands: [
             FleetStatusCommand.self, FleetDrainCommand.self, FleetResumeCommand.self,
+            FleetUpgradeCommand.self,
         ]
     )
 }
@@ -87,6 +88,50 @@ struct FleetResumeCommand: ParsableCommand {
                 return false
             }
             return StandardOutput.write("\(name) serves again\n")
+        }
+    }
+}
+
+struct FleetUpgradeCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "upgrade",
+        abstract: "Start one gateway after the other again, and wait until each serves.",
+        discussion: """
+            Each is drained, then `sh` runs the command of `--run`, whose variable \
+            PORTCULLIS_GATEWAY has the gateway's name. When the database has heard of its new \
+            process, it is resumed, and the next one follows. The first fault ends the command; \
+            that gateway stays drained, and the others serve on. Gateways that are drained already \
+            are left out.
+            """
+    )
+
+    @OptionGroup var fleet: FleetOptions
+
+    @Option(
+        name: .customLong("run"),
+        help: "What starts a gateway again: 'ssh $PORTCULLIS_GATEWAY systemctl restart portcullis'."
+    )
+    var command: String
+
+    @Option(help: "Why, in one line.")
+    var why = "an upgrade"
+
+    @Option(help: "How many seconds to wait for its connections to end, and for its new process.")
+    var wait = 60
+
+    @Argument(help: "Names of gateways, as `fleet status` has them; all without.")
+    var names: [String] = []
+
+    func run() throws {
+        try fleet.run { (fleet) throws(FleetCommands.Fault) in
+            for name in names.isEmpty ? try fleet.upgradable() : names {
+                let (before, after) = try fleet.upgrade(name, by: command, why: why, patience: wait)
+                let version = before == after ? after : "\(before) → \(after)"
+                guard StandardOutput.write("\(name) serves again, version \(version)\n") else {
+                    return false
+                }
+            }
+            return true
         }
     }
 }

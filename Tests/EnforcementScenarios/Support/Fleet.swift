@@ -1,5 +1,6 @@
 import AppAttest
 import Foundation
+import Glibc
 import LoopbackKit
 import TestSupport
 
@@ -185,6 +186,14 @@ final class Fleet: @unchecked Sendable {
     }
 
     /// Runs a command with a cable that nobody cuts.
+    /// Ends a gateway as a service manager does.
+    func stop(_ number: Int) throws {
+        let gateway = gateway(number)
+        lock.withLock { members[number] = nil }
+        gateway?.child.signal(SIGTERM)
+        _ = try gateway?.child.waitForEnd()
+    }
+
     @discardableResult
     func portcullis(_ arguments: String...) throws -> String {
         let answer = try scenario.portcullis(arguments)

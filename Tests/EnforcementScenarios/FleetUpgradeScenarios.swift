@@ -1,0 +1,85 @@
+import Foundation
+import LoopbackKit
+import TestSupport
+import Testing
+
+extension Scenarios {
+    /// Gateways of a fleet that end, and are started again one after the other.
+    @Suite struct FleetUpgrades {
+        private func run(_ fleet: Fleet, _ words: String...) throws -> Scenario.Result {
+            let options = ["--config", fleet.scenario.path("direct.yaml")]
+            return try fleet.scenario.portcullis(["fleet"] + words + options)
+        }
+
+        private static func fleet(_ count: Int) throws -> Fleet {
+            let fleet = try Fleet(count, rules: StockRule.list(.bare), takesOrders: true)
+            let isSeen = try eventually {
+                try Metrics(fleet.admin(0))["fleet_gateways"] == Double(count)
+            }
+            #expect(isSeen)
+            return fleet
+        }
+
+        @Test(.enabled(if: DatabaseServer.programs != nil))
+        func `a gateway that has ended says so at once, and its name is free`() throws {
+            let fleet = try Self.fleet(2)
+            defer { fleet.end() }
+            try fleet.stop(1)
+            let status = try run(fleet, "status")
+            #expect(status.printed.contains("\ng1\tended "), "\(status)")
+            #expect(status.printed.contains(" s ago\torder 0\t"))
+            #expect(!status.complained.contains("portcullis: "))
+            #expect(try eventually { try Metrics(fleet.admin(0))["fleet_gateways"] == 1 })
+            let gateways = try #require(fleet.facts(of: 0)["gateways"] as? [[String: Any]])
+            #expect(gateways.map { $0["standing"] as? String } == ["serving", "ended"])
+            try fleet.start(1)
+            #expect(try eventually { try Metrics(fleet.admin(0))["fleet_gateways"] == 2 })
+            #expect(try #require(fleet.facts(of: 0)["gateways"] as? [Any]).count == 2)
+        }
+
+        @Test(.enabled(if: DatabaseServer.programs != nil))
+        func `an upgrade starts one gateway after the other, and waits until each serves`() throws {
+            let fleet = try Self.fleet(3)
+            defer { fleet.end() }
+            // The command says which gateway it is, and waits until the test has started it again.
+            let folder = fleet.scenario.path("")
+            let command = """
+                cd \(folder) && touch "begun-$PORTCULLIS_GATEWAY" && \
+                while [ ! -e "done-$PORTCULLIS_GATEWAY" ]; do sleep 0.1; done
+                """
+            let upgrade = Thread.Answer { try self.run(fleet, "upgrade", "--run", command) }
+            func ready() throws -> [Int] {
+                try (0..<3).map { try fleet.admin($0).send("GET", "/readyz").status }
+            }
+            for number in 0..<3 {
+                let begun = fleet.scenario.path("begun-g\(number)")
+                let isDrained = eventually { FileManager.default.fileExists(atPath: begun) }
+                #expect(isDrained)
+                #expect(try ready() == (0..<3).map { $0 == number ? 503 : 200 })
+                try fleet.stop(number)
+                try fleet.start(number)
+                try fleet.scenario.write("done-g\(number)", "")
+            }
+            let result = try upgrade.value()
+            let lines = result.printed.split(separator: "\n").map(String.init)
+            #expect(lines == (0..<3).map { "g\($0) serves again, version 0.1.0" }, "\(result)")
+            #expect(try ready() == [200, 200, 200])
+        }
+
+        @Test(.enabled(if: DatabaseServer.programs != nil))
+        func `an upgrade that fails ends there, and the others serve on`() throws {
+            let fleet = try Self.fleet(2)
+            defer { fleet.end() }
+            let failed = try run(fleet, "upgrade", "--run", "exit 3")
+            #expect(failed.status == 1)
+            #expect(failed.complained.contains("g0 stays drained: the command failed: "))
+            #expect(failed.complained.contains("it ended with status 3"))
+            // It has started nothing; and what is drained already is left out.
+            let idle = try run(fleet, "upgrade", "--run", "true", "--wait", "5")
+            #expect(idle.complained.contains("g1 stays drained: no new process"), "\(idle)")
+            #expect(try run(fleet, "upgrade", "--run", "exit 3").printed == "")
+            #expect(try run(fleet, "upgrade", "--run", "true", "g7").status == 1)
+            #expect(try run(fleet, "resume", "g0", "--wait", "30").printed == "g0 serves again\n")
+        }
+    }
+}
