@@ -1,6 +1,7 @@
 import Foundation
 import LoopbackKit
 import SoftwareAuthenticator
+import TestSupport
 import Testing
 
 extension Scenarios {
@@ -85,6 +86,56 @@ extension Scenarios {
                     + "\(load.sentTokens.count) tokens at 3 gateways at once, "
                     + "\(fleet.origin.seen.count) executed, none twice; "
                     + "\(load.enrolled.count) keys enrolled"
+            )
+        }
+
+        @Test(
+            .enabled(if: DatabaseServer.programs != nil),
+            // The admin listeners of other networks are out of reach.
+            arguments: [Fleet.Arrangement.processes, .skewedClocks]
+        )
+        func `orders hold in two seconds and never go back, and guards fall once, whatever fails`(
+            arrangement: Fleet.Arrangement
+        ) throws {
+            let fleet = try Fleet(
+                3,
+                rules: Self.rules + FleetGuardLoad.rule,
+                more: Self.more,
+                arrangement: arrangement,
+                takesOrders: true
+            )
+            let load = FleetLoad(fleet)
+            let guards = try FleetGuardLoad(fleet)
+            let orders = FleetOrderLoad(fleet, rule: "window")
+            defer {
+                orders.end()
+                try? load.end()
+                fleet.end()
+            }
+            load.begin(try fleet.imported(3))
+            var faults: [FleetFault] = []
+            let cycles = Self.cycles(arrangement)
+            for cycle in 1...cycles {
+                if faults.isEmpty { faults = FleetFault.all(of: arrangement).shuffled() }
+                let fault = faults.removeLast()
+                let remark: Comment = "\(arrangement), cycle \(cycle), \(fault)"
+                try guards.release { try fault.befall(fleet, load) }
+                let (last, checks) = (orders.last, orders.checks)
+                let goesOn = eventually { orders.last > last + 1 && orders.checks > checks }
+                #expect(goesOn, remark)
+                #expect(orders.faults == [], remark)
+            }
+            orders.end()
+            let last = orders.last
+            let isObeyed = try eventually {
+                let versions = try fleet.versions()
+                return versions[0] >= last && Set(versions).count == 1
+            }
+            #expect(isObeyed)
+            print(
+                "fleet, \(arrangement): \(cycles) cycles, \(last) orders, none older after a "
+                    + "newer one; obeyed in two seconds \(orders.checks) times; "
+                    + "\(guards.releases) bad releases stopped, each once"
             )
         }
     }

@@ -237,48 +237,6 @@ extension Scenarios {
             try fleet.start(1)
             #expect(try eventually { try Metrics(fleet.admin(0))["fleet_rules_differ"] == 0 })
         }
-
-        @Test(
-            .enabled(if: DatabaseServer.programs != nil),
-            arguments: [Fleet.Arrangement.processes, .skewedClocks]
-        )
-        func `no gateway serves an older order after a newer one, whatever fails`(
-            arrangement: Fleet.Arrangement
-        ) throws {
-            let fleet = try Fleet(
-                3,
-                rules: StockRule.list(.signed, .bare, .window),
-                more: """
-                    enrolment: { rate: 10000/s, burst: 100000 }
-                    limits: { address_failures: off }
-                    """,
-                arrangement: arrangement,
-                takesOrders: true
-            )
-            let load = FleetLoad(fleet)
-            let orders = FleetOrderLoad(fleet, rule: "window")
-            defer {
-                orders.end()
-                try? load.end()
-                fleet.end()
-            }
-            load.begin(try fleet.imported(3))
-            for fault in FleetFault.all(of: arrangement).shuffled() {
-                let before = orders.last
-                try fault.befall(fleet, load)
-                let goesOn = eventually { orders.last > before + 1 }
-                #expect(goesOn, "\(fault)")
-                #expect(orders.faults == [], "\(fault)")
-            }
-            orders.end()
-            let last = orders.last
-            let isObeyed = try eventually {
-                let versions = try fleet.versions()
-                return versions[0] >= last && Set(versions).count == 1
-            }
-            #expect(isObeyed)
-            print("fleet, \(arrangement): \(last) orders, none older after a newer one")
-        }
     }
 }
 

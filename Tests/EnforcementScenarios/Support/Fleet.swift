@@ -15,6 +15,7 @@ final class Fleet: @unchecked Sendable {
     /// Takes over when the database is gone.
     let standby: DatabaseServer?
     let cables: [any FleetCable]
+    let reach = FleetReach()
     private let networks: [NetworkNamespace]
     private let arrangement: Arrangement
     private let lock = NSLock()
@@ -185,7 +186,6 @@ final class Fleet: @unchecked Sendable {
         try gateway?.crash()
     }
 
-    /// Runs a command with a cable that nobody cuts.
     /// Ends a gateway as a service manager does.
     func stop(_ number: Int) throws {
         let gateway = gateway(number)
@@ -194,6 +194,7 @@ final class Fleet: @unchecked Sendable {
         _ = try gateway?.child.waitForEnd()
     }
 
+    /// Runs a command with a cable that nobody cuts.
     @discardableResult
     func portcullis(_ arguments: String...) throws -> String {
         let answer = try scenario.portcullis(arguments)
