@@ -82,6 +82,24 @@ extension Scenarios {
             #expect(answer.head.value("app-attest-error")?.hasPrefix(reason) == true)
         }
 
+        /// A proxy reads the status alone. gRPC's form of a refusal has the status 200.
+        @Test(arguments: ["application/grpc", "application/grpc+proto", "application/grpc-web"])
+        func `a refused question about a gRPC call is no 200`(type: String) throws {
+            let content = ["Content-Type: \(type)"]
+            for (form, lines, line) in [
+                ("auth_request", Self.names("POST", "/no/x"), "POST /question HTTP/1.1"),
+                ("ext_authz", [], "POST /no/x HTTP/1.1"),
+            ] {
+                let answer = try ask(form, Self.question(lines + content, line: line))
+                #expect(answer.status == 404, "\(form)")
+                #expect(!answer.head.has("grpc-status"), "\(form)")
+                let twin = Self.question(lines + content + ["App_Attest_Key_Id: x"], line: line)
+                #expect(try ask(form, twin).status == 400, "\(form)")
+                let unclear = Self.question(lines + content + ["Content-Type: x"], line: line)
+                #expect(try ask(form, unclear).status >= 400, "\(form)")
+            }
+        }
+
         /// The other proxy would forward it, so a 200 of the probe would be a way around the rules.
         @Test func `a question about the path of a probe is judged by the rules`() throws {
             let more = Self.rules + "\nprobes: { live: /livez, ready: /readyz }"

@@ -16,7 +16,12 @@ extension ProxyLoop: ClientHost {
     ) -> any ClientStreamOwner {
         guard fault == nil else { return Exchange(self, for: stream, .malformed) }
         let isPooled = settings.limits.pooledMax > 0
-        let facts = RequestFacts(heads.request, bytes, isPooled: isPooled)
+        let facts = RequestFacts(
+            heads.request,
+            bytes,
+            isPooled: isPooled,
+            isQuestion: stream.peer.decides != nil
+        )
         return Exchange(self, for: stream, facts)
     }
 

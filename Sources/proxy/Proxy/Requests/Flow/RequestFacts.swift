@@ -45,7 +45,14 @@ struct RequestFacts: Equatable, Sendable {
 
     /// - bytes: the bytes that the head was read from.
     /// - isPooled: whether connections to origins carry more than one request.
-    init(_ head: borrowing RequestHead, _ bytes: Span<UInt8>, isPooled: Bool) {
+    /// - isQuestion: another proxy asks by it. That proxy reads the status of the answer, and gRPC's
+    ///   form of a refusal has the status 200.
+    init(
+        _ head: borrowing RequestHead,
+        _ bytes: Span<UInt8>,
+        isPooled: Bool,
+        isQuestion: Bool = false
+    ) {
         var demands: Demands = []
         let framing = head.framing
         if framing.hasContent, !(head.method.usuallyHasContent && isPooled) {
@@ -55,7 +62,8 @@ struct RequestFacts: Equatable, Sendable {
         }
         if head.fields.authenticatesConnection(bytes) { demands.insert(.authentication) }
         if head.acceptsTrailers(bytes) { demands.insert(.trailers) }
-        self.init(head.method, framing, demands, grpc: head.grpcForm(bytes))
+        let grpc = isQuestion ? nil : head.grpcForm(bytes)
+        self.init(head.method, framing, demands, grpc: grpc)
     }
 
     /// Whether the head asks for this.
