@@ -139,4 +139,32 @@ import Verification
         let free = Self.rule(.lines([.target, .body, .challenge], headers: []))
         #expect(try trial.send(try trial.request("-"), by: &key, free).verdict == .pass)
     }
+
+    /// Envoy writes `!` for bytes that are no UTF-8, and joins the lines of a field by a comma.
+    @Test(arguments: [
+        ("/a", "k", true), ("/a!b", "k", false), ("/a?b=!", "k", false), ("/a", "a!b", false),
+        ("/a", "a,b", false), ("/a,b", "k", true),
+    ])
+    func `what may not be the client's own bytes is refused where it is signed`(
+        target: String,
+        key value: String,
+        passes: Bool
+    ) throws {
+        let field = ("idempotency-key", value)
+        let rule = Self.rule(.lines([.method, .target, .challenge], headers: [field.0]))
+        for isExact in [true, false] {
+            var trial = try Trial()
+            var key = trial.enrolledKey()
+            var request = try trial.request("GET", target, content: "")
+            request.fields = [field.0: field.1]
+            let wire = Wire(request, key.proof(of: request, signing: rule.signing))
+            guard case .ruled(let ruling) = try trial.open(wire, rule, isExact: isExact) else {
+                Issue.record("it is ruled by its head")
+                continue
+            }
+            let isRefused = ruling.verdict == .refuse(.clientDataAmbiguous)
+            #expect(isRefused == (!isExact && !passes))
+            #expect(isRefused || ruling.verdict == .pass)
+        }
+    }
 }

@@ -70,6 +70,28 @@ struct ClientDataWriter {
         return RequestLines.readsAsAbsent(bytes.extracting(head.methodRange))
     }
 
+    /// Whether the signature covers bytes that may not be the client's, since they came by Envoy:
+    /// it puts `!` for each byte that is not UTF-8, and joins the lines of a field by a comma.
+    static func isInexact(
+        _ head: borrowing RequestHead,
+        _ bytes: Span<UInt8>,
+        _ form: SigningForm
+    ) -> Bool {
+        guard case .lines(let parts, let headers) = form else { return false }
+        func has(_ byte: UInt8, _ range: Range<Int>) -> Bool {
+            range.contains { bytes[$0] == byte }
+        }
+        if parts.contains(.target), has(UInt8(ascii: "!"), head.target) { return true }
+        for name in headers.map({ Array($0.utf8) }) {
+            for field in head.fields.fields where ProofFields.equal(bytes, field.name, name) {
+                if has(UInt8(ascii: "!"), field.value) || has(UInt8(ascii: ","), field.value) {
+                    return true
+                }
+            }
+        }
+        return false
+    }
+
     /// What the client must have signed, where the content's digest is known or not signed: SHA-256
     /// of the client data for an assertion, their code for a session.
     mutating func digest(

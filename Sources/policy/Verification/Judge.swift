@@ -64,6 +64,7 @@ package struct Judge {
     ///   needs one is refused.
     /// - `content`: the whole content, where it came together with the head; empty otherwise.
     /// - `seesContent`: whether all of the request's content comes to the gateway.
+    /// - `isExact`: whether the target and the field lines are the client's own bytes.
     package mutating func open(
         _ head: borrowing RequestHead,
         _ bytes: Span<UInt8>,
@@ -71,7 +72,8 @@ package struct Judge {
         now: UnixTime,
         mayVerify: Bool = true,
         content: Span<UInt8> = Span(),
-        seesContent: Bool = true
+        seesContent: Bool = true,
+        isExact: Bool = true
     ) -> HeadVerdict {
         self.mayVerify = mayVerify
         var proof: Proof
@@ -85,7 +87,9 @@ package struct Judge {
         if ClientDataWriter.repeatsSigned(head, bytes, rule) {
             return .ruled(proof.ruling(.refuse(.signedFieldRepeated)))
         }
-        if ClientDataWriter.isAmbiguous(head, bytes, rule.signing) {
+        if ClientDataWriter.isAmbiguous(head, bytes, rule.signing)
+            || !isExact && ClientDataWriter.isInexact(head, bytes, rule.signing)
+        {
             return .ruled(proof.ruling(.refuse(.clientDataAmbiguous)))
         }
 

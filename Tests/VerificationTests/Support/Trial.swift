@@ -128,7 +128,8 @@ struct Trial {
         _ wire: Wire,
         _ rule: Rule,
         mayVerify: Bool = true,
-        content: [UInt8] = []
+        content: [UInt8] = [],
+        isExact: Bool = true
     ) throws -> HeadVerdict {
         var head = RequestHead()
         let bytes = wire.head
@@ -139,7 +140,8 @@ struct Trial {
             rule: rule,
             now: now,
             mayVerify: mayVerify,
-            content: content.span
+            content: content.span,
+            isExact: isExact
         )
     }
 

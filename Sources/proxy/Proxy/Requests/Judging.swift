@@ -31,7 +31,8 @@ struct Judging {
             now: UnixTime(seconds: proxy.wallSeconds),
             mayVerify: exchange.mayVerify(now: beganAt),
             content: exchange.content.arrived.span,
-            seesContent: exchange.flow.seesContent
+            seesContent: exchange.flow.seesContent,
+            isExact: exchange.isExact
         )
         if rule.asksDevice, opening.mayPass { exchange.device = DeviceVisit(head, bytes) }
         if rule.namesTokens { exchange.tokens = ShownTokens(head, bytes, rule) }
@@ -146,5 +147,17 @@ struct Judging {
         proxy.tally.add(.verifications, done)
         proxy.tally.add(.verification, nanoseconds: MonotonicClock.nanoseconds &- beganAt)
         return done
+    }
+}
+
+extension Exchange {
+    /// Whether the target and the field lines are the client's own bytes. In Envoy's questions over
+    /// HTTP they are not.
+    fileprivate var isExact: Bool {
+        guard case .decision(let form, _) = flow.purpose else { return true }
+        return switch form {
+        case .authRequest, .forwardAuth: true
+        case .extAuthz: false
+        }
     }
 }
