@@ -52,12 +52,14 @@ import Testing
         return ConfigurationLoader.load("p.yaml", files: MemoryFiles(files: ["p.yaml": text]))
     }
 
-    @Test(arguments: ["auth_request", "forward_auth", "ext_authz"])
+    @Test(arguments: ["auth_request", "forward_auth", "ext_authz", "ext_authz_grpc"])
     func `where the asking proxy sends the content, rules may sign it`(form: String) throws {
         let loaded = Self.deciding(["\(form), content: whole"])
         let decides = try #require(loaded.configuration).listeners[0].decides
         #expect(decides?.form.rawValue == form)
         #expect(decides?.content == .whole)
+        let http2 = loaded.configuration?.listeners[0].http2
+        #expect(http2 == (form == "ext_authz_grpc" ? .on : .off))
         #expect(!loaded.warnings.contains { $0.text.contains("content-unseen") })
     }
 

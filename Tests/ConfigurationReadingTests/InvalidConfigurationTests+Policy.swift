@@ -39,7 +39,19 @@ extension InvalidConfigurationTests {
             1,
             "listen: [{ address: \"1.1.1.1:80\", decides: nginx }]",
             """
-            p.yaml:1: listen[0].decides: found "nginx"; use auth_request | forward_auth | ext_authz
+            p.yaml:1: listen[0].decides: found "nginx"; use auth_request | forward_auth | \
+            ext_authz | ext_authz_grpc
+            """
+        ),
+        .line(
+            1,
+            """
+            trusted_proxies: [10.0.0.0/8]
+            listen: [{ address: "1.1.1.1:80", decides: ext_authz_grpc, http2: off }]
+            """,
+            """
+            p.yaml:2: listen[0].http2: found off beside decides: ext_authz_grpc, which needs \
+            HTTP/2; use on, which is the default there, or leave it out
             """
         ),
         .line(

@@ -54,9 +54,10 @@ import Testing
             "limits: { heads: 1KiB }",
             """
             p.yaml:6: limits.heads: found an unknown key; use head, target, trailers, \
-            held_memory, held_disk, address_held, key_held, drain, endpoint_body, fields, \
-            connections, pooled, interim_responses, addresses, address_burst, address_connections, \
-            address_requests, address_calls, address_failures, http2 (did you mean head?)
+            held_memory, held_disk, address_held, key_held, drain, endpoint_body, \
+            question_message, fields, connections, pooled, interim_responses, addresses, \
+            address_burst, address_connections, address_requests, address_calls, \
+            address_failures, http2 (did you mean head?)
             """
         ),
         .more(

@@ -87,8 +87,38 @@ extension Scenarios.Decisions {
         }
     }
 
+    /// gRPC's own form of a refusal has the status 200, which admits a request.
+    @Test(arguments: DecidingProxy.allCases)
+    func `a request that calls itself a gRPC call is refused, too`(proxy: DecidingProxy) throws {
+        try play(proxy) { stand in
+            for type in ["application/grpc", "application/grpc+proto", "application/grpc-web"] {
+                for content in [[], Array("content".utf8)] {
+                    let fields = [("Content-Type", type), ("TE", "trailers")]
+                    for path in ["/orders/1", "/closed/x"] {
+                        _ = try stand.client.send("POST", path, fields, content: content)
+                    }
+                }
+            }
+            #expect(stand.seen.isEmpty)
+        }
+    }
+
+    /// Envoy writes `!` for bytes that are no UTF-8, but not in raw headers over gRPC.
+    @Test(arguments: DecidingProxy.allCases)
+    func `what may have been another byte is not taken for what was signed`(
+        proxy: DecidingProxy
+    ) throws {
+        try play(proxy) { stand in
+            let (request, proof) = try stand.signed("GET", "/orders/1?x=a!b")
+            let answer = try stand.client.send(request, proof)
+            guard proxy == .envoy else { return #expect(answer.status == 200, "\(answer.text)") }
+            #expect(answer.reason == "client-data-ambiguous")
+            #expect(stand.seen.isEmpty)
+        }
+    }
+
     /// Caddy's and nginx's examples speak HTTP/2 with TLS only, which they leave to the reader.
-    @Test(arguments: [DecidingProxy.haproxy, .traefik, .envoy])
+    @Test(arguments: [DecidingProxy.haproxy, .traefik, .envoy, .envoyGRPC])
     func `an HTTP/2 client is served, and asked for its proof`(proxy: DecidingProxy) throws {
         try play(proxy) { stand in
             let client = HTTPClient(port: stand.port, .http2)

@@ -9,6 +9,7 @@ package enum FuzzTarget: String, CaseIterable, Sendable {
     // What arrives on connections.
     case requests, responses, chunks, targets, addresses
     case http2, http2Origin = "http2-origin"
+    case check
     case proxyHeaders = "proxy-headers"
     // Objects that devices made.
     case cbor, attestation, assertion, receipt, certificate
@@ -28,6 +29,7 @@ package enum FuzzTarget: String, CaseIterable, Sendable {
         case .addresses: Self.addresses(bytes)
         case .http2: Self.http2(bytes)
         case .http2Origin: Self.http2Origin(bytes)
+        case .check: Self.check(bytes)
         case .proxyHeaders: Self.proxyHeaders(bytes)
         case .cbor: Self.cbor(bytes)
         case .attestation: Self.attestation(bytes)

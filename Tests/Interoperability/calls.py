@@ -6,7 +6,8 @@ usage: calls.py PORTCULLIS
 A client of grpcio calls a server of grpcio by way of the gateway, over HTTP/2 on both sides: unary
 calls, streams in both directions, deadlines, messages larger than any window, calls that the client
 cancels, that the server fails, and that the gateway refuses; with and without a proof that signs the
-message; and a server that goes away, or says by gRPC's health protocol that it does not serve.
+message; and a server that goes away, or says by gRPC's health protocol that it does not serve. It also
+asks the gateway for decisions, as Envoy does over gRPC.
 
 Exit status: 0 when all held, 1 when something is WRONG, 2 when grpcio is not there.
 """
@@ -34,6 +35,7 @@ PATIENCE = 30.0
 LARGE = 6 << 20
 OPTIONS = [("grpc.max_receive_message_length", 2 * LARGE), ("grpc.use_local_subchannel_pool", 1)]
 HEALTH = "/grpc.health.v1.Health/Check"
+CHECK = "/envoy.service.auth.v3.Authorization/Check"
 # HealthCheckResponse { status: SERVING } and { status: NOT_SERVING }.
 SERVING, NOT_SERVING = b"\x08\x01", b"\x08\x02"
 
@@ -121,6 +123,7 @@ class Place:
         self.service = Service()
         self.server = None
         self.origin, self.port, self.admin = free_port(), free_port(), free_port()
+        self.asked = free_port()
         self.processes = Processes(os.path.join(folder, "gateway.output"))
         self.path = os.path.join(folder, "portcullis.yaml")
         with open(self.path, "w", encoding="utf-8") as file:
@@ -134,11 +137,15 @@ class Place:
         self.processes.start([program, "serve", self.path])
         self.processes.wait_port(self.port, "portcullis")
         self.channel = grpc.insecure_channel(f"127.0.0.1:{self.port}", options=OPTIONS)
+        self.decisions = grpc.insecure_channel(f"127.0.0.1:{self.asked}", options=OPTIONS)
 
     def configuration(self):
         server = f"servers: [\"127.0.0.1:{self.origin}\"], http2: on"
         return f"""\
-listen: [{{ address: "127.0.0.1:{self.port}", http2: on }}]
+listen:
+  - {{ address: "127.0.0.1:{self.port}", http2: on }}
+  - {{ address: "127.0.0.1:{self.asked}", decides: ext_authz_grpc, content: whole }}
+trusted_proxies: [127.0.0.1/32]
 admin: {{ address: "127.0.0.1:{self.admin}" }}
 lanes: 1
 origins:
@@ -168,19 +175,39 @@ rules:
 
     def stop(self):
         self.channel.close()
+        self.decisions.close()
         self.server.stop(None)
         self.processes.stop()
 
     # Calls.
 
-    def unary(self, path, request, metadata=(), timeout=PATIENCE):
+    def unary(self, path, request, metadata=(), timeout=PATIENCE, channel=None):
         """The answer and the call, or the error, which has what a call has."""
         try:
-            return self.channel.unary_unary(path).with_call(
+            return (channel or self.channel).unary_unary(path).with_call(
                 request, timeout=timeout, metadata=metadata
             )
         except grpc.RpcError as error:
             return None, error
+
+    def check(self, path, content, metadata=()):
+        """Asks as Envoy does; the codes of status and denied response, and the names of fields."""
+        lines = [(b":path", path.encode()), (b":method", b"POST")]
+        lines += [(name.encode(), value.encode()) for name, value in metadata]
+        if content:
+            lines.append((b"x-envoy-auth-partial-body", b"false"))
+        lines = b"".join(field(1, field(1, name) + field(3, value)) for name, value in lines)
+        http = field(2, b"POST") + field(4, path.encode()) + field(5, b"a.example")
+        http += field(6, b"http") + field(12, content) + field(13, lines)
+        answer, call = self.unary(CHECK, field(1, field(4, field(2, http))), channel=self.decisions)
+        same(call.code(), grpc.StatusCode.OK)
+        found = dict(fields_of(answer))
+        denied = dict(fields_of(found.get(2, b"")))
+        options = [value for number, value in fields_of(found.get(3, b"") or found[2])
+                   if number == 2]
+        names = [dict(fields_of(dict(fields_of(option))[1]))[1] for option in options]
+        return (dict(fields_of(found[1])).get(1, 0), dict(fields_of(denied.get(1, b""))).get(1, 0),
+                [name.decode() for name in names])
 
     def challenge(self):
         content = b'{"purpose":"assertion","count":1}'
@@ -199,6 +226,34 @@ rules:
             ("app-attest-challenge", challenge),
             ("app-attest-assertion", assertion),
         )
+
+
+def varint(number):
+    return bytes([number & 127 | 128]) + varint(number >> 7) if number > 127 else bytes([number])
+
+
+def field(number, value):
+    """A field of Protocol Buffers, of bytes."""
+    return varint(number << 3 | 2) + varint(len(value)) + value
+
+
+def fields_of(message):
+    """Numbers and values of a message's fields: varints, and bytes."""
+    def read():
+        nonlocal message
+        number, shift = 0, 0
+        while True:
+            byte, message = message[0], message[1:]
+            number, shift = number | (byte & 127) << shift, shift + 7
+            if byte < 128:
+                return number
+
+    while message:
+        tag = read()
+        value = read()
+        if tag & 7 == 2:
+            value, message = message[:value], message[value:]
+        yield tag >> 3, value
 
 
 def same(found, wanted):
@@ -389,6 +444,30 @@ def a_server_that_ends_is_unavailable_and_comes_back(place):
     wait_for("the return", lambda: place.unary("/test.Plain/Unary", b"x")[0] == b"x")
 
 
+def a_check_is_allowed_once_for_a_signed_request(place):
+    path, content = "/test.Signed/Unary", os.urandom(200_000)
+    proof = place.proof(path, content)
+    content = b"\0" + struct.pack(">I", len(content)) + content
+    same(place.check(path, content[:-1] + b"x", proof)[:2], (7, 403))
+    code, denied, names = place.check(path, content, proof)
+    same((code, denied), (0, 0))
+    same("app-attest-verdict" in names, True)
+    code, denied, names = place.check(path, content, proof)
+    same((code, denied), (16, 401))
+    same("www-authenticate" in names, True)
+
+
+def calls_but_a_check_are_none(place):
+    for path, request, code in [
+        (CHECK, b"\x0b", grpc.StatusCode.INVALID_ARGUMENT),
+        (CHECK, bytes(3 << 20), grpc.StatusCode.RESOURCE_EXHAUSTED),
+        (HEALTH, b"", grpc.StatusCode.UNIMPLEMENTED),
+        ("/test.Plain/Unary", b"", grpc.StatusCode.UNIMPLEMENTED),
+    ]:
+        _, error = place.unary(path, request, channel=place.decisions)
+        status(error, code)
+
+
 CASES = [
     unary_calls_have_their_message_and_metadata,
     a_failed_call_has_the_servers_status_and_message,
@@ -405,6 +484,8 @@ CASES = [
     a_signed_call_is_served_once,
     a_call_with_another_message_than_was_signed_is_refused,
     a_message_over_the_limit_is_refused,
+    a_check_is_allowed_once_for_a_signed_request,
+    calls_but_a_check_are_none,
     a_server_that_says_it_does_not_serve_gets_no_calls,
     a_server_that_ends_is_unavailable_and_comes_back,
 ]

@@ -51,9 +51,11 @@ PROXIES = {
                 ["--configfile=traefik.yaml"]),
     "envoy": ("ext_authz", ["envoy.yaml"],
               ["--disable-hot-restart", "--concurrency", "1", "-c", "envoy.yaml"]),
+    "envoy-grpc": ("ext_authz_grpc", ["envoy-grpc.yaml"],
+                   ["--disable-hot-restart", "--concurrency", "1", "-c", "envoy-grpc.yaml"]),
 }
 # Those that ask with the content, so that rules can sign it.
-WITH_CONTENT = {"haproxy", "traefik", "envoy"}
+WITH_CONTENT = {"haproxy", "traefik", "envoy", "envoy-grpc"}
 APPLICATIONS = ["hypercorn ASGI, Django", "php -S"]
 SIGN = "origin: interop, mode: enforce, sign: [method, target, challenge]"
 RULES = f"""\
@@ -208,7 +210,8 @@ class Front(Stand):
 
 
 def program_of(proxy):
-    return find(proxy) or shutil.which(proxy, path=DOWNLOADED)
+    name = proxy.split("-")[0]
+    return find(name) or shutil.which(name, path=DOWNLOADED)
 
 
 # Attacks; each answers what went wrong, where the records alone do not say it
@@ -294,6 +297,29 @@ def twins(mark, method, target, ask=()):
         return None
 
     return run
+
+
+def rewritten(signed, *lines):
+    """A signed field that the proxy may write in its question as it was signed."""
+    def run(stand, token):
+        target, name = f"/pay?t={token}", "idempotency-key"
+        stand.promise(token, "POST", target, b"", [(name, signed)])
+        fields = [field for field in stand.signed("POST", target, [(name, signed)])
+                  if field[0] != name]
+        stand.ask("POST", target, [*fields, *[(name, line) for line in lines]])
+
+    return run
+
+
+def called(stand, token):
+    """A refusal of a gRPC call has the status 200, by which a proxy could admit it."""
+    for kind in ["application/grpc", "application/grpc-web"]:
+        for method, path in [("POST", "/pay"), ("POST", "/upload")]:
+            fields = [("Host", "interop.test"), ("Content-Type", kind), ("TE", "trailers"),
+                      ("Content-Length", 9)]
+            with stand.connect() as client:
+                client.send(head(method, f"{path}?t={token}", fields) + b"to=mallor")
+                client.answer(method)
 
 
 def override(name):
@@ -432,6 +458,10 @@ def rows(has_content):
         yield f"twins with {mark}, preflight", twins(mark, "OPTIONS", "/v1/orders", asked)
     for options in ["App-Attest-Verdict", "close, app-attest-verdict, App-Attest-Reason"]:
         yield f"Connection: {options}", nominated(options)
+    yield "a call of gRPC", called
+    for lines in [["a\xffb"], ["a!b", "c"]]:
+        yield f"a!b is signed, {lines!r} comes", rewritten("a!b", *lines)
+    yield "a,b is signed, two lines come", rewritten("a,b", "a", "b")
     for name in OVERRIDES:
         yield name, override(name)
     for method, path in [*METHODS, *PATHS]:

@@ -33,6 +33,14 @@ extension ConfigurationDraft {
                 use: "one of the two"
             )
         }
+        if decides.value == .extAuthzGRPC, let http2 = listener.http2, http2.value == .off {
+            reader.log.error(
+                http2.place,
+                http2.keyPath,
+                found: "off beside decides: ext_authz_grpc, which needs HTTP/2",
+                use: "on, which is the default there, or leave it out"
+            )
+        }
         return DecisionQuestion(decides.value, content: listener.content?.value ?? .none)
     }
 
@@ -83,6 +91,8 @@ extension ConfigurationDraft {
             "content: whole beside decides where Traefik asks with forwardBody; Caddy can't send "
                 + "content: \(forwarding)"
         case .extAuthz: "content: whole beside decides, and with_request_body in Envoy"
+        case .extAuthzGRPC:
+            "content: whole beside decides, and with_request_body with pack_as_bytes in Envoy"
         }
     }
 }

@@ -235,7 +235,8 @@ extension ConfigurationDraft {
             return ListenSettings(
                 address: address.value,
                 tls: tls,
-                http2: draft.http2?.value ?? (tls == nil ? .off : .on),
+                http2: draft.http2?.value
+                    ?? (tls == nil && draft.decides?.value != .extAuthzGRPC ? .off : .on),
                 preface: preface(draft.proxyProtocol),
                 decides: decides(draft)
             )

@@ -20,7 +20,8 @@ package struct ListenSettings: Hashable, Sendable {
     package let address: ServerAddress
     /// `nil` for plain HTTP.
     package var tls: TLS?
-    /// `http2`: default on under TLS, where clients choose, and off without TLS.
+    /// `http2`: default on under TLS, where clients choose, and off without TLS, but for
+    /// `decides: ext_authz_grpc`, which needs it.
     package var http2 = HTTP2.off
     /// `proxy_protocol: true` means a PROXY header. Default none.
     package var preface = Preface.none

@@ -20,6 +20,10 @@ extension ProxyLimits {
         SettingRow("key_held", .bytes(\.keyHeldMax, .kibibytes(64) ... .gibibytes(1024))),
         SettingRow("drain", .bytes(\.drainBytesMax, ByteCount(0) ... .gibibytes(1))),
         SettingRow("endpoint_body", .bytes(\.endpointBodyMax, .kibibytes(4) ... .mebibytes(1))),
+        SettingRow(
+            "question_message",
+            .bytes(\.questionMessageMax, .kibibytes(64) ... .mebibytes(64))
+        ),
         SettingRow("fields", .count(\.requestHead.fieldsMax, 10...1000)),
         SettingRow("connections", .count(\.connectionsMax, 1...10_000_000)),
         SettingRow("pooled", .count(\.pooledMax, 0...100_000)),

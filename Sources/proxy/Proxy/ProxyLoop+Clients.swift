@@ -15,12 +15,18 @@ extension ProxyLoop: ClientHost {
         fault: Malformed.Reason?
     ) -> any ClientStreamOwner {
         guard fault == nil else { return Exchange(self, for: stream, .malformed) }
+        let form = stream.peer.decides?.form
+        if form == .extAuthzGRPC, stream.spoken == .http2, stream.peer.isTrusted,
+            CheckCall.isAsked(by: heads.request, bytes)
+        {
+            return CheckCall(self, for: stream)
+        }
         let isPooled = settings.limits.pooledMax > 0
         let facts = RequestFacts(
             heads.request,
             bytes,
             isPooled: isPooled,
-            isQuestion: stream.peer.decides != nil
+            isQuestion: form != nil
         )
         return Exchange(self, for: stream, facts)
     }

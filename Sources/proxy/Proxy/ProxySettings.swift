@@ -126,6 +126,10 @@ package struct ProxyLimits: Hashable, Sendable {
     package var drainBytesMax = 64 << 20
     /// `endpoint_body`: bytes of content for the gateway's own endpoints. Default 16KiB, 4KiB…1MiB.
     package var endpointBodyMax = 16 << 10
+    /// `question_message`: bytes of the message by which another proxy asks over gRPC; it has the
+    /// head and the content of the request. Messages count as `held_memory` until they are read.
+    /// Default 2MiB, 64KiB…64MiB.
+    package var questionMessageMax = 2 << 20
     /// `addresses`: client addresses that are distinguished, on all event loops, 64 bytes each.
     /// Default 65536, 1024…16777216.
     package var addressesMax = 65_536

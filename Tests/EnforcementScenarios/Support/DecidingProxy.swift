@@ -5,6 +5,10 @@ import LoopbackKit
 /// `deploy/decisions` and other addresses.
 enum DecidingProxy: String, CaseIterable, Sendable {
     case nginx, caddy, haproxy, traefik, envoy
+    /// Envoy that asks over gRPC.
+    case envoyGRPC = "envoy-grpc"
+
+    private var program: String { self == .envoyGRPC ? "envoy" : rawValue }
 
     /// How it asks.
     var form: String {
@@ -12,6 +16,7 @@ enum DecidingProxy: String, CaseIterable, Sendable {
         case .nginx, .haproxy: "auth_request"
         case .caddy, .traefik: "forward_auth"
         case .envoy: "ext_authz"
+        case .envoyGRPC: "ext_authz_grpc"
         }
     }
 
@@ -19,7 +24,7 @@ enum DecidingProxy: String, CaseIterable, Sendable {
     var sendsContent: Bool {
         switch self {
         case .nginx, .caddy: false
-        case .haproxy, .traefik, .envoy: true
+        case .haproxy, .traefik, .envoy, .envoyGRPC: true
         }
     }
 
@@ -30,7 +35,7 @@ enum DecidingProxy: String, CaseIterable, Sendable {
         case .caddy: ["Caddyfile"]
         case .haproxy: ["haproxy.cfg", "haproxy.lua"]
         case .traefik: ["traefik.yaml", "traefik-routes.yaml"]
-        case .envoy: ["envoy.yaml"]
+        case .envoy, .envoyGRPC: ["\(rawValue).yaml"]
         }
     }
 
@@ -46,7 +51,7 @@ enum DecidingProxy: String, CaseIterable, Sendable {
     /// - Returns: its port; `nil` where the program is absent, which was said.
     func start(_ scenario: Scenario, _ ports: Ports) throws -> (port: UInt16, child: ChildProcess)?
     {
-        guard let program = Scenario.tool(rawValue) else { return nil }
+        guard let program = Scenario.tool(program) else { return nil }
         // None of them can choose a port by itself; one that was free a moment ago may be taken.
         for _ in 0..<10 {
             let port = try Self.freePort()
@@ -120,8 +125,8 @@ enum DecidingProxy: String, CaseIterable, Sendable {
             return try scenario.start("/usr/bin/env", words + arguments)
         case .haproxy: return try scenario.start(program, ["-db", "-V", "-f", "haproxy.cfg"])
         case .traefik: return try scenario.start(program, ["--configfile=traefik.yaml"])
-        case .envoy:
-            let arguments = ["--disable-hot-restart", "--concurrency", "1", "-c", "envoy.yaml"]
+        case .envoy, .envoyGRPC:
+            let arguments = ["--disable-hot-restart", "--concurrency", "1", "-c", files[0]]
             return try scenario.start(program, arguments)
         }
     }
@@ -133,7 +138,7 @@ enum DecidingProxy: String, CaseIterable, Sendable {
         case .caddy: "serving initial configuration"
         case .haproxy: "polling mechanism"
         case .traefik: "Configuration received"
-        case .envoy: "starting main dispatch loop"
+        case .envoy, .envoyGRPC: "starting main dispatch loop"
         }
     }
 }

@@ -12,18 +12,30 @@ package enum DecisionForm: String, CaseIterable, Sendable {
     case forwardAuth = "forward_auth"
     /// The method, target and `Host` of the question itself: Envoy's `ext_authz` over HTTP.
     case extAuthz = "ext_authz"
+    /// The message of the call `envoy.service.auth.v3.Authorization/Check`: Envoy's `ext_authz`
+    /// over gRPC. It is a form of its own: over HTTP a client chooses the path and the content of a
+    /// question, and could ask about a request that it does not send.
+    case extAuthzGRPC = "ext_authz_grpc"
 
     /// The fields with the method, the target and the host; `nil` where the question's own count.
     private var names: (method: StaticString, target: StaticString, host: StaticString)? {
         switch self {
         case .authRequest: ("x-original-method", "x-original-uri", "x-original-host")
         case .forwardAuth: ("x-forwarded-method", "x-forwarded-uri", "x-forwarded-host")
-        case .extAuthz: nil
+        case .extAuthz, .extAuthzGRPC: nil
         }
     }
 
     /// Whether the head of the named request has to be written, since it is not the question's own.
     package var isWritten: Bool { names != nil }
+
+    /// Whether the answer lists the client's fields that the proxy removes.
+    package var namesRemoved: Bool {
+        switch self {
+        case .extAuthz, .extAuthzGRPC: true
+        case .authRequest, .forwardAuth: false
+        }
+    }
 
     /// Writes the head of the named request, for the parser that reads all heads.
     ///
@@ -108,8 +120,9 @@ package struct DecisionQuestion: Hashable, Sendable {
     /// * `auth_request`: `X-Original-Content-Length` has the number of bytes that the asking script
     ///   has. A proxy that does not send it has not looked at the content.
     /// * `forward_auth`: Traefik says nothing. It asks only when it has all of the content.
-    /// * `ext_authz`: where there is content, Envoy adds `x-envoy-auth-partial-body`, whatever the
-    ///   client has sent by this name. It does not read the content of a request with `Upgrade`.
+    /// * `ext_authz`, `ext_authz_grpc`: where there is content, Envoy adds
+    ///   `x-envoy-auth-partial-body`, whatever the client has sent by this name. It does not read
+    ///   the content of a request with `Upgrade`.
     package func askedContent(
         of question: borrowing RequestHead,
         _ bytes: Span<UInt8>
@@ -127,7 +140,7 @@ package struct DecisionQuestion: Hashable, Sendable {
             case .chunked, .untilClose: return .counted(count)
             }
         case .forwardAuth: return .whole
-        case .extAuthz:
+        case .extAuthz, .extAuthzGRPC:
             guard !question.fields.contains(.upgrade) else { return .unseen }
             guard question.fields.has(bytes, "x-envoy-auth-partial-body") else {
                 return question.framing.hasContent ? .unseen : .whole

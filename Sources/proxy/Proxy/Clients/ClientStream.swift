@@ -25,6 +25,8 @@ protocol ClientStream: AnyObject {
     var spoken: ClientProtocol { get }
     /// The flow of the client in the event loop's scheduling.
     var flow: Int { get }
+    /// What a message says of the request that it names; `nil` for a request of the client's own.
+    var asked: AskedRequest? { get }
 
     // MARK: The request's content
 
@@ -176,6 +178,7 @@ protocol ClientStreamOwner: AnyObject {
 
 extension ClientStream {
     var peerUser: UInt32? { nil }
+    var asked: AskedRequest? { nil }
     var readMax: Int { EventLoop.inputBytes }
 }
 

@@ -113,10 +113,20 @@ extension HTTP2Stream {
         }
         if hasContent {
             session.append(response.content.span, to: channel)
-            session.complete(channel, nil)
+            session.complete(channel, response.endsCall ? Self.endOfCall : nil)
         }
         return flush()
     }
+
+    /// The trailers of a gRPC call that was answered with a message.
+    private static let endOfCall: TrailerSection = {
+        do throws(Malformed) {
+            let lines = Array("grpc-status: 0\r\n\r\n".utf8)
+            return try TrailerSection(lines.span, limits: HeadLimits())
+        } catch {
+            preconditionFailure("HTTP2Stream: the trailers of a call")
+        }
+    }()
 
     /// Lends the event loop's memory for a head.
     private func withHead(_ body: (inout [UInt8]) -> Void) {

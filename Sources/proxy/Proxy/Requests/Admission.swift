@@ -29,13 +29,24 @@ struct Admission {
     ///
     /// - Returns: the next action: that of the verdict, a service, an origin, or an answer.
     func action(_ bytes: Span<UInt8>, fault: Malformed.Reason?) -> Flow.Action {
-        proxy.tally.add(.requests)
-        if exchange.record.spoken == .http2 { proxy.tally.add(.http2Requests) }
+        count()
         if let fault { return exchange.flow.malformed(fault) }
         guard let question = exchange.client?.peer.decides else {
             return admit(proxy.heads.request, bytes)
         }
         return admitAsked(question, bytes)
+    }
+
+    /// Answers a call that asks about no readable request; its own head was read.
+    func action(_ bytes: Span<UInt8>, unclear outcome: LocalOutcome) -> Flow.Action {
+        count()
+        proxy.tally.add(.decisions)
+        return admit(proxy.heads.request, bytes, unclear: outcome)
+    }
+
+    private func count() {
+        proxy.tally.add(.requests)
+        if exchange.record.spoken == .http2 { proxy.tally.add(.http2Requests) }
     }
 
     /// The admission itself.
@@ -123,7 +134,7 @@ struct Admission {
             head.fields,
             bytes,
             source: settings.addressSource,
-            peer: client.peer.address,
+            peer: client.asked?.peer ?? client.peer.address,
             isTrusted: { settings.isTrusted($0) }
         )
         exchange.account.address = proxy.scratch.address.client
@@ -245,17 +256,19 @@ struct Admission {
 extension Admission {
     /// Finds the request of the query, and continues with its head.
     ///
-    /// Checked in this order: that the peer may ask, that the query has no content where the
-    /// listener takes none, that no field of it makes the application execute another request, that
-    /// it names one request, and that this request's head is well-formed. If a check fails, the
-    /// query's own head is logged.
+    /// Checked in this order: that the peer may ask, that a query over gRPC calls what there is,
+    /// that the query has no content where the listener takes none, that no field of it makes the
+    /// application execute another request, that it names one request, and that this request's
+    /// head is well-formed. If a check fails, the query's own head is logged.
     private func admitAsked(_ question: DecisionQuestion, _ bytes: Span<UInt8>) -> Flow.Action {
         proxy.tally.add(.decisions)
-        if let fault = faultOfQuestion(proxy.heads.request, bytes, question.content) {
+        if let fault = faultOfQuestion(proxy.heads.request, bytes, question) {
             return admit(proxy.heads.request, bytes, unclear: .fault(fault))
         }
         let form = question.form
-        let content = question.askedContent(of: proxy.heads.request, bytes)
+        let isWhole = exchange.client?.asked?.isWhole ?? true
+        let content =
+            isWhole ? question.askedContent(of: proxy.heads.request, bytes) : .unseen
         guard form.isWritten else {
             exchange.flow.decides(form, content)
             return admit(proxy.heads.request, bytes)
@@ -281,10 +294,11 @@ extension Admission {
     private func faultOfQuestion(
         _ question: borrowing RequestHead,
         _ bytes: Span<UInt8>,
-        _ content: DecisionQuestion.Content
+        _ asked: DecisionQuestion
     ) -> LocalFault? {
-        guard exchange.client?.peer.isTrusted == true else { return .askerUntrusted }
-        if exchange.flow.facts.hasContent, content == .none { return .contentRefused }
+        guard let client = exchange.client, client.peer.isTrusted else { return .askerUntrusted }
+        if asked.form == .extAuthzGRPC, client.asked == nil { return .endpointUnknown }
+        if exchange.flow.facts.hasContent, asked.content == .none { return .contentRefused }
         // The other proxy would forward these fields with the request. The gateway would have
         // deleted them.
         if question.fields.asksForeignProtocol(bytes) { return .protocolRefused }

@@ -246,7 +246,9 @@ extension Exchange {
     /// fields for the origin, and the client's kind of proof.
     func allowance() -> LocalResponse {
         writeVerdict()
-        if case .decision(.extAuthz, _) = flow.purpose { originHead.nameRemoved(by: flow.rule) }
+        if case .decision(let form, _) = flow.purpose, form.namesRemoved {
+            originHead.nameRemoved(by: flow.rule)
+        }
         return LocalResponse(allowing: originHead.bytes, notes: ClientNotes(self).fields)
     }
 }

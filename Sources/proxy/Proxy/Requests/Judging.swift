@@ -158,6 +158,7 @@ extension Exchange {
         return switch form {
         case .authRequest, .forwardAuth: true
         case .extAuthz: false
+        case .extAuthzGRPC: client?.asked?.isExact ?? false
         }
     }
 }

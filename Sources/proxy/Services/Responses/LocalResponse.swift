@@ -31,18 +31,18 @@ package struct LocalResponse: Sendable {
     }
 
     package let outcome: LocalOutcome
-    private var contentType: StaticString
+    private(set) var contentType: StaticString
     /// The status of a gRPC call, which has no other status of HTTP than 200; `nil` for any other
     /// response.
     private var call: GRPCStatus?
     /// Fields beside those that every response has.
     package private(set) var fields: [(name: String, value: String)] = []
     /// Further field lines, in the form in which they are sent.
-    private var lines: [UInt8] = []
+    private(set) var lines: [UInt8] = []
     package private(set) var content: [UInt8]
     /// Which caches may keep it, and for how long. The default is none (RFC 9111 §5.2.2.5), since
     /// it is for this request only.
-    private var caching: StaticString = "no-store"
+    private(set) var caching: StaticString = "no-store"
 
     /// The answer to a request that is not served. `outcome` is not ``LocalOutcome/done(_:)``.
     package init(_ outcome: LocalOutcome, _ details: Details = Details()) {
@@ -153,6 +153,19 @@ package struct LocalResponse: Sendable {
         }
         return encoded
     }
+
+    /// The message of a call of its own, which another answer becomes, and `grpc-status` after it.
+    package init(answering message: [UInt8]) {
+        let count = UInt32(message.count)
+        let length = stride(from: 24, through: 0, by: -8).map {
+            UInt8(truncatingIfNeeded: count >> $0)
+        }
+        self.init(.done(.served), GRPCForm.plain.contentType, [0] + length + message)
+        call = .ok
+    }
+
+    /// Whether trailers with the status of a gRPC call follow the content.
+    package var endsCall: Bool { call == .ok }
 
     private mutating func addFields(_ row: LocalRow, _ details: Details) {
         // An item with a parameter (RFC 8941 §3.3). Fields of this family are deleted from origins'

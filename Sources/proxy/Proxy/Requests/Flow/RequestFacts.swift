@@ -45,8 +45,8 @@ struct RequestFacts: Equatable, Sendable {
 
     /// - bytes: the bytes that the head was read from.
     /// - isPooled: whether connections to origins carry more than one request.
-    /// - isQuestion: another proxy asks by it. That proxy reads the status of the answer, and gRPC's
-    ///   form of a refusal has the status 200.
+    /// - isQuestion: another proxy asks by it. That proxy reads the status of the answer, and
+    ///   gRPC's form of a refusal has the status 200.
     init(
         _ head: borrowing RequestHead,
         _ bytes: Span<UInt8>,

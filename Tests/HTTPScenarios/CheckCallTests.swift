@@ -1,0 +1,192 @@
+import LoopbackKit
+import TestSupport
+import Testing
+
+extension Scenarios {
+    /// What a listener with `decides: ext_authz_grpc` answers to calls, by their bytes.
+    struct CheckCallTests {
+        private static let path = "/envoy.service.auth.v3.Authorization/Check"
+        private static let types = [("content-type", "application/grpc"), ("te", "trailers")]
+        private static let rules = """
+            trusted_proxies: [127.0.0.1/32]
+            limits: { question_message: 64KiB }
+            rules:
+              - { id: no, match: { path: /no/** }, mode: deny }
+              - { id: open, match: { path: /open }, mode: off, origin: shop }
+            """
+
+        /// Plays with a gateway whose default denies; its origin must see nothing.
+        private func play(
+            _ content: String = "",
+            more: String = Self.rules,
+            _ act: (TestGateway, HTTP2Client) throws -> Void
+        ) throws {
+            let origin = try TestOrigin()
+            defer { origin.stop() }
+            let gateway = try TestGateway(
+                [("shop", [origin.address])],
+                listen: "address: 127.0.0.1:0, decides: ext_authz_grpc\(content)",
+                fallback: "{ mode: deny }",
+                more: more
+            )
+            defer { gateway.stop() }
+            try act(gateway, try HTTP2Client(try gateway.connect()))
+            #expect(origin.connections.isEmpty)
+        }
+
+        private static func call(
+            _ client: HTTP2Client,
+            _ message: CheckMessage
+        ) throws -> CheckVerdict {
+            let framed = CheckMessage.framed(message.bytes)
+            let answer = try client.ask(HTTP2Client.post(path, types), framed)
+            #expect(answer.status == 200)
+            #expect(answer.value("content-type") == "application/grpc")
+            #expect(answer.trailers.map(\.name) == ["grpc-status"])
+            #expect(answer.trailers.map(\.value) == ["0"])
+            return try CheckVerdict(answer.content)
+        }
+
+        @Test func `a call about what is forwarded unjudged is allowed`() throws {
+            try play { _, client in
+                for isRaw in [true, false] {
+                    var message = CheckMessage("POST", "/open")
+                    message.isRaw = isRaw
+                    let verdict = try Self.call(client, message)
+                    #expect(verdict.code == 0)
+                    #expect(verdict.status == nil)
+                    #expect(verdict.fields.isEmpty)
+                    #expect(verdict.removed.contains("app-attest-verdict"))
+                    #expect(!verdict.removed.contains("app-attest-assertion"))
+                }
+            }
+        }
+
+        @Test(arguments: [
+            ("/no/x", 404, "no-rule"), ("/elsewhere", 404, "no-rule"),
+            ("/open/../no/x", 400, "path-dot-segment"), ("/no%2fx", 400, "path-encoded-slash"),
+            ("/open#x", 400, "target-fragment"), ("/op en", 400, "target-byte"),
+            ("http://a.example/open", 400, "target-form"), ("open", 400, "target-form"),
+        ])
+        func `what would not be forwarded is denied with its refusal`(
+            target: String,
+            status: UInt64,
+            reason: String
+        ) throws {
+            try play { _, client in
+                let verdict = try Self.call(client, CheckMessage("GET", target))
+                #expect(verdict.code != 0)
+                #expect(verdict.status == status)
+                let error = verdict.fields["app-attest-error"] ?? ""
+                #expect(error.hasPrefix(reason), "\(error)")
+                #expect(verdict.fields["content-type"] == "application/problem+json")
+                let text = String(decoding: verdict.content, as: UTF8.self)
+                #expect(text.contains("\"reason\":\"\(reason)\""))
+            }
+        }
+
+        /// A client chooses them.
+        @Test(arguments: [
+            ("upgrade", "h2c", "protocol-refused"), ("http2-settings", "AAM", "protocol-refused"),
+            ("app_attest_verdict", "pass", "field-disguised"),
+            ("x.original.url", "/no", "field-disguised"), ("host", "b.example", "host-differs"),
+            ("content-type", "application/grpc", ""), ("user_id", "1", ""),
+        ])
+        func `fields count as in any question`(name: String, value: String, reason: String) throws {
+            try play { _, client in
+                let verdict = try Self.call(client, CheckMessage("POST", "/open", [(name, value)]))
+                #expect(verdict.status == (reason.isEmpty ? nil : 400))
+                let error = verdict.fields["app-attest-error"] ?? ""
+                #expect(error.hasPrefix(reason), "\(error)")
+            }
+        }
+
+        @Test func `a message that names no request, or two, is denied`() throws {
+            try play { _, client in
+                var unclear = CheckMessage("GET", "/open")
+                unclear.pseudo = [(":path", "/no/x")]
+                let verdict = try Self.call(client, unclear)
+                #expect(verdict.status == 400)
+                #expect(verdict.fields["app-attest-error"] == "question-unclear")
+            }
+        }
+
+        @Test func `content is taken where the listener takes it`() throws {
+            let message = CheckMessage("POST", "/open", content: Array("hi".utf8))
+            try play { _, client in
+                let verdict = try Self.call(client, message)
+                #expect(verdict.status == 413)
+                #expect(verdict.fields["app-attest-error"]?.hasPrefix("content-refused") == true)
+            }
+            try play(", content: whole") { _, client in
+                let verdict = try Self.call(client, message)
+                #expect(verdict.status == nil)
+            }
+        }
+
+        @Test func `a call without a readable message ends by its own status`() throws {
+            let message = CheckMessage("GET", "/open").bytes
+            let framed = CheckMessage.framed(message)
+            let calls: [(content: [UInt8], status: String)] = [
+                ([], "3"), ([0], "3"), (Array(framed.dropLast()), "3"), (framed + [0], "3"),
+                (framed + framed, "3"), ([1] + framed.dropFirst(), "3"),
+                (CheckMessage.framed(Array(message.dropLast())), "3"),
+                (CheckMessage.framed(Array(repeating: 0, count: 20)), "3"),
+                (CheckMessage.framed(Array(repeating: 0, count: 70_000)), "8"),
+            ]
+            try play { _, client in
+                for (content, status) in calls {
+                    let answer = try client.ask(HTTP2Client.post(Self.path, Self.types), content)
+                    #expect(answer.status == 200)
+                    #expect(answer.value("grpc-status") == status, "\(content.count)")
+                    #expect(answer.content.isEmpty)
+                    #expect(try Self.call(client, CheckMessage("GET", "/open")).status == nil)
+                }
+            }
+        }
+
+        /// Clients of gRPC take a 404 for UNIMPLEMENTED, and a 403 for PERMISSION_DENIED.
+        @Test func `any other request is answered by HTTP, and admits nothing`() throws {
+            let framed = CheckMessage.framed(CheckMessage("GET", "/open").bytes)
+            try play { gateway, client in
+                for (path, fields) in [
+                    ("/envoy.service.auth.v2.Authorization/Check", Self.types),
+                    (Self.path + "?a", Self.types), ("/open", Self.types), (Self.path, []),
+                    (Self.path, [Self.types[0]]), (Self.path, [("content-type", "text/plain")]),
+                    ("/grpc.health.v1.Health/Check", Self.types),
+                ] {
+                    let answer = try client.ask(HTTP2Client.post(path, fields), framed)
+                    #expect(answer.status == 404 || answer.status == 413, "\(path)")
+                    #expect(answer.value("grpc-status") == nil)
+                }
+                #expect(try client.ask(HTTP2Client.get("/open")).status == 404)
+                let old = try gateway.ask("GET /open HTTP/1.1\r\nHost: a\r\n\r\n")
+                #expect(old.status == 404)
+            }
+            let strangers = Self.rules.replacing("127.0.0.1/32", with: "192.0.2.0/24")
+            try play(more: strangers) { _, client in
+                let answer = try client.ask(HTTP2Client.post(Self.path, Self.types), framed)
+                #expect(answer.status == 403)
+            }
+        }
+
+        @Test func `many calls come at once, byte by byte, and are given up`() throws {
+            try play { _, client in
+                let framed = CheckMessage.framed(CheckMessage("GET", "/open").bytes)
+                let calls = try (0..<20).map { _ in
+                    try client.open(HTTP2Client.post(Self.path, Self.types), ends: false)
+                }
+                for byte in framed.dropLast() {
+                    for id in calls { try client.send([byte], on: id, ends: false) }
+                }
+                for id in calls.dropFirst(10) {
+                    try client.send(.reset, on: id, [0, 0, 0, 8])
+                }
+                for id in calls.prefix(10) {
+                    try client.send([framed[framed.count - 1]], on: id)
+                    #expect(try CheckVerdict(try client.answer(id).content).status == nil)
+                }
+            }
+        }
+    }
+}
