@@ -226,9 +226,13 @@ extension HTTP1Connection {
 
     private func becomeHTTP2(_ bytes: Span<UInt8>) {
         let session: HTTP2Session
+        var limits = host.settings.limits.http2
+        // A proxy gives up a query when its own client goes. Such a client must not end the
+        // connection, which has other clients' queries.
+        if client.decides != nil, client.isTrusted { limits.resets = nil }
         do throws(HTTP2Session.Fault) {
             session = try HTTP2Session(
-                host.settings.limits.http2,
+                limits,
                 nonce: UInt64.random(in: 0...UInt64.max),
                 memory: host.headMemory
             )
