@@ -160,8 +160,7 @@ extension Scenarios {
                 #expect(line["verdict"] as? String == "pass")
                 // Envoy names the machine's own address for a client of the loopback interface.
                 let client = line["client"] as? String
-                let isEnvoy = proxy == .envoy || proxy == .envoyGRPC
-                #expect(client == "127.0.0.1" || isEnvoy && client != nil)
+                #expect(client == "127.0.0.1" || proxy.isEnvoy && client != nil)
                 #expect(line["rule"] as? String == "orders")
 
                 let again = try stand.client.send(request, proof)

@@ -19,6 +19,7 @@ extension Scenarios {
         private func play(
             _ content: String = "",
             more: String = Self.rules,
+            originOptions: String = "",
             _ act: (TestGateway, HTTP2Client) throws -> Void
         ) throws {
             let origin = try TestOrigin()
@@ -27,6 +28,7 @@ extension Scenarios {
                 [("shop", [origin.address])],
                 listen: "address: 127.0.0.1:0, decides: ext_authz_grpc\(content)",
                 fallback: "{ mode: deny }",
+                originOptions: originOptions,
                 more: more
             )
             defer { gateway.stop() }
@@ -101,6 +103,29 @@ extension Scenarios {
             }
         }
 
+        /// All fields are in such a question, so the gateway can name what it would have deleted.
+        @Test func `fields by which another request would run are named for removal`() throws {
+            let misleading = [
+                "x-http-method-override", "x-original-url", "x-forwarded-host",
+                "x-forwarded-prefix", "forwarded", "proxy", "x-envoy-original-path",
+                "x-middleware-subrequest",
+            ]
+            let own = [
+                "x-forwarded-for", "x-forwarded-proto", "x-envoy-external-address", "x-request-id",
+                "x-envoy-expected-rq-timeout-ms", "x-forwarded-client-cert", "x-note",
+            ]
+            let fields = (misleading + own).map { ($0, "192.0.2.7") }
+            for kept in [[], ["x-original-url"]] {
+                let option = kept.isEmpty ? "" : ", keep_fields: [\(kept[0])]"
+                try play(originOptions: option) { _, client in
+                    let verdict = try Self.call(client, CheckMessage("GET", "/open", fields))
+                    #expect(verdict.status == nil)
+                    #expect(Set(misleading).subtracting(verdict.removed) == Set(kept))
+                    #expect(verdict.removed.allSatisfy { !own.contains($0) })
+                }
+            }
+        }
+
         @Test func `a message that names no request, or two, is denied`() throws {
             try play { _, client in
                 var unclear = CheckMessage("GET", "/open")
@@ -167,6 +192,19 @@ extension Scenarios {
             try play(more: strangers) { _, client in
                 let answer = try client.ask(HTTP2Client.post(Self.path, Self.types), framed)
                 #expect(answer.status == 403)
+            }
+        }
+
+        /// A proxy gives up its call when its own client goes.
+        @Test func `a trusted proxy may give up as many calls as it will`() throws {
+            let limits = "limits: { http2: { resets: 20/m }, "
+            try play(more: Self.rules.replacing("limits: { ", with: limits)) { _, client in
+                for _ in 0..<100 {
+                    let id = try client.open(HTTP2Client.post(Self.path, Self.types), ends: false)
+                    try client.send(.reset, on: id, [0, 0, 0, 8])
+                }
+                #expect(try Self.call(client, CheckMessage("GET", "/open")).status == nil)
+                #expect(client.goAways.isEmpty)
             }
         }
 

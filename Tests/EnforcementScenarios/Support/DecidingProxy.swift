@@ -7,8 +7,12 @@ enum DecidingProxy: String, CaseIterable, Sendable {
     case nginx, caddy, haproxy, traefik, envoy
     /// Envoy that asks over gRPC.
     case envoyGRPC = "envoy-grpc"
+    /// Envoy as meshes configure it: it asks over gRPC, has no raw headers, and deletes nothing.
+    case mesh
 
-    private var program: String { self == .envoyGRPC ? "envoy" : rawValue }
+    var isEnvoy: Bool { [.envoy, .envoyGRPC, .mesh].contains(self) }
+
+    private var program: String { isEnvoy ? "envoy" : rawValue }
 
     /// How it asks.
     var form: String {
@@ -16,7 +20,7 @@ enum DecidingProxy: String, CaseIterable, Sendable {
         case .nginx, .haproxy: "auth_request"
         case .caddy, .traefik: "forward_auth"
         case .envoy: "ext_authz"
-        case .envoyGRPC: "ext_authz_grpc"
+        case .envoyGRPC, .mesh: "ext_authz_grpc"
         }
     }
 
@@ -24,7 +28,7 @@ enum DecidingProxy: String, CaseIterable, Sendable {
     var sendsContent: Bool {
         switch self {
         case .nginx, .caddy: false
-        case .haproxy, .traefik, .envoy, .envoyGRPC: true
+        case .haproxy, .traefik, .envoy, .envoyGRPC, .mesh: true
         }
     }
 
@@ -35,7 +39,8 @@ enum DecidingProxy: String, CaseIterable, Sendable {
         case .caddy: ["Caddyfile"]
         case .haproxy: ["haproxy.cfg", "haproxy.lua"]
         case .traefik: ["traefik.yaml", "traefik-routes.yaml"]
-        case .envoy, .envoyGRPC: ["\(rawValue).yaml"]
+        case .envoy: ["envoy.yaml"]
+        case .envoyGRPC, .mesh: ["envoy-grpc.yaml"]
         }
     }
 
@@ -97,6 +102,11 @@ enum DecidingProxy: String, CaseIterable, Sendable {
                 text = text.replacing("http://:\(number)", with: "http://:\(real)")
                 text = text.replacing("port_value: \(number) ", with: "port_value: \(real) ")
             }
+            if self == .mesh {
+                text.replace("encode_raw_headers: true", with: "encode_raw_headers: false")
+                let removal = try Regex("request_headers_to_remove:\n( +- .*\n)+")
+                text.replace(removal, with: "")
+            }
             if file == "traefik.yaml" { text += "log:\n  level: DEBUG\n" }
             try scenario.write(file, text)
         }
@@ -125,7 +135,7 @@ enum DecidingProxy: String, CaseIterable, Sendable {
             return try scenario.start("/usr/bin/env", words + arguments)
         case .haproxy: return try scenario.start(program, ["-db", "-V", "-f", "haproxy.cfg"])
         case .traefik: return try scenario.start(program, ["--configfile=traefik.yaml"])
-        case .envoy, .envoyGRPC:
+        case .envoy, .envoyGRPC, .mesh:
             let arguments = ["--disable-hot-restart", "--concurrency", "1", "-c", files[0]]
             return try scenario.start(program, arguments)
         }
@@ -138,7 +148,7 @@ enum DecidingProxy: String, CaseIterable, Sendable {
         case .caddy: "serving initial configuration"
         case .haproxy: "polling mechanism"
         case .traefik: "Configuration received"
-        case .envoy, .envoyGRPC: "starting main dispatch loop"
+        case .envoy, .envoyGRPC, .mesh: "starting main dispatch loop"
         }
     }
 }

@@ -187,6 +187,27 @@ extension FieldSection {
         return false
     }
 
+    /// The names of fields by which an application could execute another request than the one that
+    /// a proxy asks about, or see it at another host. The proxy would forward the client's own.
+    /// What Envoy writes itself is not among them.
+    package func misleading(_ bytes: Span<UInt8>) -> [String] {
+        fields.compactMap { field in
+            // The pointer lives for the call only, and the copy is made inside it.
+            let name = bytes.extracting(field.name).withUnsafeBufferPointer {
+                String(decoding: $0, as: UTF8.self).lowercased()
+            }
+            let misleads =
+                switch field.kind {
+                case .methodOverride, .proxy, .forwarded, .xForwardedHost, .xForwardedPort: true
+                case .targetOverride: !name.hasPrefix("x-envoy-") || name == "x-envoy-original-path"
+                case .hopStatement:
+                    name.hasPrefix("x-forwarded") && name != "x-forwarded-client-cert"
+                default: false
+                }
+            return misleads ? name : nil
+        }
+    }
+
     /// Whether there is a field of this name, in lower case.
     fileprivate func has(_ bytes: Span<UInt8>, _ name: StaticString) -> Bool {
         for field in fields where ByteScan.equal(bytes, field.name, name) { return true }

@@ -140,17 +140,13 @@ final class CheckCall {
             let unclear = Exchange(proxy, for: self, RequestFacts(.post))
             return begin(unclear, unclear: .fault(.questionUnclear))
         }
-        asked = AskedRequest(
-            peer: request.source(bytes),
-            isExact: named.isExact,
-            isWhole: named.isWhole
-        )
         bytes.extracting(request.content).withUnsafeBufferPointer { content = Array($0) }
         if !content.isEmpty { contentFraming = .length(UInt64(content.count)) }
         message = []
         let head = named.bytes
         var fault = named.fault
         var facts = RequestFacts.malformed
+        var misleading: [String] = []
         if fault == nil {
             do throws(Malformed) {
                 try proxy.heads.request.read(
@@ -164,10 +160,17 @@ final class CheckCall {
                     isPooled: true,
                     isQuestion: true
                 )
+                misleading = proxy.heads.request.fields.misleading(head.span)
             } catch {
                 fault = error.reason
             }
         }
+        asked = AskedRequest(
+            peer: request.source(bytes),
+            isExact: named.isExact,
+            isWhole: named.isWhole,
+            misleading: misleading
+        )
         let exchange = Exchange(proxy, for: self, facts)
         state = .answering(exchange)
         exchange.begin(head.span, fault: fault)
@@ -313,4 +316,6 @@ struct AskedRequest {
     let isExact: Bool
     /// Whether the content can be all of the request's content, and is its own bytes.
     let isWhole: Bool
+    /// Names of its fields by which an application could execute another request.
+    let misleading: [String]
 }

@@ -247,7 +247,7 @@ extension Exchange {
     func allowance() -> LocalResponse {
         writeVerdict()
         if case .decision(let form, _) = flow.purpose, form.namesRemoved {
-            originHead.nameRemoved(by: flow.rule)
+            originHead.nameRemoved(for: self)
         }
         return LocalResponse(allowing: originHead.bytes, notes: ClientNotes(self).fields)
     }

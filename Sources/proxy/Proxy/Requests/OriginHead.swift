@@ -130,9 +130,15 @@ struct OriginHead {
 
     /// Envoy removes the fields that this one lists. It replaces the client's fields that are also
     /// in the answer; without this field it would forward the others.
-    mutating func nameRemoved(by rule: Rule) {
-        let names = Self.gatewayFields + (rule.mode != .off ? Self.proofFields : [])
-        let removed = names.map(\.description).filter { !hasLine($0) }
+    mutating func nameRemoved(for exchange: Exchange) {
+        let isJudged = exchange.flow.rule.mode != .off
+        let names = Self.gatewayFields + (isJudged ? Self.proofFields : [])
+        let kept = exchange.settings.origins[exchange.originPlace].keptFields.fromProxies
+        let misleading = (exchange.client?.asked?.misleading ?? []).filter { name in
+            let bytes = Array(name.utf8)
+            return !kept.contains(bytes.span, 0..<bytes.count)
+        }
+        let removed = names.map(\.description).filter { !hasLine($0) } + misleading
         let text = removed.joined(separator: ", ")
         HeadWriter.field("X-Envoy-Auth-Headers-To-Remove", text: text, into: &bytes)
     }
