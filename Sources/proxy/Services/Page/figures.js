@@ -44,6 +44,7 @@ function countsOfWindow(told) {
     ])),
     p50: told.latency.count ? told.latency.p50 : NaN,
     p99: told.latency.count ? told.latency.p99 : NaN,
+    proofs: told.proofs,
     steps: told.steps,
     versions: told.versions,
     seconds: told.seconds,

@@ -72,7 +72,7 @@ function updateRule(body, rule) {
 
 function updateDetails(place, rule, counts) {
   const shown = JSON.stringify([rule.file, rule.order, rule.ramp, rule.responses, counts.steps,
-    counts.versions, [...counts.reasons]]);
+    counts.versions, counts.proofs, [...counts.reasons]]);
   if (place.shown === shown) return;
   place.shown = shown;
   const responses = Object.entries(rule.responses ?? {})
@@ -93,6 +93,11 @@ function updateDetails(place, rule, counts) {
     parts.push(table(['Reason', 'Would be refused', 'Refused'],
       reasons.map(({ reason, would, refused }) =>
         [reason, short(Math.round(would)), short(Math.round(refused))])));
+  }
+  const proofs = Object.entries(counts.proofs ?? {});
+  if (proofs.length > 0) {
+    parts.push(table(['Verified by', 'Requests'],
+      proofs.map(([name, count]) => [name, short(count)])));
   }
   if (counts.steps) {
     parts.push(table(['Enforced for', 'Would refuse', 'Installs', 'Addresses'],
