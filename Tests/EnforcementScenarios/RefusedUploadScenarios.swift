@@ -20,7 +20,12 @@ extension Scenarios {
             more: String = ""
         ) throws -> (gateway: GatewayProcess, origin: RecordingOrigin) {
             let origin = try scenario.origin()
-            try scenario.configure(origin, rules: rules, more: more)
+            try scenario.configure(
+                origin: origin.address,
+                rules: rules,
+                more: more,
+                listeners: "  - { address: 127.0.0.1:0, http2: on }"
+            )
             return (try scenario.serve(), origin)
         }
 
@@ -76,6 +81,36 @@ extension Scenarios {
                     return client.isReset(within: 50)
                 }
             )
+        }
+
+        @Test func `over HTTP/2 the response comes first, and the rest is read`() throws {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            let (gateway, origin) = try Self.serve(in: scenario)
+            let client = try HTTP2Client(try Wire(port: gateway.clientPort))
+            let id = try client.open(HTTP2Client.post("/v1/orders"), ends: false)
+            #expect(try client.answer(id).status == 401)
+            try client.sendInTime([UInt8](repeating: 0x61, count: 1 << 20), on: id)
+            #expect(try client.ask(HTTP2Client.get("/v1/orders")).status == 401)
+            // curl 7.88 takes a reset that comes with the response for a failure.
+            #expect(client.soFar(id).reset == nil)
+            #expect(origin.seen.isEmpty)
+        }
+
+        @Test(arguments: ["timeouts: { linger: 200ms }", "limits: { drain: 64B }"])
+        func `over HTTP/2 a request that does not end is reset without an error`(
+            more: String
+        ) throws {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            let gateway = try Self.serve(in: scenario, more: more).gateway
+            let client = try HTTP2Client(try Wire(port: gateway.clientPort))
+            let id = try client.open(HTTP2Client.post("/v1/orders"), ends: false)
+            #expect(try client.answer(id).status == 401)
+            try client.send([UInt8](repeating: 0x61, count: 100), on: id, ends: false)
+            try client.readUntil { client.soFar(id).reset != nil }
+            #expect(client.soFar(id).reset == 0)
+            #expect(try client.ask(HTTP2Client.get("/v1/orders")).status == 401)
         }
     }
 }

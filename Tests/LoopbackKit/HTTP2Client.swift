@@ -179,14 +179,14 @@ package final class HTTP2Client {
         } while start < content.count
     }
 
-    /// Sends content as the gateway's windows open, unless the stream ends before.
+    /// Sends content as the gateway's windows open, unless the stream is reset before.
     package func sendInTime(_ content: [UInt8], on id: UInt32) throws {
         var start = 0
         repeat {
             let window = windows[id] ?? Int(settings[4] ?? 65_535)
             let end = min(start + min(Self.payloadMax, connectionWindow, window), content.count)
             guard end > start || content.isEmpty else {
-                if answers[id]?.isComplete == true || answers[id]?.reset != nil { return }
+                if answers[id]?.reset != nil { return }
                 try readFrame()
                 continue
             }

@@ -159,11 +159,7 @@ extension HTTP2Session {
         guard let channel = channels[id] else { return }
         channel.inbox.append(contentsOf: content)
         // The response is complete: further content is dropped.
-        if channel.isOutputSent {
-            _ = takeContent(of: channel)
-        } else {
-            note(channel)
-        }
+        note(channel)
     }
 
     /// - isRequest: of HEADERS, whether they are a request's and not its trailers.

@@ -194,11 +194,11 @@ extension HTTP2Session {
         if !isOurs, code != NGHTTP2_NO_ERROR.rawValue { provoked() }
     }
 
-    /// RFC 9113 §8.1: a response may be complete before its request is; the rest is not needed.
+    /// RFC 9113 §8.1: a response may be complete before its request is. The owner reads the rest,
+    /// or resets the stream.
     private func lastSent(_ id: Int32) {
         guard let channel = channels[id] else { return }
         channel.isOutputSent = true
-        // The other direction of a tunnel goes on.
-        if !channel.isInputEnded, !channel.isTunnel { reset(channel, .noError) }
+        if !channel.isInputEnded { note(channel) }
     }
 }

@@ -32,6 +32,8 @@ final class HTTP2Stream {
     var isUnsendable = false
     /// The stream counts among the connection's requests under way.
     var isCounted = false
+    /// The response was sent before the request had ended.
+    private var lingering: Lingering?
     /// The deadline for the client, in milliseconds of the event loop's clock.
     private(set) var deadline: UInt64?
     /// The count of bytes that had come or were taken when the deadline was set.
@@ -82,6 +84,7 @@ final class HTTP2Stream {
     /// The awaited input or output did not come in time.
     func deadlinePassed() {
         deadline = nil
+        if lingering != nil { return endRequest() }
         let settings = connection.host.settings
         if channel.isStalled {
             let taken = channel.sentCount &- countAtDeadline
@@ -134,7 +137,31 @@ extension HTTP2Stream: HTTP2ChannelOwner {
             deadline = nil
             owner?.clientDrained()
         }
+        guard owner != nil || channel.isInputEnded || !channel.isOutputSent else { return linger() }
         if channel.inboxCount > 0 || channel.isInputEnded { owner?.contentReady() }
+    }
+
+    /// Reads and discards the rest of a request whose response was sent: many clients read nothing
+    /// before they have sent all, and some take a reset that comes with the response for a failure.
+    private func linger() {
+        let settings = connection.host.settings
+        let now = connection.loop.now
+        var lingering =
+            lingering ?? Lingering(settings.timeouts, settings.limits, now: now)
+        guard lingering.discard(session.takeContent(of: channel).count) else {
+            return endRequest()
+        }
+        self.lingering = lingering
+        // The windows have opened.
+        connection.schedule()
+        allow(milliseconds: lingering.wait(now: now), from: contentCount)
+    }
+
+    /// Has the client send no more of a request whose response was sent (RFC 9113 §8.1).
+    private func endRequest() {
+        session.reset(channel, .noError)
+        connection.schedule()
+        closed()
     }
 }
 
@@ -220,6 +247,7 @@ extension HTTP2Stream: ClientStream {
         guard leave() != nil else { return }
         if !channel.isStalled { deadline = nil }
         _ = session.takeContent(of: channel)
+        if channel.isOutputSent, !channel.isInputEnded { session.remind(channel) }
         connection.schedule()
     }
 
