@@ -71,7 +71,8 @@ class Stand:
             self.processes.start(command, environment)
         self.processes.wait_port(self.port, self.backend.name)
         self.gateway = Gateway(program, self.folder, self.port, devices,
-                               apple=self.apple.section if self.apple else "")
+                               apple=self.apple.section if self.apple else "",
+                               http2=self.backend.http2)
         self.gateway.wait()
         self.program = program
 
@@ -109,7 +110,8 @@ class Stand:
             if (limits, address) not in self.others:
                 folder = os.path.join(self.folder, str(len(self.others)))
                 os.mkdir(folder)
-                other = Gateway(self.program, folder, self.port, [], limits, address)
+                other = Gateway(self.program, folder, self.port, [], limits, address,
+                                http2=self.backend.http2)
                 other.wait()
                 self.others[limits, address] = other
             return self.others[limits, address]
@@ -121,7 +123,8 @@ class Stand:
                 folder = os.path.join(self.folder, "silent")
                 os.mkdir(folder)
                 spare = [self.spare.pop() for _ in range(4)]
-                gateway = Gateway(self.program, folder, self.port, spare, apple=self.apple.silent)
+                gateway = Gateway(self.program, folder, self.port, spare, apple=self.apple.silent,
+                                  http2=self.backend.http2)
                 gateway.spare = spare
                 gateway.wait()
                 self.silent_gateway = gateway

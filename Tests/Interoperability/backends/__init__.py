@@ -43,6 +43,11 @@ BACKENDS = [
          "asgi:django_app:asgi"],
     ),
     PythonServer(
+        "hypercorn HTTP/2, Django", "hypercorn",
+        ["-m", "hypercorn", "--bind", "127.0.0.1:{port}", "--log-level", "CRITICAL",
+         "asgi:django_app:asgi"], http2=True,
+    ),
+    PythonServer(
         "granian WSGI, Django", "granian",
         ["-m", "granian", "--port", PORT, "--interface", "wsgi", "--no-log",
          "--blocking-threads", "8", "django_app:application"],

@@ -27,6 +27,7 @@ class Backend:
     `has_scripts`: that `/api/pay.php` is a script of its own, which takes a PATH_INFO.
     `has_connection_users`: that `/who` knows a connection's user, as with NTLM.
     `adds_fields`: that a request makes it add fields to its response, see apps/routes.py.
+    `http2`: that the gateway speaks HTTP/2 to it.
     `drops_connections`: that a request with `drop` in its query is executed and not answered.
     """
 
@@ -35,6 +36,7 @@ class Backend:
     has_connection_users = False
     adds_fields = False
     drops_connections = False
+    http2 = False
 
     def version(self):
         """The server's version, or None where it is not installed."""

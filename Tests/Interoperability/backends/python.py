@@ -9,10 +9,11 @@ from backends.backend import APPS, Backend
 class PythonServer(Backend):
     adds_fields = True
 
-    def __init__(self, name, package, arguments):
+    def __init__(self, name, package, arguments, http2=False):
         self.name = name
         self.package = package
         self.arguments = arguments
+        self.http2 = http2
 
     def version(self):
         try:
