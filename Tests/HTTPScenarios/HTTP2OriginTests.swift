@@ -266,6 +266,39 @@ extension Scenarios {
             #expect(try client.answer(newer).text == "second")
         }
 
+        /// The first request is refused once, the second is reset twice, since GET is sent again,
+        /// and the third ends its connection.
+        @Test func `connections, streams, resets and GOAWAY are counted`() throws {
+            let place = try Place(more: "admin: { address: 127.0.0.1:0 }") { connection in
+                let server = try Server(connection)
+                var count = 0
+                while let (id, request) = try server.nextHead() {
+                    count += 1
+                    if count == 1, connection.number == 0 {
+                        try server.reset(id, 7)
+                    } else if request.path == "/reset" {
+                        try server.reset(id, 2)
+                    } else {
+                        if request.path == "/last" { try server.goAway(id) }
+                        try server.answer(id, content: "ok")
+                    }
+                }
+            }
+            defer { place.stop() }
+            let client = try place.connect()
+            #expect(try client.ask(HTTP2Client.get("/")).text == "ok")
+            #expect(try client.ask(HTTP2Client.get("/reset")).status == 502)
+            #expect(try client.ask(HTTP2Client.get("/last")).text == "ok")
+            #expect(try client.ask(HTTP2Client.get("/")).text == "ok")
+            let page = try place.gateway.askOperators("/metrics").text
+            for (name, value) in [
+                ("connections_total", 2), ("connections_ended_total", 1), ("streams_total", 6),
+                ("resets_received_total", 3), ("resets_sent_total", 0), ("goaways_total", 1),
+            ] {
+                #expect(page.contains("\nportcullis_origin_http2_\(name) \(value)\n"), "\(name)")
+            }
+        }
+
         @Test func `a POST that the server may have taken is not sent again`() throws {
             let place = try Place { connection in
                 let server = try Server(connection)

@@ -20,6 +20,12 @@ package enum Counter: Int, CaseIterable, Sendable {
     case clientAborts
     case originConnects
     case originReuses
+    case originHTTP2Connections
+    case originHTTP2Ended
+    case originHTTP2Streams
+    case originHTTP2ResetsReceived
+    case originHTTP2ResetsSent
+    case originHTTP2GoAways
     case originConnectFailures
     case originTLSFailures
     case originCertificateFailures
@@ -83,6 +89,12 @@ package enum Counter: Int, CaseIterable, Sendable {
         case .clientAborts: "client_aborts_total"
         case .originConnects: "origin_connects_total"
         case .originReuses: "origin_connection_reuses_total"
+        case .originHTTP2Connections: "origin_http2_connections_total"
+        case .originHTTP2Ended: "origin_http2_connections_ended_total"
+        case .originHTTP2Streams: "origin_http2_streams_total"
+        case .originHTTP2ResetsReceived: "origin_http2_resets_received_total"
+        case .originHTTP2ResetsSent: "origin_http2_resets_sent_total"
+        case .originHTTP2GoAways: "origin_http2_goaways_total"
         case .originConnectFailures: "origin_connect_failures_total"
         case .originTLSFailures: "origin_tls_failures_total"
         case .originCertificateFailures: "origin_certificate_failures_total"
@@ -148,6 +160,12 @@ package enum Counter: Int, CaseIterable, Sendable {
         case .clientAborts: "Clients that vanished during a request."
         case .originConnects: "Connections made to origins."
         case .originReuses: "Requests sent on a pooled origin connection."
+        case .originHTTP2Connections: "Connections to origins that speak HTTP/2."
+        case .originHTTP2Ended: "Those of them that take no more requests."
+        case .originHTTP2Streams: "Requests that got a stream to an origin."
+        case .originHTTP2ResetsReceived: "Streams that an origin has reset, refused ones too."
+        case .originHTTP2ResetsSent: "Streams to an origin that the gateway has reset."
+        case .originHTTP2GoAways: "GOAWAY frames of origins."
         case .originConnectFailures: "Connects to origins that failed or timed out."
         case .originTLSFailures: "TLS handshakes with origins that failed."
         case .originCertificateFailures: "Those in which the origin's certificate was refused."

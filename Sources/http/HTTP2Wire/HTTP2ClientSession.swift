@@ -45,6 +45,15 @@ package final class HTTP2ClientSession {
     private var unconsumed = 0
     /// Pings without an answer.
     private var pingsOpen = 0
+    /// What came and went since the driver last asked.
+    private var counts = Counts()
+
+    /// Frames that end streams and the connection.
+    package struct Counts {
+        package fileprivate(set) var resetsReceived = 0
+        package fileprivate(set) var resetsSent = 0
+        package fileprivate(set) var goAways = 0
+    }
 
     /// A session that has the preface and SETTINGS to send.
     ///
@@ -214,11 +223,18 @@ extension HTTP2ClientSession {
         nghttp2_session_resume_data(pointer, channel.id)
     }
 
+    /// The counts since the last call.
+    package func takeCounts() -> Counts {
+        defer { counts = Counts() }
+        return counts
+    }
+
     /// Ends a stream; the server can't take its content for whole. The driver has released it.
     package func reset(_ channel: HTTP2ClientChannel, _ code: HTTP2Code) {
         channel.owner = nil
         guard channel.end == nil else { return }
         closed(channel, .reset(code.rawValue))
+        counts.resetsSent += 1
         nghttp2_submit_rst_stream(
             pointer,
             UInt8(NGHTTP2_FLAG_NONE.rawValue),
@@ -501,7 +517,10 @@ extension HTTP2ClientSession {
             note(channel)
         case NGHTTP2_SETTINGS.rawValue:
             if !isAcknowledgement, standing == .greeting { standing = .open }
-        case NGHTTP2_GOAWAY.rawValue: if standing != .violated { standing = .leaving }
+        case NGHTTP2_RST_STREAM.rawValue: counts.resetsReceived += 1
+        case NGHTTP2_GOAWAY.rawValue:
+            counts.goAways += 1
+            if standing != .violated { standing = .leaving }
         case NGHTTP2_PING.rawValue: if isAcknowledgement { pingsOpen = 0 }
         default: break
         }

@@ -135,6 +135,13 @@ extension ProxyLoop: OriginHost {
             if failure.isAboutCertificate { tally.add(.originCertificateFailures) }
         case .connectFailed: tally.add(.originConnectFailures)
         case .connectionReused: tally.add(.originReuses)
+        case .http2Began: tally.add(.originHTTP2Connections)
+        case .http2Ended: tally.add(.originHTTP2Ended)
+        case .streamBegan: tally.add(.originHTTP2Streams)
+        case .http2Frames(let counts):
+            tally.add(.originHTTP2ResetsReceived, UInt64(counts.resetsReceived))
+            tally.add(.originHTTP2ResetsSent, UInt64(counts.resetsSent))
+            tally.add(.originHTTP2GoAways, UInt64(counts.goAways))
         case .queued: tally.add(.originQueued)
         case .dequeued(let time): tally.add(.originQueue, nanoseconds: time)
         case .queueFull: tally.add(.originQueueFull)

@@ -119,6 +119,7 @@ final class HTTP2OriginConnection: OriginConnection {
     func joined(_ stream: HTTP2OriginStream) {
         streams[ObjectIdentifier(stream)] = stream
         served &+= 1
+        host.note(.streamBegan)
         if case .request = awaited { expectNothing() }
     }
 
@@ -217,6 +218,7 @@ final class HTTP2OriginConnection: OriginConnection {
         if session.hasNews || isReadable && !isBroken { schedule() }
         // Windows may have opened, and streams may have ended.
         send()
+        host.note(.http2Frames(session.takeCounts()))
         settle()
     }
 

@@ -1,4 +1,5 @@
 import EventLoops
+import HTTP2Wire
 import HTTPWire
 import TLSSession
 
@@ -146,6 +147,13 @@ enum OriginEvent {
     /// The handshake failed; the event of a failed connect follows.
     case handshakeFailed(TLSFailure)
     case connectionReused
+    /// A connection of HTTP/2 takes requests.
+    case http2Began
+    /// It takes no more.
+    case http2Ended
+    /// A request has a stream of it.
+    case streamBegan
+    case http2Frames(HTTP2ClientSession.Counts)
     /// A request waits for a place at a server.
     case queued
     /// The request no longer waits, after this number of nanoseconds.

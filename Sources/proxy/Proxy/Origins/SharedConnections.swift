@@ -117,6 +117,7 @@ final class SharedConnections {
     func made(_ connection: HTTP2OriginConnection) {
         making = nil
         open.append(connection)
+        host.note(.http2Began)
         server.health.connected(now: loop.now)
         serveLine()
     }
@@ -140,6 +141,7 @@ final class SharedConnections {
     /// A connection takes no more requests.
     func ended(_ connection: HTTP2OriginConnection) {
         open.removeAll { $0 === connection }
+        host.note(.http2Ended)
         serveLine()
     }
 
