@@ -1,4 +1,5 @@
 import Foundation
+import Glibc
 import LoopbackKit
 import TestSupport
 import Testing
@@ -80,6 +81,35 @@ extension Scenarios {
             #expect(try run(fleet, "upgrade", "--run", "exit 3").printed == "")
             #expect(try run(fleet, "upgrade", "--run", "true", "g7").status == 1)
             #expect(try run(fleet, "resume", "g0", "--wait", "30").printed == "g0 serves again\n")
+        }
+
+        @Test(.enabled(if: DatabaseServer.programs != nil))
+        func `a process that has handed over counts no more, though it may drain for long`() throws
+        {
+            let fleet = try Self.fleet(2)
+            defer { fleet.end() }
+            func processes() throws -> [Substring] {
+                try fleet.database.query(
+                    "SELECT instance FROM gateways WHERE name = 'g1' AND standing <> 'ended'"
+                )
+            }
+            let before = try processes()
+            let gateway = try #require(fleet.gateway(1))
+            // It drains as long as this client stays.
+            let client = gateway.client()
+            #expect(try client.send("GET", "/open").status == 200)
+            gateway.child.signal(SIGUSR2)
+            let successor: Int32 = try gateway.child.wait(for: "successor") { _, complained in
+                guard let start = complained.range(of: "upgrade: process ") else { return nil }
+                return Int32(complained[start.upperBound...].prefix { $0.isNumber })
+            }
+            defer { kill(successor, SIGKILL) }
+            // Sooner than a silent process would be forgotten.
+            let isOne = try eventually(within: 8) {
+                let after = try processes()
+                return after.count == 1 && after != before
+            }
+            #expect(isOne)
         }
     }
 }

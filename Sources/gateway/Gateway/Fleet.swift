@@ -90,17 +90,33 @@ final class Fleet: Sendable {
     func close() {
         state.value.isClosed = true
         reports.close()
+        let own = state.value.own.instance
         let silence = state.value.heardAt.map { ControlPlane.monotonicSeconds - $0 }
-        if let silence, silence <= FleetFacts.silenceMax { sayEnded() }
+        if let silence, silence <= FleetFacts.silenceMax { warn(sayEnded(own)) }
         access.database.close()
     }
 
-    private func sayEnded() {
-        do throws(JournalError) {
-            try access.database.end(state.value.own.instance)
-        } catch {
-            plane.log.warning("the others can't be told that this gateway has ended: \(error)")
+    /// Another process has taken over: the others learn that this one has ended. Does not block.
+    func leave() {
+        let own = state.value.own.instance
+        DispatchQueue(label: "portcullis.fleet.leaving").async { [self] in
+            let fault = sayEnded(own)
+            plane.perform { [self] in warn(fault) }
         }
+    }
+
+    private func sayEnded(_ own: Int64) -> JournalError? {
+        do throws(JournalError) {
+            try access.database.end(own)
+            return nil
+        } catch {
+            return error
+        }
+    }
+
+    private func warn(_ fault: JournalError?) {
+        guard let fault else { return }
+        plane.log.warning("the others can't be told that this gateway has ended: \(fault)")
     }
 
     /// The state of its connection to the database.

@@ -284,6 +284,7 @@ final class Lifecycle: Sendable {
             google.end()
             proofs.end()
             keys.leaveStore()
+            fleet?.leave()
             drain()
         }
     }
