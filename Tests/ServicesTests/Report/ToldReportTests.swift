@@ -132,4 +132,15 @@ import Verification
         #expect(throws: ByteReader.Fault.self) { try Report(told: told + [0]) }
         #expect(throws: ByteReader.Fault.self) { try Report(told: [2] + told[1...]) }
     }
+
+    @Test func `all that clients can make a rule distinguish is read`() throws {
+        let requests = Refusal.allCases.flatMap { refusal in
+            (0..<30).map { ReportedRequest.signed($0, .refuse(refusal), version: "\($0)") }
+        }
+        let own = report(["orders": requests], tick: 1015)
+        let counts = try Report(told: own.told).entries[0].parts[0].counts
+        #expect(counts.cells.count > RuleCounts.cellsMax)
+        #expect(counts.requests == UInt64(requests.count))
+        #expect(counts.installCount == own.entries[0].parts[0].counts.installCount)
+    }
 }

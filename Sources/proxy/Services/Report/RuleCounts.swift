@@ -26,7 +26,7 @@ package struct RuleCounts: Sendable {
     /// The proofs that are distinguished: those of a file, and the two that sign. A reload may
     /// bring others.
     private static let proofsMax = 64
-    /// The longest name of a proof that is read of another gateway.
+    /// The longest name of a proof that gateways tell each other.
     private static let proofNameMax = 256
     /// The error's standard deviation is 1.04 / √512: 4.6 %.
     private static let sketchBits = 9
@@ -233,6 +233,7 @@ extension RuleCounts {
             cell.verdict.write(into: &out)
             out.short(cell.count)
         }
+        let proofs = proofs.filter { $0.name.utf8.count <= Self.proofNameMax }
         out.short(UInt64(proofs.count))
         for (name, count) in proofs {
             out.text(name)
@@ -258,7 +259,7 @@ extension RuleCounts {
             }
             told.append(AppBuild(AppBuild.Source.allCases[source], AppVersion(version)))
         }
-        for _ in 0..<(try reader.short(max: UInt64(Self.cellsMax) * 2)) {
+        for _ in 0..<(try reader.short(max: UInt64(Self.cellsMax) * 4)) {
             let place = Int(try reader.byte())
             let number = try reader.byte()
             let environment = KeyEnvironment.allCases.first { $0.number == number }
