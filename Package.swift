@@ -74,7 +74,7 @@ let app: [Target.Dependency] = ["PortcullisClient", "PortcullisClientTesting"]
 let fuzzed: [Target.Dependency] = [
     "Challenges", "ConfigurationReading", "GoogleServices", "HTTP2Wire", "HTTPWire", "Inspection",
     "KeyStore", "OutboundCalls", "Rules", "Sessions", "SiteverifyServices", "SoftwareAuthenticator",
-    "Tokens",
+    "Tokens", "Verification",
 ]
 let commands: [Target.Dependency] = [
     "ConfigurationReading", "DeviceKey", "Gateway", "KeyStore", "PostgreSQLKeyStore",
@@ -333,7 +333,8 @@ let package = Package(
             "ConfigurationReading",
             in: "gateway",
             uses: policy + apple + ["CLinux", "DeviceKey", "HTTP2Wire", "Proxy", "Services"]
-                + ["Sessions", "SiteverifyServices", "Tokens", "Verification", yams]
+                + ["GoogleServices", "Sessions", "SiteverifyServices", "Tokens", "Verification"]
+                + [yams]
         ),
         .part(
             "AppleServices",
@@ -343,7 +344,7 @@ let package = Package(
         .part(
             "GoogleServices",
             in: "gateway",
-            uses: ["KeyAttestation", "OutboundCalls"],
+            uses: policy + ["OutboundCalls", "Tokens", "Verification", cryptoExtras],
             embeds: ["Snapshot"]
         ),
         .part(
@@ -379,7 +380,8 @@ let package = Package(
         .part(
             "AppleStandIn",
             in: "tools",
-            uses: device + apple + sockets + stand + ["SiteverifyServices"]
+            uses: device + apple + sockets + stand
+                + ["GoogleServices", "SiteverifyServices", crypto, cryptoExtras]
         ),
         .part("LoadGenerator", in: "tools", uses: policy + sockets + load),
         .program("portcullis-demo", in: "tools", uses: demo),
@@ -435,7 +437,10 @@ let package = Package(
             ]
         ),
         .tests("Challenges", uses: ["Cryptography", "ByteCoding"]),
-        .tests("Tokens", uses: ["ByteCoding", "Cryptography", "Signatures", "TestSupport"]),
+        .tests(
+            "Tokens",
+            uses: ["AppleStandIn", "ByteCoding", "Cryptography", "Signatures", "TestSupport"]
+        ),
         .tests("Sessions", uses: object + stand + ["ByteCoding", "DeviceKey", "RequestBinding"]),
         .tests("KeyStore", uses: policy + ["Challenges", "TestSupport"]),
         .tests(
@@ -445,7 +450,9 @@ let package = Package(
         .tests("SQLiteKeyStore", uses: policy + verdict + ["TestSupport", grdb]),
         .tests(
             "ConfigurationReading",
-            uses: policy + apple + ["Proxy", "Sessions", "SiteverifyServices", "Verification"]
+            uses: policy + apple
+                + ["AppleStandIn", "GoogleServices", "Proxy", "Sessions", "SiteverifyServices"]
+                + ["Verification"]
         ),
         .tests("TLSSession"),
         .tests("HTTPSCalls", uses: apple + ["AppleStandIn", "Cryptography", "LoopbackKit"]),
@@ -457,7 +464,10 @@ let package = Package(
             "AppleServices",
             uses: policy + verdict + ["OutboundCalls", "Telemetry", "TestSupport"]
         ),
-        .tests("GoogleServices", uses: ["KeyAttestation", "OutboundCalls"]),
+        .tests(
+            "GoogleServices",
+            uses: policy + ["AppleStandIn", "HTTPSCalls", "OutboundCalls", "Tokens"]
+        ),
         .tests("SiteverifyServices", uses: ["HTTPWire", "OutboundCalls"]),
         .tests(
             "Inspection",

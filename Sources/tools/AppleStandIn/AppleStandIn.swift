@@ -1,5 +1,5 @@
-// A stand-in for Apple's services, for Google's list of revoked certificates, and for tests for
-// people, for tests and the demonstration.
+// A stand-in for Apple's services, for Google's list of revoked certificates, for tests for
+// people and of Play Integrity, for tests and the demonstration.
 //
 //   StandInServer         the server: TLS with an authority of its own, a port for each host
 //   StandInTeam           a team with its key, which the stand-in knows and a gateway gets
@@ -10,6 +10,7 @@
 //   BitService            the two bits of devices
 //   StatusListService     Google's list of revoked certificates
 //   TestService           reCAPTCHA, hCaptcha, Turnstile and reCAPTCHA Enterprise
+//   PlayIntegrityService  Google's service that reads integrity tokens, and its access tokens
 //   StandInConnection     a connection, with one request after another
 //
 // It checks what Apple is known to check (reference: "Assessing fraud risk", "Accessing and

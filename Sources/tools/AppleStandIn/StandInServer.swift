@@ -24,6 +24,7 @@ package final class StandInServer: Sendable {
         var calls = StandInCalls()
         var statusList = StatusListService()
         var tests = TestService()
+        var integrity = PlayIntegrityService()
     }
 
     /// The authority of the certificates, in PEM; `apple.roots` names this file.
@@ -34,6 +35,8 @@ package final class StandInServer: Sendable {
     package let statusListPort: UInt16
     /// The port of the tests for people.
     package let testPort: UInt16
+    /// The port of Play Integrity, and of the access tokens for it.
+    package let integrityPort: UInt16
     let now: @Sendable () -> UnixTime
     private let state = Mutex(State())
     private let changed = NSCondition()
@@ -74,6 +77,8 @@ package final class StandInServer: Sendable {
         statusListPort = Listener.boundAddress(statusList).port ?? 0
         let tests = try Self.socket()
         testPort = Listener.boundAddress(tests).port ?? 0
+        let integrity = try Self.socket()
+        integrityPort = Listener.boundAddress(integrity).port ?? 0
         loop.start()
         loop.perform { [self, sockets] in
             for socket in sockets {
@@ -86,6 +91,10 @@ package final class StandInServer: Sendable {
             }
             listen(tests, tls) { [unowned self] request, _ in
                 change { $0.tests.answer(request) }
+            }
+            listen(integrity, tls) { [unowned self] request, _ in
+                let time = self.now()
+                return change { $0.integrity.answer(request, now: time) }
             }
         }
     }
@@ -193,6 +202,9 @@ package final class StandInServer: Sendable {
 
     /// The questions to tests for people so far.
     package var testCalls: [StandInTestCall] { state.withLock { $0.tests.calls } }
+
+    /// The calls to Play Integrity so far.
+    package var integrityCalls: [StandInIntegrityCall] { state.withLock { $0.integrity.calls } }
 
     /// Waits until this holds of the requests for the list; `false` when it does not within ten
     /// seconds.

@@ -1,0 +1,181 @@
+internal import JSONText
+package import OutboundCalls
+package import Tokens
+import Verification
+
+/// A proof of `kind: play-integrity`: who reads its tokens, and how old they may be.
+package struct IntegritySettings: Sendable {
+    /// Who reads the tokens.
+    package enum Decoder: Sendable {
+        /// Google's service: tokens of both kinds of requests.
+        case service(IntegrityService)
+        /// This machine: tokens of classic requests.
+        case local(ClassicTokenKeys)
+    }
+
+    /// The name of the proof.
+    package let name: String
+    package var decoder: Decoder
+    /// `max_token_age`: seconds from Google's timestamp on for which a token is good. Default 5m,
+    /// 10s…1h.
+    package var ageMax: Int64 = 300
+
+    package init(name: String, decoder: Decoder) {
+        (self.name, self.decoder) = (name, decoder)
+    }
+
+    /// The service that is called; `nil` for a local decoder.
+    package var service: IntegrityService? {
+        if case .service(let service) = decoder { service } else { nil }
+    }
+}
+
+/// Google's service that reads tokens (Google, REST, `v1.decodeIntegrityToken`).
+package struct IntegrityService: Hashable, Sendable {
+    /// Google's address.
+    package static let address = "https://playintegrity.googleapis.com"
+
+    /// The name of the proof.
+    package let name: String
+    /// `service_account`
+    package var account: ServiceAccount
+    /// `url`: the service, before `/v1/`. Default ``address``.
+    package var url = Self.address
+    /// `timeout`: of a call, from the hand-in to the answer. Default 3s, 100ms…30s.
+    package var timeout = Duration.seconds(3)
+    /// `concurrent`: concurrent calls. Default 8, 1…64.
+    package var concurrent = 8
+    /// `queue`: calls that wait. Default 1000, 1…100000. A further call is not made.
+    package var queue = 1_000
+    /// `rate`: calls per second. Default 50, 1…1000.
+    package var perSecond = 50
+    /// `roots`: the certificates of a PEM file, instead of the system's; `nil` for the system's.
+    package var roots: [UInt8]?
+    /// `proxy`: a proxy that supports CONNECT. Default none.
+    package var proxy: String?
+
+    package init(name: String, account: ServiceAccount) {
+        (self.name, self.account) = (name, account)
+    }
+
+    /// The limits of the calls to it.
+    var limits: CallLine.Limits {
+        CallLine.Limits(
+            concurrent: concurrent,
+            queue: queue,
+            rate: TokenRate(perSecond, burst: max(perSecond / 10, 1))
+        )
+    }
+
+    /// The limits of the memory of its used tokens, for the longest `max_token_age` and more.
+    package var used: UsedTokens.Limits {
+        UsedTokens.Limits(callsPerSecond: perSecond, hosts: 1, lifetime: 3_600, spell: 300)
+    }
+}
+
+/// A call to Google for a proof.
+package struct IntegrityCall: OutboundCall {
+    package enum Question: Sendable {
+        /// For an access token.
+        case grant
+        /// What a token of this package says.
+        case token([UInt8], package: String, AccessToken)
+    }
+
+    /// The name of the proof.
+    package let proof: String
+    package let question: Question
+    package let timeout: Duration
+
+    package init(_ service: IntegrityService, _ question: Question) {
+        (proof, timeout) = (service.name, service.timeout)
+        self.question = question
+    }
+
+    /// Access tokens come from another host. No proof has a colon in its name.
+    package var host: String {
+        switch question {
+        case .grant: proof + ":grant"
+        case .token: proof
+        }
+    }
+
+    package var kind: String { host }
+    package var family: String { host }
+
+    /// Whether Google may have made this token: its alphabet is that of `token68` (RFC 9110 §11.2).
+    /// Others cost no call.
+    package static func isToken(_ text: [UInt8]) -> Bool {
+        guard (1...ClassicTokenKeys.tokenBytesMax).contains(text.count) else { return false }
+        return text.allSatisfy { byte in
+            switch byte {
+            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                UInt8(ascii: "0")...UInt8(ascii: "9"):
+                true
+            default: "-._~+/=".utf8.contains(byte)
+            }
+        }
+    }
+}
+
+/// Google's service as a party that is called.
+package struct IntegrityCalls: CalledParty {
+    /// By the names of their proofs.
+    private var services: [String: IntegrityService] = [:]
+    /// Those before the last reload: event loops still have requests that began with them.
+    private var former: [String: IntegrityService] = [:]
+
+    package init(_ settings: [IntegrityService]) { replace(by: settings) }
+
+    package mutating func replace(by settings: [IntegrityService]) {
+        former = services
+        services = [:]
+        for service in settings { services[service.name] = service }
+    }
+
+    private func service(_ host: String) -> IntegrityService? {
+        let name = String(host.prefix { $0 != ":" })
+        return services[name] ?? former[name]
+    }
+
+    package func limits(of host: String) -> CallLine.Limits? { service(host)?.limits }
+
+    package func obstacle(to call: IntegrityCall) -> CallFailure? {
+        service(call.proof) == nil ? .noHost : nil
+    }
+
+    /// The longest answer that is read. Google's have some thousand bytes.
+    package static let answerBytesMax = 64 << 10
+
+    package mutating func written(_ call: IntegrityCall, at wall: Int64) -> CallRequest {
+        guard let service = service(call.proof) else {
+            preconditionFailure("IntegrityCalls: a call with an obstacle is written")
+        }
+        var request: CallRequest
+        switch call.question {
+        case .grant:
+            request = CallRequest(
+                url: service.account.tokenURL,
+                fields: [],
+                contentType: "application/x-www-form-urlencoded",
+                content: service.account.grant(at: wall)
+            )
+        case .token(let token, let package, let access):
+            var json = JSONWriter()
+            json.object { $0.member("integrityToken", String(decoding: token, as: UTF8.self)) }
+            request = CallRequest(
+                url: "\(service.url)/v1/\(package):decodeIntegrityToken",
+                fields: [CallRequest.Field("Authorization", "Bearer \(access.text)")],
+                contentType: "application/json",
+                content: json.bytes
+            )
+        }
+        request.roots = service.roots
+        request.proxy = service.proxy
+        request.answerBytesMax = Self.answerBytesMax
+        return request
+    }
+
+    /// Another access token has to be asked for first.
+    package mutating func renews(_ refused: CallRequest, of call: IntegrityCall) -> Bool { false }
+}

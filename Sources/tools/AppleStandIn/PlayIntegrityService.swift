@@ -1,0 +1,301 @@
+import ByteCoding
+import Crypto
+import CryptoExtras
+import Cryptography
+import Foundation
+import GoogleServices
+import JSONText
+import Signatures
+
+/// Play Integrity, as Google's service reads its tokens, and as Google gives out access tokens.
+struct PlayIntegrityService {
+    static let grantPath = "/token"
+
+    /// What each token says, and the app that has asked for it.
+    private var verdicts: [String: StandInVerdict] = [:]
+    /// Google clears what it says of a token that it has read before.
+    private var read: Set<String> = []
+    private var account: StandInAccount?
+    private var passes: Set<String> = []
+    private var passesGiven = 0
+    private(set) var calls: [StandInIntegrityCall] = []
+    private var always = StandInPlay.proper
+    private var next: [StandInPlay] = []
+    /// Seconds for which access tokens are given.
+    var lifetime = 3_600
+
+    mutating func add(_ account: StandInAccount) { self.account = account }
+    mutating func add(_ token: String, _ verdict: StandInVerdict) { verdicts[token] = verdict }
+    mutating func refusePasses() { passes = [] }
+    mutating func play(_ play: StandInPlay) { always = play }
+    mutating func playNext(_ plays: [StandInPlay]) { next += plays }
+
+    mutating func answer(_ request: StandInRequest, now: UnixTime) -> (StandInPlay, StandInAnswer) {
+        let play = next.isEmpty ? always : next.removeFirst()
+        let isGrant = request.path == Self.grantPath
+        let (answer, token) =
+            play.answer.map { ($0, nil) }
+            ?? (isGrant ? (grant(request, now), nil) : decode(request))
+        calls.append(
+            StandInIntegrityCall(
+                isGrant: isGrant,
+                path: request.path,
+                token: token,
+                status: answer.status
+            )
+        )
+        return (play, answer)
+    }
+
+    /// RFC 7523 §2.1, as Google asks for it ("Using OAuth 2.0 for Server to Server Applications").
+    private mutating func grant(_ request: StandInRequest, _ now: UnixTime) -> StandInAnswer {
+        let prefix = "grant_type=urn%3Aietf%3Aparams%3Aoauth%3Agrant-type%3Ajwt-bearer&assertion="
+        let form = String(decoding: request.body, as: UTF8.self)
+        guard request.method == "POST",
+            request["Content-Type"] == "application/x-www-form-urlencoded",
+            form.hasPrefix(prefix), let account,
+            account.accepts(String(form.dropFirst(prefix.count)), at: now)
+        else { return Self.json(400, #"{"error": "invalid_grant"}"#) }
+        passesGiven += 1
+        let pass = "ya29.pass-\(passesGiven)"
+        passes.insert(pass)
+        return Self.json(
+            200,
+            #"{"access_token": "\#(pass)", "expires_in": \#(lifetime), "token_type": "Bearer"}"#
+        )
+    }
+
+    private mutating func decode(_ request: StandInRequest) -> (StandInAnswer, String?) {
+        let (begin, end) = ("/v1/", ":decodeIntegrityToken")
+        guard request.method == "POST", request.path.hasPrefix(begin),
+            request.path.hasSuffix(end)
+        else { return (Self.json(404, "{}"), nil) }
+        guard let bearer = request["Authorization"], bearer.hasPrefix("Bearer "),
+            passes.contains(String(bearer.dropFirst(7)))
+        else { return (Self.json(401, #"{"error": {"code": 401}}"#), nil) }
+        guard request["Content-Type"] == "application/json",
+            let body = JSONDocument(request.body.span, members: ["integrityToken"]),
+            let token = body.string("integrityToken")
+        else { return (Self.json(400, #"{"error": {"code": 400}}"#), nil) }
+        let package = request.path.dropFirst(begin.count).dropLast(end.count)
+        guard let verdict = verdicts[token] else {
+            return (Self.json(400, #"{"error": {"code": 400}}"#), token)
+        }
+        guard verdict.appPackage == String(package) else {
+            return (Self.json(403, #"{"error": {"code": 403}}"#), token)
+        }
+        let isFirst = read.insert(token).inserted
+        let text = isFirst ? verdict.json : verdict.cleared.json
+        return (Self.json(200, #"{"tokenPayloadExternal": \#(text)}"#), token)
+    }
+
+    private static func json(_ status: Int, _ text: String) -> StandInAnswer {
+        var answer = StandInAnswer(status, text)
+        answer.contentType = "application/json"
+        return answer
+    }
+}
+
+/// A call about an integrity token, or for an access token.
+package struct StandInIntegrityCall: Hashable, Sendable {
+    package let isGrant: Bool
+    package let path: String
+    /// `nil` where the call was not let in, or asks for an access token.
+    package let token: String?
+    package let status: Int
+}
+
+/// A service account of Google Cloud, with its key.
+package struct StandInAccount: Sendable {
+    private static let email = "gateway@shop-12345.iam.gserviceaccount.com"
+    private static let keyID = "0a1b2c"
+
+    /// The key file.
+    package let json: String
+    private let tokenURL: String
+    private let key: _RSA.Signing.PublicKey
+
+    /// - tokenURL: where access tokens are asked for.
+    package init(tokenURL: String) throws {
+        let key = try _RSA.Signing.PrivateKey(keySize: .bits2048)
+        self.key = key.publicKey
+        self.tokenURL = tokenURL
+        var json = JSONWriter()
+        json.object { json in
+            json.member("type", "service_account")
+            json.member("project_id", "shop-12345")
+            json.member("private_key_id", Self.keyID)
+            json.member("private_key", key.pkcs8PEMRepresentation)
+            json.member("client_email", Self.email)
+            json.member("token_uri", tokenURL)
+        }
+        self.json = json.text
+    }
+
+    /// Whether Google would give an access token for this.
+    fileprivate func accepts(_ assertion: String, at now: UnixTime) -> Bool {
+        let parts = assertion.split(separator: ".", omittingEmptySubsequences: false)
+        guard parts.count == 3, let header = Base64.decode(parts[0]),
+            let claims = Base64.decode(parts[1]), let signature = Base64.decode(parts[2]),
+            let head = JSONDocument(header.span, members: ["alg", "typ", "kid"]),
+            let body = JSONDocument(claims.span, members: ["iss", "scope", "aud", "iat", "exp"]),
+            head.string("alg") == "RS256", head.string("typ") == "JWT",
+            head.string("kid") == Self.keyID, body.string("iss") == Self.email,
+            body.string("scope") == ServiceAccount.scope, body.string("aud") == tokenURL,
+            let issued = body.integer("iat"), let end = body.integer("exp"),
+            end - issued == 3_600, abs(Int64(issued) - now.seconds) <= 300
+        else { return false }
+        return key.isValidSignature(
+            _RSA.Signing.RSASignature(rawRepresentation: signature),
+            for: Array("\(parts[0]).\(parts[1])".utf8),
+            padding: .insecurePKCS1v1_5
+        )
+    }
+}
+
+/// What Google says in a token.
+package struct StandInVerdict: Hashable, Sendable {
+    package var package = "com.example.shop"
+    /// The app that has asked; Google reads its tokens for this app alone.
+    package var appPackage = "com.example.shop"
+    /// `requestHash` of a standard request; `nonce` of a classic one.
+    package var hash: String
+    package var isClassic = false
+    package var milliseconds: Int64
+    package var device = ["MEETS_BASIC_INTEGRITY", "MEETS_DEVICE_INTEGRITY"]
+    package var recognition = "PLAY_RECOGNIZED"
+    /// Base64url of SHA-256 of the signing certificates.
+    package var signers: [String]
+    package var licensing = "LICENSED"
+    package var activity: String? = "LEVEL_1"
+    package var playProtect: String? = "NO_ISSUES"
+    package var isTest = false
+
+    /// - clientDataHash: 32 bytes.
+    /// - milliseconds: since 1970.
+    package init(clientDataHash: [UInt8], at milliseconds: Int64, signer: [UInt8]) {
+        hash = Self.urlText(clientDataHash)
+        self.milliseconds = milliseconds
+        signers = [Self.urlText(signer)]
+    }
+
+    private static func urlText(_ bytes: [UInt8]) -> String {
+        String(decoding: Base64.encodeURL(bytes), as: UTF8.self)
+    }
+
+    fileprivate var cleared: StandInVerdict {
+        var cleared = self
+        cleared.device = []
+        (cleared.recognition, cleared.licensing) = ("UNEVALUATED", "UNEVALUATED")
+        (cleared.activity, cleared.playProtect) = (nil, nil)
+        return cleared
+    }
+
+    /// The payload of a token.
+    package var json: String {
+        var json = JSONWriter()
+        json.object { json in
+            json.object("requestDetails") { json in
+                json.member("requestPackageName", package)
+                json.member(isClassic ? "nonce" : "requestHash", hash)
+                json.member("timestampMillis", String(milliseconds))
+            }
+            json.object("appIntegrity") { json in
+                json.member("appRecognitionVerdict", recognition)
+                guard recognition != "UNEVALUATED" else { return }
+                json.member("packageName", appPackage)
+                json.array("certificateSha256Digest") { for name in signers { $0.element(name) } }
+                json.member("versionCode", "42")
+            }
+            json.object("deviceIntegrity") { json in
+                json.array("deviceRecognitionVerdict") { for label in device { $0.element(label) } }
+                if let activity {
+                    json.object("recentDeviceActivity") {
+                        $0.member("deviceActivityLevel", activity)
+                    }
+                }
+            }
+            json.object("accountDetails") { $0.member("appLicensingVerdict", licensing) }
+            if let playProtect {
+                json.object("environmentDetails") { $0.member("playProtectVerdict", playProtect) }
+            }
+            if isTest { json.object("testingDetails") { $0.member("isTestingResponse", true) } }
+        }
+        return json.text
+    }
+}
+
+/// The two keys of the Play Console, and the tokens of classic requests.
+package struct StandInPlayConsole: Sendable {
+    private let key: SymmetricKey
+    private let signer = P256PrivateKey()
+
+    package init() { key = SymmetricKey(size: .bits256) }
+
+    /// The files, in base64 as the Play Console shows them.
+    package var decryptionKey: String { Base64.text(key.withUnsafeBytes { Array($0) }) }
+    package var verificationKey: String {
+        let prefix: [UInt8] = [
+            0x30, 0x59, 0x30, 0x13, 0x06, 0x07, 0x2A, 0x86, 0x48, 0xCE, 0x3D, 0x02, 0x01, 0x06,
+            0x08, 0x2A, 0x86, 0x48, 0xCE, 0x3D, 0x03, 0x01, 0x07, 0x03, 0x42, 0x00,
+        ]
+        return Base64.text(prefix + signer.publicKey.x963)
+    }
+
+    /// A token with a payload.
+    ///
+    /// - header: of the encryption.
+    /// - inner: the header of the signature.
+    package func token(
+        _ payload: String,
+        header: String = #"{"alg":"A256KW","enc":"A256GCM"}"#,
+        inner: String = #"{"alg":"ES256"}"#
+    ) throws -> String {
+        func text(_ bytes: some Sequence<UInt8>) -> String {
+            String(decoding: Base64.encodeURL(Array(bytes)), as: UTF8.self)
+        }
+        let signed = "\(text(inner.utf8)).\(text(payload.utf8))"
+        let signature = signer.joseSignature(message: Array(signed.utf8).span)
+        let content = SymmetricKey(size: .bits256)
+        let head = text(header.utf8)
+        let box = try AES.GCM.seal(
+            Array("\(signed).\(text(signature))".utf8),
+            using: content,
+            authenticating: Array(head.utf8)
+        )
+        let wrapped = try AES.KeyWrap.wrap(content, using: key)
+        return [head, text(wrapped), text(box.nonce), text(box.ciphertext), text(box.tag)]
+            .joined(separator: ".")
+    }
+}
+
+extension StandInServer {
+    // MARK: Play Integrity
+
+    /// The address of the service, for `url` of a proof.
+    package var integrityURL: String { "https://localhost:\(integrityPort)" }
+    /// Where a service account asks for access tokens.
+    package var grantURL: String { integrityURL + PlayIntegrityService.grantPath }
+
+    /// Adds a service account, the only one from now on.
+    package func add(_ account: StandInAccount) { change { $0.integrity.add(account) } }
+
+    /// Makes a token that says this.
+    package func addIntegrity(_ token: String, _ verdict: StandInVerdict) {
+        change { $0.integrity.add(token, verdict) }
+    }
+
+    /// Refuses all access tokens that it has given.
+    package func refuseAccessTokens() { change { $0.integrity.refusePasses() } }
+
+    /// Sets for how many seconds further access tokens are given.
+    package func giveAccess(for seconds: Int) { change { $0.integrity.lifetime = seconds } }
+
+    /// Sets the play of all calls that have no script.
+    package func playIntegrity(_ play: StandInPlay) { change { $0.integrity.play(play) } }
+
+    /// Sets the plays of the next calls.
+    package func playNextIntegrity(_ plays: StandInPlay...) {
+        change { $0.integrity.playNext(plays) }
+    }
+}
