@@ -1,6 +1,8 @@
 import ByteCoding
 import Cryptography
 import Foundation
+import GoogleServices
+import Rules
 import SiteverifyServices
 import Tokens
 
@@ -39,6 +41,10 @@ extension FuzzTarget {
             if let set = try? TokenKeySet(json: rest) {
                 demand((1...TokenKeySet.keysMax).contains(set.count), "a set has a few keys")
             }
+        case UInt8(ascii: "g"): googlesWord(rest)
+        case UInt8(ascii: "e"):
+            let opened = try? classicKeys?.payload(of: rest.span)
+            demand(opened == nil, "nobody makes a classic token up")
         default:
             let all = SiteverifySettings.Service.allCases
             serviceAnswer(rest, of: all[Int(first) % all.count])
@@ -80,6 +86,37 @@ extension FuzzTarget {
         demand(audiences.contains { $0 as? String == "shop" }, "the audience is this gateway's")
         let end = (found["exp"] as? NSNumber)?.int64Value ?? 0
         demand(end > now - verifier.terms.leeway, "it has not expired")
+    }
+
+    private static let classicKeys: ClassicTokenKeys? = {
+        let prefix = "MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAE"
+        let point = Array(key.publicKey.x963.dropFirst())
+        return ClassicTokenKeys(
+            decryption: [UInt8](repeating: 7, count: 32),
+            verification: (Base64.decode(prefix) ?? []) + point
+        )
+    }()
+
+    /// What was believed of a payload of Play Integrity is what another reader finds in it.
+    private static func googlesWord(_ text: [UInt8]) {
+        _ = try? IntegrityPayload(answer: text)
+        guard let payload = try? IntegrityPayload(payload: text), let found = object(text) else {
+            return
+        }
+        let details = found["requestDetails"] as? [String: Any] ?? [:]
+        demand(payload.package == details["requestPackageName"] as? String ?? "", "the package")
+        let hash = details["requestHash"] ?? details["nonce"]
+        demand(payload.hash == hash as? String, "the hash")
+        let app = found["appIntegrity"] as? [String: Any] ?? [:]
+        demand(payload.seenPackage == app["packageName"] as? String, "the app that was seen")
+        demand(payload.signers == app["certificateSha256Digest"] as? [String] ?? [], "signers")
+        let device = found["deviceIntegrity"] as? [String: Any] ?? [:]
+        let labels = device["deviceRecognitionVerdict"] as? [String] ?? []
+        let isStrong = labels.contains("MEETS_STRONG_INTEGRITY")
+        demand(payload.verdict.device.contains(.strong) == isStrong, "the labels")
+        let account = found["accountDetails"] as? [String: Any] ?? [:]
+        let isLicensed = account["appLicensingVerdict"] as? String == "LICENSED"
+        demand(payload.verdict.isLicensed == isLicensed, "the license")
     }
 
     private static func serviceAnswer(_ text: [UInt8], of service: SiteverifySettings.Service) {

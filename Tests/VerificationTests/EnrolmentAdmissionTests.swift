@@ -235,7 +235,7 @@ import Verification
             case .refuse(let refused):
                 #expect(refused.refusal == .enrolmentNotYet)
                 #expect(!isWithin)
-            case .enrolled, .store: Issue.record("no answer of this endpoint")
+            case .enrolled, .store, .check: Issue.record("no answer of this endpoint")
             }
         }
     }

@@ -1,6 +1,9 @@
+import AppAttest
+import Cryptography
 import HTTPWire
 import KeyStore
 import Rules
+import Signatures
 import Testing
 
 @testable import Verification
@@ -210,5 +213,83 @@ struct TokenCourseTests {
         let missing = Self.settled(unable, rule, (Self.human, .missing))
         #expect(missing.verdict == .refuse(.proofMissing))
         #expect(Ruling(.refuse(.assertionMissing)).nextQuery(rule) == nil)
+    }
+
+    // MARK: Play Integrity
+
+    private static let play = token("play", 3)
+    private static let patient = token("patient", 4, .forward)
+
+    private static func asking(
+        _ proof: TokenProof,
+        _ action: IntegrityRule.Action,
+        also: [TokenProof] = []
+    ) -> Rule {
+        rule {
+            var integrity = IntegrityRule(proof)
+            (integrity.device, integrity.action) = ([.device], action)
+            $0.integrity = integrity
+            $0.also = also
+        }
+    }
+
+    private static var ofPhone: Ruling {
+        var ruling = passed
+        ruling.tokens.binding = IntegrityBinding(
+            package: "com.example.shop",
+            keyID: KeyID(of: P256PrivateKey().publicKey),
+            clientDataHash: SHA256.digest(of: [])
+        )
+        return ruling
+    }
+
+    private static var good: TokenFinding {
+        var verdict = IntegrityVerdict()
+        verdict.device = [.device]
+        return .verdict(verdict)
+    }
+
+    @Test func `only a phone with Android that has signed is asked for an integrity token`() {
+        let rule = Self.asking(Self.play, .refuse, also: [Self.human])
+        #expect(Self.passed.nextQuery(rule) == .token(Self.human))
+        let iPhone = Self.settled(Self.passed, rule, (Self.human, .good))
+        #expect(iPhone.verdict == .pass && iPhone.tokens.integrity == nil)
+        let phone = Self.settled(Self.ofPhone, rule, (Self.human, .good), (Self.play, Self.good))
+        #expect(phone.verdict == .pass && phone.takenProofs == "assertion, human, play")
+        // A refused request costs no call.
+        #expect(Self.settled(Self.ofPhone, rule, (Self.human, .missing)).tokens.integrity == nil)
+        let failed = Self.settled(Self.ofPhone, rule, (Self.human, .unavailable))
+        #expect(failed.tokens.integrity == nil && failed.verdict == .failure(.proof))
+        #expect(Ruling(.refuse(.signatureMismatch)).nextQuery(rule) == nil)
+    }
+
+    private static let findings: [TokenFinding] = [
+        .missing, .malformed, .invalid, .expired, .spent, .refused, .throttled, .unavailable,
+        .verdict(IntegrityVerdict()), .good,
+    ]
+
+    @Test func `a rule that marks refuses nothing`() {
+        let rule = Self.asking(Self.play, .mark)
+        for finding in Self.findings {
+            let ruling = Self.settled(Self.ofPhone, rule, (Self.play, finding))
+            #expect(ruling.verdict == .pass && ruling.takenProofs == "assertion")
+            #expect(ruling.tokens.integrity?.isMet == false)
+        }
+        #expect(
+            Self.settled(Self.ofPhone, rule, (Self.play, Self.good)).tokens.integrity?.isMet == true
+        )
+    }
+
+    @Test func `a rule that refuses does so for each reason, and for a failure by on_error`() {
+        for proof in [Self.play, Self.patient] {
+            let rule = Self.asking(proof, .refuse)
+            for finding in Self.findings where finding != .unavailable && finding != .good {
+                let ruling = Self.settled(Self.ofPhone, rule, (proof, finding))
+                #expect(ruling.refusal != nil && !Self.isForwarded(ruling, rule), "\(finding)")
+            }
+            let failed = Self.settled(Self.ofPhone, rule, (proof, .unavailable))
+            #expect(failed.verdict == .failure(.proof))
+            #expect(Self.isForwarded(failed, rule) == (proof == Self.patient))
+        }
     }
 }

@@ -60,6 +60,7 @@ package enum Counter: Int, CaseIterable, Sendable {
     case tokenPasses
     case sessionsForeign
     case riskMarks
+    case integrityMarks
     case addressConnectionsRefused
     case addressRequestsRefused
     case addressVerificationsRefused
@@ -129,6 +130,7 @@ package enum Counter: Int, CaseIterable, Sendable {
         case .tokenPasses: "token_passes_total"
         case .sessionsForeign: "sessions_foreign_total"
         case .riskMarks: "risk_marks_total"
+        case .integrityMarks: "integrity_marks_total"
         case .addressConnectionsRefused: "address_connections_refused_total"
         case .addressRequestsRefused: "address_requests_refused_total"
         case .addressVerificationsRefused: "address_verifications_refused_total"
@@ -201,6 +203,8 @@ package enum Counter: Int, CaseIterable, Sendable {
         case .tokenPasses: "Requests that passed by a token in the place of a signature."
         case .sessionsForeign: "Requests with a session that this process has not opened."
         case .riskMarks: "Requests that passed although a rule's risk limit speaks against them."
+        case .integrityMarks:
+            "Requests and enrolments that passed without what `integrity` asks for."
         case .addressConnectionsRefused:
             "Connections and HTTP/2 requests over the limit of their address."
         case .addressRequestsRefused: "Requests over the rate of their address."

@@ -14,7 +14,7 @@ struct AndroidDraft {
 
     static let keys = [
         "android", "signers", "versions", "level", "provisioning", "boot", "patch",
-        "max_key_age", "status_max_age", "on_error",
+        "max_key_age", "status_max_age", "on_error", "integrity",
     ]
 
     private static let day = Duration.seconds(86_400)
@@ -32,6 +32,7 @@ struct AndroidDraft {
     private let keyAge: Located<Duration>?
     private let statusAge: Located<Duration>?
     private let onError: Located<DependencyErrorRule>?
+    private let integrity: IntegrityRuleDraft?
 
     init(_ reader: MappingReader) {
         self.reader = reader
@@ -49,6 +50,7 @@ struct AndroidDraft {
         keyAge = reader.duration("max_key_age", in: Self.day...(Self.day * 3650))
         statusAge = reader.duration("status_max_age", in: .seconds(3600)...(Self.day * 90))
         onError = reader.word("on_error")
+        integrity = IntegrityRuleDraft(reader, "integrity")
     }
 
     private static let digests = "SHA-256 of signing certificates, 64 hexadecimal digits each"
@@ -71,7 +73,7 @@ struct AndroidDraft {
     }
 
     /// What is asked of phones. Each weakening is a warning.
-    func validated() -> AndroidDemands {
+    func validated(_ proofs: RuleProofs) -> AndroidDemands {
         reader.require("signers", use: "signers: [\(Self.digests)]")
         var settings = AndroidDemands.Settings()
         settings.signers = Set(signers?.map(\.value) ?? [])
@@ -83,6 +85,7 @@ struct AndroidDraft {
         settings.keyDaysMax = keyAge.map(Self.days)
         if let statusAge { settings.statusSecondsMax = statusAge.value.components.seconds }
         settings.onError = onError?.value ?? .refuse
+        settings.integrity = integrity.flatMap { proofs.integrity($0) }
         warn()
         return AndroidDemands(settings)
     }

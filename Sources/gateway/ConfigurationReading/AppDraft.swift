@@ -98,7 +98,12 @@ struct AppDraft {
     }
 
     /// The policy, when it is consistent.
-    func validated(folder: String, files: some ConfigurationFiles, log: ProblemLog) -> AppPolicy? {
+    func validated(
+        folder: String,
+        files: some ConfigurationFiles,
+        _ proofs: RuleProofs,
+        log: ProblemLog
+    ) -> AppPolicy? {
         guard let id, let environments else { return nil }
         let named = Set(environments.map(\.value))
         var accepted: Set<AttestationEnvironment> = []
@@ -107,7 +112,7 @@ struct AppDraft {
         refuseKeysOfOthers(log)
         guard !isAndroid else {
             var policy = AppPolicy(id: id.value, environments: accepted)
-            policy.android = android.validated()
+            policy.android = android.validated(proofs)
             return trusting(policy, named, folder: folder, files: files, log: log)
         }
         if !accepted.isEmpty, !Self.hasTeamPrefix(id.value) {

@@ -13,7 +13,7 @@ extension ConfigurationDraft {
         let listeners = validatedListeners(files: files)
         requireApps(rules)
         let proofs = proofs.validated(folder, files, hasStore: reader.has("store"))
-        let apps = validatedApps(files: files)
+        let apps = validatedApps(files: files, proofs)
         validateStore(hasApps: !apps.isEmpty, files: files)
         let apple = apple.validated(folder: folder, files: files, log: reader.log)
         validateAddressSource()
@@ -31,6 +31,7 @@ extension ConfigurationDraft {
         let devices = DeviceRuleValidation(apps: apps, apple: apple, log: reader.log)
         devices.validateDevices(zip(rules + [fallback], set.rules))
         devices.validateRisk(zip(rules + [fallback], set.rules))
+        devices.validateIntegrity(zip(rules + [fallback], set.rules))
         validatePlan(set)
         probes.validate(endpoints: endpointsPath, set, log: reader.log)
         validate(spillFolder: spills, set, files: files)
@@ -129,7 +130,7 @@ extension ConfigurationDraft {
 
     /// The settings of the store for commands about keys.
     func validatedStore(files: some ConfigurationFiles) -> StoreSettings {
-        let apps = validatedApps(files: files)
+        let apps = validatedApps(files: files, [])
         validateStore(hasApps: !apps.isEmpty, files: files)
         return StoreSettings(store: store.place, apps: apps)
     }
@@ -143,11 +144,7 @@ extension ConfigurationDraft {
     ) -> RuleSet? {
         let names = origins.map(\.name.value)
         var validator = RuleValidation(origins: names, apps: self.apps, fallback, drafts, log: log)
-        validator.proofs = RuleProofs(
-            proofs.map(\.proof),
-            of: self.proofs.map(\.name.value),
-            log: log
-        )
+        validator.proofs = ruleProofs(proofs, log)
         let built = drafts.enumerated().compactMap { validator.rule($1, index: $0) }
         validator.findShadows(drafts)
         let methods = Set(drafts.flatMap { $0.match?.value.methods ?? [] })
@@ -164,11 +161,21 @@ extension ConfigurationDraft {
         else { return nil }
         let places = drafts.map { $0.match?.place ?? $0.reader.place } + [fallback.reader.place]
         validator.findSharedHosts(built + [last], places, apps)
-        validator.proofs.findUnused(built + [last], self.proofs)
+        let enrolling = apps.compactMap { $0.android?.settings.integrity?.proof }
+        validator.proofs.findUnused(built + [last], self.proofs, enrolling: enrolling)
         guard !log.hasErrors else { return nil }
         let set = RuleSet(built, default: last, origins: origins.map(\.paths))
         if let set { findAmbiguities(drafts, set) }
         return set
+    }
+
+    private func ruleProofs(_ proofs: [ProofSettings], _ log: ProblemLog) -> RuleProofs {
+        RuleProofs(
+            proofs.map(\.proof),
+            of: self.proofs.map(\.name.value),
+            bound: self.proofs.filter(\.isIntegrity).map(\.name.value),
+            log: log
+        )
     }
 
     /// Rules whose own requests their origin may assign to another rule.
@@ -296,7 +303,11 @@ extension ConfigurationDraft {
         )
     }
 
-    private func validatedApps(files: some ConfigurationFiles) -> [AppPolicy] {
+    private func validatedApps(
+        files: some ConfigurationFiles,
+        _ proofs: [ProofSettings]
+    ) -> [AppPolicy] {
+        let proofs = ruleProofs(proofs, reader.log)
         var seen: [String: Problem.Place] = [:]
         return apps.compactMap { draft in
             if let id = draft.id {
@@ -310,7 +321,7 @@ extension ConfigurationDraft {
                 }
                 seen[id.value] = seen[id.value] ?? id.place
             }
-            return draft.validated(folder: folder, files: files, log: reader.log)
+            return draft.validated(folder: folder, files: files, proofs, log: reader.log)
         }
     }
 

@@ -27,6 +27,30 @@ struct DeviceRuleValidation {
         }
     }
 
+    /// A session's requests are bound to no token, and only phones with Android have one.
+    func validateIntegrity(_ rules: some Sequence<(RuleDraft, Rule)>) {
+        for (draft, rule) in rules {
+            guard rule.mode.verifies, rule.integrity != nil, let integrity = draft.integrity else {
+                continue
+            }
+            func report(_ found: String, use: String) {
+                log.error(integrity.place, integrity.keyPath, found: found, use: use)
+            }
+            if rule.accept.takesSessions {
+                report(
+                    "it beside session, whose requests are bound to no such token",
+                    use: "accept: [assertion], or no integrity"
+                )
+            }
+            if !apps.contains(where: { $0.attestedBy == .android && rule.apps.admits($0) }) {
+                report(
+                    "it where no Android app is admitted, so that it has no effect",
+                    use: "an Android app in apps, or no integrity"
+                )
+            }
+        }
+    }
+
     /// Each app that such a rule admits needs a key of its team, and a host that knows its tokens.
     func validateDevices(_ rules: some Sequence<(RuleDraft, Rule)>) {
         // Unreadable values are reported where they stand.

@@ -5,7 +5,7 @@ struct MappingReader {
     let place: Problem.Place
     let keyPath: String
     let log: ProblemLog
-    private let members: [String: SourceNode.Member]
+    private var members: [String: SourceNode.Member]
 
     /// `nil`, with a problem, when the node is no mapping. Keys that are not allowed are problems.
     init?(_ node: SourceNode, _ keyPath: String, keys: [String], log: ProblemLog) {
@@ -31,6 +31,13 @@ struct MappingReader {
     func append(to out: inout [UInt8]) { SourceNode.append(members.values, to: &out) }
 
     func path(_ key: String) -> String { keyPath.isEmpty ? key : "\(keyPath).\(key)" }
+
+    /// The same place without any of its keys, for a reader to which none of them belongs.
+    var emptied: MappingReader {
+        var reader = self
+        reader.members = [:]
+        return reader
+    }
 
     /// Whether the mapping has the key, with any value.
     func has(_ key: String) -> Bool { members[key] != nil }

@@ -75,3 +75,27 @@ enum OutboundDraft {
         return nil
     }
 }
+
+/// The limits of the calls about tokens; `nil` where the file does not say them.
+struct CallLimitsDraft {
+    /// `timeout`: 100ms…30s.
+    let timeout: Duration?
+    /// `concurrent`: 1…64.
+    let concurrent: Int?
+    /// `queue`: 1…100000.
+    let queue: Int?
+    /// `rate`: 1/s…1000/s.
+    let perSecond: Int?
+
+    init(_ reader: MappingReader) {
+        timeout =
+            reader.duration("timeout", in: .milliseconds(100)...Duration.seconds(30))?.value
+        concurrent = reader.integer("concurrent", in: 1...64)?.value
+        queue = reader.integer("queue", in: 1...100_000)?.value
+        perSecond =
+            reader.value("rate", use: "calls in a second, 1/s…1000/s") { text -> Int? in
+                let number = text.hasSuffix("/s") ? MappingReader.digits(text.dropLast(2)) : nil
+                return number.flatMap { (1...1_000).contains($0) ? $0 : nil }
+            }?.value
+    }
+}

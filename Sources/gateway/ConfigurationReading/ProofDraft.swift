@@ -1,3 +1,4 @@
+package import GoogleServices
 import HTTPWire
 package import Rules
 package import SiteverifyServices
@@ -9,6 +10,7 @@ struct ProofDraft {
     enum Kind: String, CaseIterable {
         case jwt
         case siteverify
+        case integrity = "play-integrity"
     }
 
     private static let commonKeys = ["kind", "field", "cookie", "on_error"]
@@ -20,6 +22,7 @@ struct ProofDraft {
     private let onError: Located<DependencyErrorRule>?
     private let jwt: JWTDraft
     private let siteverify: SiteverifyDraft
+    private let integrity: IntegrityDraft
 
     /// The proofs of the file, in their order.
     static func all(_ reader: MappingReader) -> [ProofDraft] {
@@ -66,24 +69,34 @@ struct ProofDraft {
         )
         kind = reader.word("kind")
         onError = reader.word("on_error")
-        place = Self.place(reader)
-        jwt = JWTDraft(reader, isMeant: kind?.value == .jwt)
-        let isSiteverify = kind?.value == .siteverify
-        siteverify = SiteverifyDraft(reader, name: member.key, isMeant: isSiteverify)
-        for kind in Kind.allCases where self.kind != nil && kind != self.kind?.value {
-            Self.checkIdle(reader, kind)
+        let isIntegrity = kind?.value == .integrity
+        place = Self.place(reader, usual: isIntegrity ? IntegrityDraft.field : nil)
+        // Several kinds have keys of one name.
+        let meant = kind?.value
+        func own(_ kind: Kind) -> MappingReader {
+            meant == nil || meant == kind ? reader : reader.emptied
         }
+        jwt = JWTDraft(own(.jwt), isMeant: meant == .jwt)
+        let isSiteverify = meant == .siteverify
+        siteverify = SiteverifyDraft(own(.siteverify), name: member.key, isMeant: isSiteverify)
+        integrity = IntegrityDraft(own(.integrity), name: member.key, isMeant: isIntegrity)
+        if let kind { Self.checkIdle(reader, kind.value) }
     }
 
-    /// Reports keys of another kind.
+    /// Reports keys of other kinds.
     private static func checkIdle(_ reader: MappingReader, _ kind: Kind) {
-        for key in keys(of: kind) where reader.has(key) {
-            reader.log.error(
-                reader.place(of: key),
-                reader.path(key),
-                found: "it with another kind than \(kind.rawValue), where it has no effect",
-                use: "kind: \(kind.rawValue), or no \(key)"
-            )
+        let own = Set(keys(of: kind))
+        var seen = own
+        for other in Kind.allCases {
+            for key in keys(of: other) where reader.has(key) && seen.insert(key).inserted {
+                let kinds = Kind.allCases.filter { keys(of: $0).contains(key) }.map(\.rawValue)
+                reader.log.error(
+                    reader.place(of: key),
+                    reader.path(key),
+                    found: "it with kind: \(kind.rawValue), where it has no effect",
+                    use: "kind: \(kinds.joined(separator: " or ")), or no \(key)"
+                )
+            }
         }
     }
 
@@ -91,6 +104,7 @@ struct ProofDraft {
         switch kind {
         case .jwt: JWTDraft.keys
         case .siteverify: SiteverifyDraft.keys
+        case .integrity: IntegrityDraft.keys
         }
     }
 
@@ -105,14 +119,18 @@ struct ProofDraft {
             && !ownNames.contains(text)
     }
 
-    private static func place(_ reader: MappingReader) -> TokenProof.Place? {
+    /// - usual: the field of a proof that names none; `nil` where it has to name one.
+    private static func place(_ reader: MappingReader, usual: String?) -> TokenProof.Place? {
+        if let usual, !reader.has("field"), !reader.has("cookie") {
+            return .field(Array(usual.utf8))
+        }
         let use = "a field name that is not one of the gateway's own"
         let field = reader.value("field", use: use) { text -> [UInt8]? in
             guard let name = FieldNameText.lowerCase(text).map({ Array($0.utf8) }) else {
                 return nil
             }
             let kind = FieldKind(name: name)
-            let isFree = kind == .other || kind == .authorization
+            let isFree = kind == .other || kind == .authorization || text.lowercased() == usual
             return isFree ? name : nil
         }
         let cookie = reader.value("cookie", use: "the name of a cookie") { text -> [UInt8]? in
@@ -148,6 +166,9 @@ struct ProofDraft {
         }
     }
 
+    /// Whether its tokens carry Google Play's verdict.
+    var isIntegrity: Bool { kind?.value == .integrity }
+
     /// The complete proof; `nil` where it has an error, which was reported.
     func validated(
         _ proof: TokenProof,
@@ -163,6 +184,10 @@ struct ProofDraft {
         case .siteverify:
             siteverify.validated(folder: folder, files: files).map {
                 ProofSettings(proof: proof, kind: .siteverify($0))
+            }
+        case .integrity:
+            integrity.validated(folder: folder, files: files, hasStore: hasStore).map {
+                ProofSettings(proof: proof, kind: .integrity($0))
             }
         case nil: nil
         }
@@ -382,6 +407,7 @@ package struct ProofSettings: Sendable {
     package enum Kind: Sendable {
         case jwt(JWTSettings)
         case siteverify(SiteverifySettings)
+        case integrity(IntegritySettings)
     }
 
     package let proof: TokenProof

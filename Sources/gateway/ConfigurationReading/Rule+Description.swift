@@ -26,6 +26,7 @@ extension Rule {
         if preflight == .forward { lines.append("CORS preflights forwarded unjudged") }
         if let device { lines += device.lines }
         if let risk { lines.append(risk.text) }
+        if let integrity { lines.append(integrity.text) }
         if let fallback = demands.fallback { lines.append(fallback.text) }
         if fields != .standard {
             lines.append("fields \(fields.all.map { String(decoding: $0, as: UTF8.self) })")

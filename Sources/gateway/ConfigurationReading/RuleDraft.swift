@@ -41,14 +41,13 @@ struct RuleDraft {
     static let keys = [
         "id", "match", "origin", "mode", "rollout", "apps", "sign", "headers", "challenge",
         "counter", "accept", "also", "body", "on_error", "unsupported", "preflight", "risk",
-        "device",
-        "fields", "next_challenge", "allow_encoded", "guard",
+        "device", "integrity", "fields", "next_challenge", "allow_encoded", "guard",
     ]
     /// Keys about verification. They mean nothing where nothing is verified.
     static let verifyingKeys = [
         "rollout", "apps", "sign", "headers", "challenge", "counter", "accept", "also", "body",
-        "on_error", "unsupported", "preflight", "risk", "device", "fields", "next_challenge",
-        "guard",
+        "on_error", "unsupported", "preflight", "risk", "device", "integrity", "fields",
+        "next_challenge", "guard",
     ]
 
     let reader: MappingReader
@@ -72,6 +71,7 @@ struct RuleDraft {
     let preflight: Located<PreflightRule>?
     let device: Located<DeviceDraft>?
     let risk: RiskDraft?
+    let integrity: IntegrityRuleDraft?
     let fallback: GuardRule?
     let fields: Located<FieldNames>?
     let nextChallenge: Located<Bool>?
@@ -100,6 +100,7 @@ struct RuleDraft {
         preflight = reader.word("preflight")
         device = reader.device("device")
         risk = RiskDraft(reader, "risk")
+        integrity = IntegrityRuleDraft(reader, "integrity")
         fallback = GuardRule(reader, "guard")
         fields = reader.fields("fields")
         nextChallenge = reader.flag("next_challenge")

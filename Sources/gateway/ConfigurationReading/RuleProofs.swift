@@ -6,11 +6,14 @@ struct RuleProofs {
     private let tokens: [TokenProof]
     /// The names of the section `proofs`, also of those that could not be read.
     private let names: [String]
+    /// The names of those whose tokens have to be bound to a key's signature.
+    private let bound: [String]
     private let log: ProblemLog
 
-    init(_ tokens: [TokenProof], of names: [String], log: ProblemLog) {
+    init(_ tokens: [TokenProof], of names: [String], bound: [String], log: ProblemLog) {
         self.tokens = tokens
         self.names = names
+        self.bound = bound
         self.log = log
     }
 
@@ -33,22 +36,66 @@ struct RuleProofs {
     }
 
     /// Reports the proofs that no rule names.
-    func findUnused(_ rules: [Rule], _ drafts: [ProofDraft]) {
-        let used = Set(rules.flatMap(\.tokens).map(\.name))
+    ///
+    /// - enrolling: those that enrolments of apps name.
+    func findUnused(_ rules: [Rule], _ drafts: [ProofDraft], enrolling: [TokenProof]) {
+        let used = Set((rules.flatMap(\.tokens) + enrolling).map(\.name))
         for draft in drafts where !used.contains(draft.name.value) {
             log.warning(
                 draft.name.place,
                 draft.name.keyPath,
                 found: "a proof that no rule names",
-                use: "it in a rule's accept, also or unsupported, or no such proof"
+                use: bound.contains(draft.name.value)
+                    ? "it in a rule's or an app's integrity, or no such proof"
+                    : "it in a rule's accept, also or unsupported, or no such proof"
             )
         }
     }
 
+    /// The proof whose tokens carry Google Play's verdict: the named one, or the only one.
+    func integrity(_ draft: IntegrityRuleDraft) -> IntegrityRule? {
+        if let name = draft.proof {
+            guard !bound.contains(name.value) else {
+                return tokens.first { $0.name == name.value }.map(draft.rule)
+            }
+            log.error(
+                name.place,
+                name.keyPath,
+                found: "\(name.value), which is no proof of kind: play-integrity",
+                use: bound.isEmpty ? Self.integrityUse : bound.joined(separator: ", ")
+            )
+            return nil
+        }
+        guard bound.count == 1 else {
+            log.error(
+                draft.place,
+                draft.keyPath,
+                found: bound.isEmpty
+                    ? "it without a proof of kind: play-integrity"
+                    : "it without proof, while there are \(bound.count) of kind: play-integrity",
+                use: bound.isEmpty ? Self.integrityUse : "proof: \(bound.joined(separator: " | "))"
+            )
+            return nil
+        }
+        return tokens.first { $0.name == bound[0] }.map(draft.rule)
+    }
+
+    private static let integrityUse =
+        "proofs: { play: { kind: play-integrity, service_account: play.json } } beside rules"
+
     private func token(_ name: Located<String>, beside others: [String] = []) -> TokenProof? {
+        guard !bound.contains(name.value) else {
+            log.error(
+                name.place,
+                name.keyPath,
+                found: "\(name.value), whose tokens say nothing without the signature of a key",
+                use: "integrity: { proof: \(name.value) } in the rule"
+            )
+            return nil
+        }
         if let token = tokens.first(where: { $0.name == name.value }) { return token }
         guard !names.contains(name.value) else { return nil }
-        let allowed = others + names
+        let allowed = others + names.filter { !bound.contains($0) }
         let use = allowed.isEmpty ? "a name of the section proofs" : allowed.joined(separator: ", ")
         log.error(
             name.place,
@@ -87,7 +134,7 @@ struct RuleProofs {
     /// The keys that say how a request is signed. They mean nothing where only tokens are taken.
     private static let signingKeys = [
         "apps", "sign", "headers", "challenge", "counter", "body", "unsupported", "risk", "device",
-        "fields", "next_challenge",
+        "integrity", "fields", "next_challenge",
     ]
 
     private func checkIdle(_ draft: RuleDraft) {

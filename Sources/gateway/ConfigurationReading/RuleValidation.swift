@@ -36,7 +36,7 @@ struct RuleValidation {
         usesDefaultOrigin = rules.contains { !$0.reader.has("origin") && $0.mode?.value != .deny }
         originPlaces = Dictionary(zip(origins, origins.indices)) { first, _ in first }
         knownApps = Set(appIDs)
-        proofs = RuleProofs([], of: [], log: log)
+        proofs = RuleProofs([], of: [], bound: [], log: log)
     }
 
     /// A rule of the list; `nil` when a mandatory part is missing.
@@ -181,6 +181,7 @@ struct RuleValidation {
         demands.preflight = preflight(of: draft)
         demands.device = device(of: draft)
         demands.risk = draft.risk?.rule(ofRule: id)
+        demands.integrity = draft.integrity.flatMap { proofs.integrity($0) }
         demands.fallback = draft.fallback
         demands.fields = draft.fields?.value ?? .standard
         if demands.challenge == .none, draft.nextChallenge?.value == true {

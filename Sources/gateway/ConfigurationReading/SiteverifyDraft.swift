@@ -44,7 +44,11 @@ struct SiteverifyDraft {
         let hosts = reader.texts("hostname", use: Self.wordUse, Self.word) ?? []
         read.hostnames = Set(hosts.map { $0.value.lowercased() })
         if let flag = reader.flag("remote_address") { read.sendsAddress = flag.value }
-        Self.readLimits(reader, &read)
+        let limits = CallLimitsDraft(reader)
+        if let timeout = limits.timeout { read.timeout = timeout }
+        if let number = limits.concurrent { read.concurrent = number }
+        if let number = limits.queue { read.queue = number }
+        if let number = limits.perSecond { read.perSecond = number }
         read.proxy = OutboundDraft.proxy(reader)
         settings = service == nil || url == nil ? nil : read
         if service?.value == .enterprise, isMeant {
@@ -67,19 +71,6 @@ struct SiteverifyDraft {
 
     private static func score(_ reader: MappingReader, _ key: String) -> Located<TestScore>? {
         reader.value(key, use: "a score from 0 to 1, such as 0.5") { TestScore($0) }
-    }
-
-    private static func readLimits(_ reader: MappingReader, _ read: inout SiteverifySettings) {
-        if let time = reader.duration("timeout", in: .milliseconds(100)...Duration.seconds(30)) {
-            read.timeout = time.value
-        }
-        if let number = reader.integer("concurrent", in: 1...64) { read.concurrent = number.value }
-        if let number = reader.integer("queue", in: 1...100_000) { read.queue = number.value }
-        let rate = reader.value("rate", use: "calls in a second, 1/s…1000/s") { text in
-            let number = text.hasSuffix("/s") ? MappingReader.digits(text.dropLast(2)) : nil
-            return number.flatMap { (1...1_000).contains($0) ? $0 : nil }
-        }
-        if let rate { read.perSecond = rate.value }
     }
 
     /// The address: the operator's, or the service's own.

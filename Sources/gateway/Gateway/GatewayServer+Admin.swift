@@ -115,7 +115,7 @@ extension GatewayServer: AdminSource {
         snapshot.serverCount = configuration.origins.reduce(0) { $0 + $1.servers.count }
         snapshot.openSessions = sessions.count(now: plane.wallSeconds)
         snapshot.apple = parts.apple.facts
-        snapshot.proofCalls = parts.parties.proofs.tests.facts
+        snapshot.proofCalls = parts.parties.proofs.callFacts
         snapshot.tls = parts.certificates.facts(addresses)
         snapshot.devices = DeviceFacts(parts.apple.devices.standing)
         snapshot.receipts = parts.apple.receiptFacts

@@ -198,7 +198,7 @@ final class Lifecycle: Sendable {
         let status = closeStore()
         let once = Once { [self] in end(status) }
         apple.calls.stop { [self] in
-            proofs.tests.stop { [self] in https.stop { [self] in plane.perform { once.run() } } }
+            proofs.stopCalls { [self] in https.stop { [self] in plane.perform { once.run() } } }
         }
         plane.perform(after: HTTPSCalls.stopTime) { once.run() }
     }

@@ -1,5 +1,6 @@
 import ConfigurationReading
 import EventLoops
+import GoogleServices
 import HTTPSCalls
 import KeyStore
 import Logging
@@ -28,7 +29,10 @@ final class ProofChecks: Sendable {
     private let log: Logger
     private let wallClock: @Sendable () -> Int64
     /// Tests for people.
-    let tests: SiteverifyOperations
+    private let tests: SiteverifyOperations
+    /// Play Integrity.
+    private let integrity: ProofCalls<IntegrityCalls>
+    private let access: AccessTokens
     private let state = Mutex(State())
 
     /// - wallClock: milliseconds since 1970.
@@ -43,7 +47,10 @@ final class ProofChecks: Sendable {
         self.https = https
         self.log = log
         self.wallClock = wallClock
-        tests = SiteverifyOperations(configuration.siteverify, keys, https, log, wallClock)
+        let (tests, integrity) = (configuration.siteverify, configuration.integrity)
+        self.tests = ProofCalls("siteverify", tests, keys, https, log, wallClock)
+        self.integrity = ProofCalls("integrity", integrity, keys, https, log, wallClock)
+        access = AccessTokens(self.integrity) { wallClock() / 1_000 }
     }
 
     /// The checks of a configuration, in the order of its proofs. Sets of keys that are new begin
@@ -61,9 +68,30 @@ final class ProofChecks: Sendable {
                 return TokenCheck(TokenVerifier(jwt.terms), source, keys)
             case .siteverify(let siteverify):
                 return SiteverifyCheck(settings: siteverify, operations: tests)
+            case .integrity(let settings):
+                return IntegrityCheck(
+                    settings: settings,
+                    signers: configuration.signers,
+                    calls: integrity,
+                    access: access
+                )
             }
         }
     }
+
+    /// A reload is about to serve this configuration, whose new services may be asked from then on.
+    func serves(_ configuration: GatewayConfiguration) {
+        tests.loaded(configuration.siteverify)
+        integrity.loaded(configuration.integrity)
+    }
+
+    /// Replies to all requests that wait for a service that no call is made any more.
+    func stopCalls(_ ended: @escaping @Sendable () -> Void) {
+        tests.stop { [integrity] in integrity.stop(ended) }
+    }
+
+    /// The state of the calls to services, for operators.
+    var callFacts: ProofCallFacts { tests.facts + integrity.facts }
 
     private func set(
         _ address: KeySetAddress,
@@ -91,6 +119,7 @@ final class ProofChecks: Sendable {
 
     /// A reload serves this configuration: other sets are no longer fetched.
     func loaded(_ configuration: GatewayConfiguration) {
+        access.loaded(configuration.integrity)
         let used = Set(configuration.proofs.compactMap(\.keySetAddress))
         let unused = state.withLock { state in
             let unused = state.sets.filter { !used.contains($0.key) }
@@ -120,13 +149,26 @@ extension GatewayConfiguration {
     var siteverify: [SiteverifySettings] {
         proofs.compactMap { if case .siteverify(let settings) = $0.kind { settings } else { nil } }
     }
+
+    /// Google's service, as each proof of Play Integrity asks it.
+    var integrity: [IntegrityService] {
+        proofs.compactMap {
+            if case .integrity(let settings) = $0.kind { settings.service } else { nil }
+        }
+    }
+
+    /// The signing certificates that the policies of Android apps name, by package.
+    fileprivate var signers: [String: Set<[UInt8]>] {
+        let named = apps.compactMap { app in app.android.map { (app.id, $0.settings.signers) } }
+        return Dictionary(named) { $0.union($1) }
+    }
 }
 
 extension ProofSettings {
     /// The address of its keys; `nil` where they are not fetched.
     fileprivate var keySetAddress: KeySetAddress? {
         switch kind {
-        case .siteverify: nil
+        case .siteverify, .integrity: nil
         case .jwt(let jwt):
             if case .address(let address) = jwt.keys { address } else { nil }
         }

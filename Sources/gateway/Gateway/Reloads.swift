@@ -178,7 +178,7 @@ final class Reloads: Sendable {
         }
         let services = judging.services(read, state.value.admission)
         // Before a request can ask one of the new services.
-        parts.parties.proofs.tests.loaded(read.siteverify)
+        parts.parties.proofs.serves(read)
         for loop in plane.loops { loop.reload(next, services) { judging.judge(read) } }
         ControlPlane.warn(next.warnings, plane.log)
         operatorTokens.replace(by: read.operatorToken)

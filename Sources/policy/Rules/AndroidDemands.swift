@@ -22,6 +22,8 @@ package final class AndroidDemands: Sendable {
         package var statusSecondsMax: Int64 = 86_400
         /// `on_error`: whether a phone may enrol while there is no such list.
         package var onError = DependencyErrorRule.refuse
+        /// `integrity`: what is asked of Google Play's verdict at an enrolment; `nil` for nothing.
+        package var integrity: IntegrityRule?
 
         package init() {}
     }

@@ -6,7 +6,8 @@ import RequestBinding
 /// and a string of structured fields (RFC 8941 §3.3.3) hold without escapes. The width of the
 /// counter's window is a number: an integer in structured fields. Without a width, the counter is
 /// strict and a client has to send one request at a time. `device="token"` asks for a new device
-/// token with each request. `tokens` names the proofs of the section `proofs` that are of use here.
+/// token with each request, and `integrity="token"` one of Google Play's from an Android phone.
+/// `tokens` names the proofs of the section `proofs` that are of use here.
 package struct ClientNotice: Sendable {
     /// The parameters of a 401's challenge:
     /// `sign="method target", headers="idempotency-key", counter="64"`.
@@ -26,7 +27,10 @@ package struct ClientNotice: Sendable {
         if demands.accept.takesSessions {
             parameters.append(("accept", demands.accept.signedNames))
         }
-        if !demands.tokens.isEmpty { parameters.append(("tokens", demands.tokens.map(\.name))) }
+        // An iPhone has no token of Google Play.
+        let tokens = demands.tokens.filter { $0 != demands.integrity?.proof }
+        if !tokens.isEmpty { parameters.append(("tokens", tokens.map(\.name))) }
+        if demands.integrity != nil { parameters.append(("integrity", ["token"])) }
         if demands.device != nil { parameters.append(("device", ["token"])) }
         let texts = parameters.map { name, words in
             "\(name)=\"\(words.joined(separator: " "))\""

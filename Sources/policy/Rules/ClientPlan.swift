@@ -129,10 +129,11 @@ package struct ClientPlan: Sendable {
 
 extension Rule {
     /// What the rule takes a token for: in the place of a signature, for devices that can't attest,
-    /// beside every other proof.
+    /// beside every other proof, as Google Play's word of an Android phone.
     fileprivate func purposes(of token: TokenProof) -> [String] {
         (accept.tokens.contains(token) ? ["accept"] : [])
             + (unsupported == .require(token) ? ["unsupported"] : [])
             + (also.contains(token) ? ["also"] : [])
+            + (integrity?.proof == token ? ["integrity"] : [])
     }
 }

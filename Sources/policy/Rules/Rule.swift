@@ -33,6 +33,8 @@ package final class Rule: Sendable {
         package var device: DeviceRule?
         /// What is done about Apple's risk metric; `nil` where it is not looked at.
         package var risk: RiskRule?
+        /// What is asked of Google Play's verdict about an Android phone; `nil` for nothing.
+        package var integrity: IntegrityRule?
         /// When the rule falls back to `observe` by itself; `nil` where it does not.
         package var fallback: GuardRule?
         package var fields = FieldNames.standard
@@ -48,7 +50,9 @@ package final class Rule: Sendable {
         var tokens: [TokenProof] {
             var named = accept.tokens
             if case .require(let token) = unsupported { named.append(token) }
-            return (named + also).reduce(into: []) { if !$0.contains($1) { $0.append($1) } }
+            return (named + also + [integrity?.proof].compactMap(\.self)).reduce(into: []) {
+                if !$0.contains($1) { $0.append($1) }
+            }
         }
     }
 
@@ -131,6 +135,7 @@ package final class Rule: Sendable {
     package var preflight: PreflightRule { demands.preflight }
     package var device: DeviceRule? { demands.device }
     package var risk: RiskRule? { demands.risk }
+    package var integrity: IntegrityRule? { demands.integrity }
     package var fields: FieldNames { demands.fields }
     package var apps: AppScope { demands.apps }
     package var sendsNextChallenge: Bool { demands.sendsNextChallenge }

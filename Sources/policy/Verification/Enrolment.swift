@@ -5,7 +5,7 @@ internal import Cryptography
 import JSONText
 package import KeyStore
 import RequestBinding
-import Rules
+package import Rules
 package import Signatures
 
 /// The gateway's own endpoints: challenges, and the enrolment of keys.
@@ -32,6 +32,17 @@ package final class Enrolment: Sendable {
         case refuse(EnrolmentRefusal)
         /// Store this key, then report the result to ``stored(_:spending:)``.
         case store(KeyRecord, spending: ChallengeSerial)
+        /// Have the request's integrity token checked, then report the result to
+        /// ``checked(_:_:)``.
+        case check(AwaitedIntegrity)
+    }
+
+    /// A key that may be enrolled as far as Google Play's verdict lets it.
+    package struct AwaitedIntegrity: Sendable {
+        let record: KeyRecord
+        let serial: ChallengeSerial
+        package let rule: IntegrityRule
+        package let binding: IntegrityBinding
     }
 
     /// The limits on the cost that an attacker may cause.
@@ -69,6 +80,9 @@ package final class Enrolment: Sendable {
             burst: limits.examinationsBurst
         )
     }
+
+    /// The proofs whose tokens an enrolment may carry, each once.
+    package var tokens: [TokenProof] { attestor.tokens }
 
     // MARK: POST …/challenges
 
@@ -213,13 +227,29 @@ package final class Enrolment: Sendable {
             {
                 return .refuse(.waiting(.attesterThrottled, wait))
             }
-            return spend(serial, for: attested.record)
+            return spend(serial, for: attested.record, SHA256.digest(of: clientData))
         }
     }
 
-    private func spend(_ serial: ChallengeSerial, for record: KeyRecord) -> Action {
+    /// - clientDataHash: what the app of an Android phone has handed to the system.
+    private func spend(
+        _ serial: ChallengeSerial,
+        for record: KeyRecord,
+        _ clientDataHash: SHA256Digest
+    ) -> Action {
         switch issuer.spend(serial) {
-        case .spent: return .store(record, spending: serial)
+        case .spent:
+            guard let rule = attestor.integrity(of: record.appID) else {
+                return .store(record, spending: serial)
+            }
+            let binding = IntegrityBinding(
+                package: record.appID,
+                keyID: record.keyID,
+                clientDataHash: clientDataHash
+            )
+            return .check(
+                AwaitedIntegrity(record: record, serial: serial, rule: rule, binding: binding)
+            )
         case .spentBefore: return repeated(record.keyID, .challengeSpent)
         case .noRoom: return .refuse(EnrolmentRefusal(.challengesExhausted))
         }
@@ -239,6 +269,22 @@ package final class Enrolment: Sendable {
         case .unknown where isEnrolling: return .refuse(EnrolmentRefusal(.storeUnavailable))
         // Where other gateways enrol too, a retry of the enrolment tells.
         case .unknown, .absent: return .refuse(EnrolmentRefusal(refusal))
+        }
+    }
+
+    /// The integrity token was checked. If it refuses the enrolment, the challenge is good again:
+    /// the app gets another token for the same key.
+    package func checked(_ awaited: AwaitedIntegrity, _ note: IntegrityNote) -> Action {
+        let rule = awaited.rule
+        let isRefused =
+            rule.action == .refuse && !note.isMet
+            && (note.refusal != nil || rule.proof.onError == .refuse)
+        guard isRefused else { return .store(awaited.record, spending: awaited.serial) }
+        issuer.takeBack(awaited.serial)
+        switch note.refusal {
+        case nil: return .refuse(EnrolmentRefusal(.proofUnavailable))
+        case .proofMissing: return .refuse(EnrolmentRefusal(.proofMissing))
+        case let refusal?: return .refuse(.inVain(refusal))
         }
     }
 

@@ -28,7 +28,10 @@ extension Judge {
         length: BodyFraming
     ) -> Ruling {
         var (ruling, checked) = verify(proof, signed, rule, length)
-        if let checked { consume(checked, proof, rule: rule, now: now, &ruling) }
+        if let checked {
+            ruling.bind(proof, signed, rule)
+            consume(checked, proof, rule: rule, now: now, &ruling)
+        }
         return ruling
     }
 
@@ -111,6 +114,7 @@ extension Judge {
             return ruling
         }
         let checked = CheckedProof(verified, key)
+        if let signed = proof.signed { ruling.bind(proof, signed, rule) }
         consume(checked, proof, rule: rule, now: now, &ruling)
         return ruling
     }
@@ -356,5 +360,18 @@ extension Judge {
         case .refused(let refusal): .refuse(Refusal(refusal))
         case .unavailable, .unassured: .failure(.store)
         }
+    }
+}
+
+extension Ruling {
+    /// Notes what an integrity token has to be bound to, where the rule asks for one. Phones with
+    /// Android alone have such tokens.
+    fileprivate mutating func bind(_ proof: Proof, _ signed: SHA256Digest, _ rule: Rule) {
+        guard rule.integrity != nil, proof.platform == .android else { return }
+        tokens.binding = IntegrityBinding(
+            package: appID,
+            keyID: proof.keyID,
+            clientDataHash: signed
+        )
     }
 }

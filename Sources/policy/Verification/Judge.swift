@@ -137,7 +137,7 @@ package struct Judge {
             switch examine(proof, signed, rule: rule, now: now, length: head.framing) {
             case .refused(let ruling): return .ruled(ruling)
             case .good(let verified):
-                proof.verified = verified
+                (proof.verified, proof.signed) = (verified, signed)
                 return .hold(proof)
             }
         }

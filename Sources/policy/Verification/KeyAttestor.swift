@@ -82,6 +82,16 @@ package struct KeyAttestor: Sendable {
         self.statusList = statusList
     }
 
+    /// The proofs whose tokens enrolments of its apps may carry, each once.
+    var tokens: [TokenProof] {
+        Array(Set(androidApps.compactMap { $0.demands.settings.integrity?.proof }))
+    }
+
+    /// What is asked of Google Play's verdict when a key of an app is enrolled; `nil` for nothing.
+    func integrity(of appID: String) -> IntegrityRule? {
+        androidApps.first { $0.policy.id == appID }?.demands.settings.integrity
+    }
+
     /// - `clientDataHash`: what the client has handed to the system, by the app's setting.
     func examine(
         _ text: AttestationText,

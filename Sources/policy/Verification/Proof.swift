@@ -28,6 +28,8 @@ package struct Proof: Sendable {
     /// The assertion, or the one that opened the session. Set where the declared digest was enough
     /// to verify the request: the content need only have that digest.
     var verified: VerifiedAssertion?
+    /// SHA-256 of the client data that was verified; `nil` where nothing was.
+    var signed: SHA256Digest?
 
     var kind: ProofKind {
         switch evidence {

@@ -1,10 +1,14 @@
+package import AppAttest
 package import HTTPWire
 package import Rules
+package import Signatures
 
 /// The result of checking a token that a request shows.
 package enum TokenFinding: Hashable, Sendable {
     /// It is genuine, holds for this rule's proof, and is used up where it is good once.
     case good
+    /// It is good, and Google Play says this of the phone and its app.
+    case verdict(IntegrityVerdict)
     /// The request carries none.
     case missing
     /// It can't be read, or the request carries two: no specification says which one counts.
@@ -26,7 +30,7 @@ package enum TokenFinding: Hashable, Sendable {
     /// The refusal; `nil` where there is none, or a party failed.
     fileprivate var refusal: Refusal? {
         switch self {
-        case .good, .unavailable: nil
+        case .good, .verdict, .unavailable: nil
         case .missing: .proofMissing
         case .malformed: .proofMalformed
         case .invalid: .proofInvalid
@@ -34,6 +38,21 @@ package enum TokenFinding: Hashable, Sendable {
         case .spent: .proofSpent
         case .refused: .proofRefused
         case .throttled: .proofThrottled
+        }
+    }
+
+    /// The word of the log and of the origin's field, where the token carries no verdict.
+    fileprivate var word: String {
+        switch self {
+        case .good, .verdict: "good"
+        case .missing: "missing"
+        case .malformed: "malformed"
+        case .invalid: "invalid"
+        case .expired: "expired"
+        case .spent: "spent"
+        case .refused: "refused"
+        case .throttled: "throttled"
+        case .unavailable: "unavailable"
         }
     }
 }
@@ -52,6 +71,10 @@ package struct TokenCourse: Sendable {
     fileprivate var isTaken = false
     /// Whether it is known what Apple says of the device.
     var knowsDevice = false
+    /// What an integrity token has to be bound to; `nil` where none is asked for.
+    package var binding: IntegrityBinding?
+    /// What was found of the integrity token; `nil` where none was asked for so far.
+    package fileprivate(set) var integrity: IntegrityNote?
     /// The proof that can't be checked, since a party failed; `nil` for none.
     package fileprivate(set) var failed: TokenProof?
     /// The tokens beside the proof that are good.
@@ -121,15 +144,39 @@ extension Ruling {
                 ? .token(replacements[tokens.replacements]) : nil
         }
         if tokens.others < rule.also.count { return .token(rule.also[tokens.others]) }
+        if let integrity = rule.integrity, awaitsIntegrity { return .token(integrity.proof) }
         return rule.asksDevice && level == .complete && !tokens.knowsDevice ? .device : nil
     }
 
+    /// Whether what Google Play says of the phone is asked for and not known yet. A request that is
+    /// refused for another token's sake costs no call.
+    private var awaitsIntegrity: Bool {
+        tokens.binding != nil && tokens.integrity == nil && level == .complete
+            && tokens.failed?.onError != .refuse
+    }
+
     private mutating func settle(_ finding: TokenFinding, of proof: TokenProof, _ rule: Rule) {
-        if stands {
+        if let integrity = rule.integrity, integrity.proof == proof {
+            settle(finding, integrity)
+        } else if stands {
             settleBeside(finding, proof, rule)
         } else {
             settleReplacement(finding, proof, rule)
         }
+    }
+
+    /// Takes what was found of an integrity token. A rule that marks refuses nothing.
+    private mutating func settle(_ finding: TokenFinding, _ rule: IntegrityRule) {
+        let note = IntegrityNote(finding, rule)
+        tokens.integrity = note
+        if note.isMet { tokens.beside.append(rule.proof) }
+        guard rule.action == .refuse, !note.isMet else { return }
+        guard let refusal = note.refusal else {
+            tokens.failed = rule.proof
+            if verdict == .pass || rule.proof.onError == .refuse { verdict = .failure(.proof) }
+            return
+        }
+        verdict = .refuse(refusal)
     }
 
     private mutating func settleBeside(
@@ -139,7 +186,7 @@ extension Ruling {
     ) {
         tokens.others += 1
         switch finding {
-        case .good: tokens.beside.append(proof)
+        case .good, .verdict: tokens.beside.append(proof)
         case .unavailable:
             // The proofs after it are checked nevertheless, where it does not refuse by itself.
             if tokens.failed?.onError != .refuse { tokens.failed = proof }
@@ -165,7 +212,7 @@ extension Ruling {
     ) {
         tokens.replacements += 1
         switch finding {
-        case .good: return take(proof, rule)
+        case .good, .verdict: return take(proof, rule)
         case .unavailable: tokens.failed = tokens.failed ?? proof
         case .missing: break
         case .malformed, .invalid, .expired, .spent, .refused, .throttled:
@@ -252,6 +299,58 @@ extension Refusal {
     }
 }
 
+/// What an integrity token has to be bound to.
+///
+/// A reference, so that requests whose rules ask for no such token carry one word.
+package final class IntegrityBinding: Sendable {
+    /// The package of the key's app.
+    package let package: String
+    package let keyID: KeyID
+    /// SHA-256 of what the key has signed, or of what it was attested over.
+    package let clientDataHash: SHA256Digest
+
+    package init(package: String, keyID: KeyID, clientDataHash: SHA256Digest) {
+        self.package = package
+        self.keyID = keyID
+        self.clientDataHash = clientDataHash
+    }
+}
+
+/// What was found of an integrity token, for the log and the origin.
+///
+/// A reference, so that other requests carry one word.
+package final class IntegrityNote: Sendable {
+    /// Whether the token is good, and all conditions hold.
+    package let isMet: Bool
+    /// Why a rule that refuses refuses; `nil` where all conditions hold, or a party failed.
+    package let refusal: Refusal?
+    /// An item of RFC 9651: the token `met`, `unmet` or a word for a token that is no good. Its
+    /// parameters are `of`, the conditions that do not hold, and what Google says.
+    package let text: String
+
+    package init(_ finding: TokenFinding, _ rule: IntegrityRule) {
+        guard case .verdict(let verdict) = finding else {
+            (isMet, refusal, text) = (false, finding.refusal, finding.word)
+            return
+        }
+        let unmet = rule.unmet(by: verdict)
+        isMet = unmet.isEmpty
+        refusal = unmet.isEmpty ? nil : .proofRefused
+        var parts = [unmet.isEmpty ? "met" : "unmet"]
+        func add(_ name: String, _ words: [String]) {
+            parts.append("\(name)=\"\(words.joined(separator: " "))\"")
+        }
+        if !unmet.isEmpty { add("of", unmet.map(\.rawValue)) }
+        add("device", verdict.device.sorted().map(\.rawValue))
+        if verdict.isRecognized { parts.append("recognized") }
+        if verdict.isLicensed { parts.append("licensed") }
+        if let level = verdict.activity { parts.append("activity=\(level)") }
+        if let protect = verdict.playProtect { parts.append("play-protect=\(protect.rawValue)") }
+        if verdict.isTest { parts.append("test") }
+        text = parts.joined(separator: ";")
+    }
+}
+
 /// The tokens that a request shows for the proofs that its rule names.
 ///
 /// A reference, so that requests whose rules name none carry nothing.
@@ -272,13 +371,20 @@ package final class ShownTokens: Sendable {
 
     package init(_ head: borrowing RequestHead, _ bytes: Span<UInt8>, _ rule: Rule) {
         var shown: [Showing] = []
-        for token in rule.tokens {
-            switch token.place {
-            case .field(let name): shown.append(Self.field(name, head.fields, bytes))
-            case .cookie(let name): shown.append(Self.cookie(name, head.fields, bytes))
-            }
-        }
+        for token in rule.tokens { shown.append(Self.showing(token.place, head, bytes)) }
         self.shown = shown
+    }
+
+    /// What a request to an endpoint shows in the field of a proof.
+    package static func showing(
+        _ place: TokenProof.Place,
+        _ head: borrowing RequestHead,
+        _ bytes: Span<UInt8>
+    ) -> Showing {
+        switch place {
+        case .field(let name): field(name, head.fields, bytes)
+        case .cookie(let name): cookie(name, head.fields, bytes)
+        }
     }
 
     /// What the request shows for a proof of its rule.

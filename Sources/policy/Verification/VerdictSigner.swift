@@ -162,6 +162,7 @@ package struct VerdictSigner: Sendable {
             out.member("context", Base64.text(context))
         }
         if let risk = ruling.risk { out.member("risk", risk.text) }
+        if let note = ruling.tokens.integrity { out.member("integrity", note.text) }
         guard ruling.verdict == .pass else { return }
         if let taken = ruling.takenProofs { out.member("proof", taken) }
         guard let keyID = ruling.keyID else { return }

@@ -191,7 +191,7 @@ def rows():
     for name in ["App-Attest-Key-Id", "App-Attest-App-Id", "App-Attest-Reason",
                  "App-Attest-Environment", "App-Attest-Verdict", "App-Attest-Risk",
                  "App-Attest-Proof", "App-Attest-Context", "App-Attest-Device-Bits",
-                 "App-Attest-Device-Token"]:
+                 "App-Attest-Device-Token", "App-Attest-Integrity", "App-Attest-Integrity-Token"]:
         yield "forged verdict", f"{name}: forged", forged_identity(name)
     yield "twins", "in trailers", in_trailers("/pay")
 

@@ -120,6 +120,8 @@ struct EnrolmentFixture {
     func answer(_ action: Enrolment.Action) async -> Answer {
         switch action {
         case .challenges, .enrolled, .refuse: return Answer(ServiceResult(action).response)
+        case .check:
+            preconditionFailure("EnrolmentFixture: no app asks for integrity tokens")
         case .store(let record, let serial):
             return await answer(enrolment.stored(await store(record), spending: serial))
         }

@@ -1,12 +1,16 @@
 import ConfigurationReading
+import Foundation
+import GoogleServices
 import HTTPSCalls
 import OutboundCalls
+import Rules
 import SiteverifyServices
 import Synchronization
 
-/// One question to each service of a test for people, about a token that no service has made.
+/// One question to each service that knows tokens of `proofs`, about a token that no service has
+/// made.
 ///
-/// A service that works, and that accepts the secret, refuses the token.
+/// A service that works, and that accepts the secret or the service account, refuses the token.
 enum ServiceTrial {
     private static let token = Array("portcullis-doctor".utf8)
 
@@ -32,8 +36,16 @@ enum ServiceTrial {
         ended: @escaping @Sendable ([Finding]) -> Void
     ) {
         let services = configuration.siteverify
-        guard !services.isEmpty else { return ended([]) }
-        let (https, findings) = (HTTPSCalls(), Findings(services.count))
+        let integrity = configuration.integrity
+        let count = services.count + integrity.count
+        guard count > 0 else { return ended([]) }
+        let (https, findings) = (HTTPSCalls(), Findings(count))
+        @Sendable func add(_ finding: Finding) {
+            guard let all = findings.add(finding) else { return }
+            https.stop { ended(all) }
+        }
+        let package = configuration.apps.first { $0.android != nil }?.id ?? ""
+        for service in integrity { ask(service, package, https, add) }
         var party = SiteverifyCalls(services)
         for service in services {
             let call = SiteverifyCall(
@@ -45,10 +57,66 @@ enum ServiceTrial {
             var request = HTTPSRequest(party.written(call, at: 0))
             request.timeout = service.timeout
             https.send(request) { result in
-                let verdict = SiteverifyVerdict(CallReply(result), service)
-                guard let all = findings.add(finding(service, verdict)) else { return }
-                https.stop { ended(all) }
+                add(finding(service, SiteverifyVerdict(CallReply(result), service)))
             }
+        }
+    }
+
+    /// Asks Google for an access token, and then about the token.
+    private static func ask(
+        _ service: IntegrityService,
+        _ package: String,
+        _ https: HTTPSCalls,
+        _ add: @escaping @Sendable (Finding) -> Void
+    ) {
+        let now = Int64(Date().timeIntervalSince1970)
+        send(IntegrityCall(service, .grant), service, now, https) { reply in
+            do throws(IntegrityFault) {
+                let access = try AccessToken(reply, askedAt: now)
+                let question = IntegrityCall.Question.token(token, package: package, access)
+                send(IntegrityCall(service, question), service, now, https) { reply in
+                    add(finding(service, package, IntegrityFinding(ofTrial: reply)))
+                }
+            } catch {
+                add(finding(service, package, .failed(error)))
+            }
+        }
+    }
+
+    private static func send(
+        _ call: IntegrityCall,
+        _ service: IntegrityService,
+        _ now: Int64,
+        _ https: HTTPSCalls,
+        _ done: @escaping @Sendable (CallReply) -> Void
+    ) {
+        var party = IntegrityCalls([service])
+        var request = HTTPSRequest(party.written(call, at: now))
+        request.timeout = service.timeout
+        https.send(request) { done(CallReply($0)) }
+    }
+
+    private static func finding(
+        _ service: IntegrityService,
+        _ package: String,
+        _ found: IntegrityFinding
+    ) -> Finding {
+        let name = "\(service.name): Play Integrity"
+        switch found {
+        case .refused(.denied):
+            return .warning(
+                .proofs,
+                "\(name) does not read tokens of \(package) for this service account",
+                next: found.next ?? "see service_account of the proof"
+            )
+        case .refused, .good:
+            return .ok(.proofs, "\(name) answers, and accepts the service account")
+        case .failed:
+            return .error(
+                .proofs,
+                "\(name) can't be asked: \(found.word)",
+                next: found.next ?? "see deploy/docs/runbook/PortcullisTestServiceDown.md"
+            )
         }
     }
 

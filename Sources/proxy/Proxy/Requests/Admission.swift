@@ -84,11 +84,8 @@ struct Admission {
         case .lastHop: return exchange.flow.declined(.lastHop)
         case .service(let service):
             let isOpenMetrics = head.fields.acceptsOpenMetrics(bytes)
-            exchange.call = ServiceCall(
-                service,
-                isOpenMetrics ? .openMetrics : .prometheus,
-                about: service.gateway(in: head.query, bytes)
-            )
+            let format: Exposition.Format = isOpenMetrics ? .openMetrics : .prometheus
+            exchange.call = ServiceCall(service, format, head, bytes)
             return call(service, head, bytes)
         case .refused(let response, let name): return answered(by: response, named: name)
         }

@@ -139,6 +139,9 @@ struct Audit {
             proxy.lines.log.member("decides", form.rawValue)
         }
         recordVerdict()
+        if let note = exchange.record.integrity ?? integrity {
+            proxy.lines.log.member("integrity", note.text)
+        }
         if exchange.record.deviceUpdate != .none {
             proxy.lines.log.member("device_update", exchange.record.deviceUpdate.rawValue)
         }
@@ -342,6 +345,9 @@ extension Audit {
         case .session: return proxy.tally.add(.sessionsRefused)
         }
         if ruling.risk?.mark != nil, ruling.verdict == .pass { proxy.tally.add(.riskMarks) }
+        if let note = ruling.tokens.integrity, !note.isMet, ruling.refusal == nil {
+            proxy.tally.add(.integrityMarks)
+        }
         if ruling.verdict == .pass {
             switch ruling.proof {
             case .session: proxy.tally.add(.sessionPasses)
@@ -365,6 +371,17 @@ extension Audit {
                 environment: ruling.environment
             )
         )
+    }
+
+    /// What was found of the integrity token of a request that was judged.
+    private var integrity: IntegrityNote? {
+        exchange.flow.judgement.verdict?.ruling.tokens.integrity
+    }
+
+    /// Notes what was found of the integrity token of an enrolment.
+    func note(_ note: IntegrityNote, passes: Bool) {
+        exchange.record.integrity = note
+        if passes, !note.isMet { proxy.tally.add(.integrityMarks) }
     }
 
     /// Whether the rule's share includes the install that the request names.
@@ -402,6 +419,8 @@ struct RequestRecord {
     var subject: VerdictSigner.Request?
     /// The build that the client claims, where a device might not have signed it.
     var claimedVersion: AppVersion?
+    /// What was found of the integrity token of an enrolment.
+    var integrity: IntegrityNote?
     /// The result of the origin's App-Attest-Device-Bits.
     var deviceUpdate = DeviceUpdateNote.none
     /// 0 while nothing was answered.

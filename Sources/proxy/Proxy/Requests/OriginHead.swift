@@ -94,6 +94,9 @@ struct OriginHead {
         if let risk = ruling.risk {
             HeadWriter.field("App-Attest-Risk", text: risk.text, into: &bytes)
         }
+        if let note = ruling.tokens.integrity {
+            HeadWriter.field("App-Attest-Integrity", text: note.text, into: &bytes)
+        }
         guard ruling.verdict == .pass else { return }
         if let taken = ruling.takenProofs {
             HeadWriter.field("App-Attest-Proof", text: taken, into: &bytes)
@@ -120,7 +123,8 @@ struct OriginHead {
     private static let gatewayFields: [StaticString] = [
         "App-Attest-Verdict", "App-Attest-Reason", "App-Attest-Key-Id", "App-Attest-App-Id",
         "App-Attest-Environment", "App-Attest-Proof", "App-Attest-Risk", "App-Attest-Context",
-        "App-Attest-Device-Bits", "App-Attest-Device-Token", "App-Attest-Session",
+        "App-Attest-Device-Bits", "App-Attest-Device-Token", "App-Attest-Integrity",
+        "App-Attest-Integrity-Token", "App-Attest-Session",
         "App-Attest-Sequence", "App-Attest-Signature", "App-Attest-Verdict-Token",
     ]
     /// The fields of a proof. An application may read them where a rule verifies nothing.

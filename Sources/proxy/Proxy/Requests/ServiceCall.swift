@@ -1,6 +1,7 @@
 import AppAttest
 import EventLoops
 import HTTPWire
+import Rules
 import Services
 import Telemetry
 import Verification
@@ -19,14 +20,26 @@ final class ServiceCall {
     private let format: Exposition.Format
     /// The gateway of a fleet that it asks about; `nil` for all.
     private let gateway: String?
+    private let tokens: [TokenProof: ShownTokens.Showing]
     /// `nil` while the service works.
     private var answer: LocalResponse?
 
-    init(_ entry: ServiceEntry, _ format: Exposition.Format, about gateway: String?) {
+    /// - head: of the request, whose tokens are kept.
+    init(
+        _ entry: ServiceEntry,
+        _ format: Exposition.Format,
+        _ head: borrowing RequestHead,
+        _ bytes: Span<UInt8>
+    ) {
         name = entry.name
         self.entry = entry
         self.format = format
-        self.gateway = gateway
+        var tokens: [TokenProof: ShownTokens.Showing] = [:]
+        for proof in entry.tokens {
+            tokens[proof] = ShownTokens.showing(proof.place, head, bytes)
+        }
+        self.tokens = tokens
+        gateway = entry.gateway(in: head.query, bytes)
     }
 
     /// A path or method of the gateway's own that no service answers.
@@ -35,6 +48,7 @@ final class ServiceCall {
         entry = nil
         format = .prometheus
         gateway = nil
+        tokens = [:]
         self.answer = answer
     }
 
@@ -71,6 +85,7 @@ final class ServiceCall {
         }
         request.format = format
         request.gateway = gateway
+        (request.tokens, request.tokenChecks) = (tokens, exchange.settings.tokenChecks)
         switch entry.cost {
         case .nothing, .call: break
         case .verification: request.verificationWait = exchange.verificationWait(now: now)
@@ -102,6 +117,7 @@ final class ServiceCall {
     private func answered(_ result: ServiceResult, to exchange: Exchange) -> Flow.Action {
         exchange.oweCalls(result.callsOwed)
         if result.verifiedInVain { exchange.addFailure(now: MonotonicClock.nanoseconds) }
+        if let note = result.integrity { Audit(exchange).note(note, passes: result.passes) }
         if let counter = result.counter { exchange.proxy.tally.add(counter, result.countedTimes) }
         if !exchange.flow.isOver {
             if case .notEnrolled(.addressThrottled) = result.response.outcome {

@@ -4,6 +4,7 @@ import Challenges
 import Cryptography
 import JSONText
 import KeyStore
+import Rules
 import Sessions
 import Telemetry
 import Verification
@@ -25,14 +26,65 @@ struct KeyService: Service {
             at: request.tick,
             addressWait: request.verificationWait
         )
-        guard case .store(let record, let serial) = action else {
-            return .now(ServiceResult(action))
+        switch action {
+        case .store(let record, let serial):
+            return .afterCommit { stored(record, serial, nil, $0) }
+        case .check(let awaited): return .afterCommit { check(awaited, request, $0) }
+        case .challenges, .enrolled, .refuse: return .now(ServiceResult(action))
         }
-        return .afterCommit { [enrolment, store] completion in
-            store(record, serial) { outcome in
-                completion(ServiceResult(enrolment.stored(outcome, spending: serial)))
+    }
+
+    private func stored(
+        _ record: KeyRecord,
+        _ serial: ChallengeSerial,
+        _ note: IntegrityNote?,
+        _ completion: @escaping @Sendable (ServiceResult) -> Void
+    ) {
+        store(record, serial) { [enrolment] outcome in
+            var result = ServiceResult(enrolment.stored(outcome, spending: serial))
+            result.integrity = note
+            completion(result)
+        }
+    }
+
+    /// Has the integrity token checked, and stores the key where that lets it.
+    private func check(
+        _ awaited: Enrolment.AwaitedIntegrity,
+        _ request: ServiceRequest,
+        _ completion: @escaping @Sendable (ServiceResult) -> Void
+    ) {
+        let rule = awaited.rule
+        let found = { @Sendable (finding: TokenFinding) in
+            let note = IntegrityNote(finding, rule)
+            let action = enrolment.checked(awaited, note)
+            guard case .store(let record, let serial) = action else {
+                var result = ServiceResult(action)
+                result.integrity = note
+                return completion(result)
             }
+            stored(record, serial, note, completion)
         }
+        let text: [UInt8]
+        switch request.tokens[rule.proof] ?? .nothing {
+        case .nothing: return found(.missing)
+        case .unreadable: return found(.malformed)
+        case .text(let shown): text = shown
+        }
+        // A gateway without the proof's check knows nothing of its tokens.
+        guard request.tokenChecks.indices.contains(rule.proof.index) else {
+            return found(.unavailable)
+        }
+        let shown = ShownToken(
+            text: text,
+            proof: rule.proof,
+            rule: "",
+            host: [],
+            address: request.address,
+            binding: awaited.binding,
+            now: request.now
+        )
+        let checking = request.tokenChecks[rule.proof.index].check(shown, found)
+        if case .known(let finding) = checking { found(finding) }
     }
 }
 
@@ -124,7 +176,7 @@ extension ServiceResult {
             self.init(LocalResponse(.notEnrolled(refused.refusal), details))
             verifiedInVain = refused.isInVain
             counter = Self.counter(of: refused.refusal)
-        case .store:
+        case .store, .check:
             preconditionFailure("ServiceResult: a key that is still to be stored is no answer")
         }
     }

@@ -29,6 +29,7 @@ extension ServiceTable {
                 enrolment: enrolment,
                 store: { keys.enrol($0, spending: $1, completion: $2) }
             ),
+            tokens: enrolment.tokens,
             sessions: sessions.map {
                 (SessionService(sessions: $0.table, issuer: enrolment.issuer), $0.rule)
             },
@@ -62,6 +63,7 @@ extension ServiceTable {
         below path: String,
         challenges: some Service,
         keys: some Service,
+        tokens: [TokenProof] = [],
         sessions: (service: any Service, rule: Rule)?,
         plan: ServiceEntry?,
         keySet: ServiceEntry?,
@@ -69,7 +71,14 @@ extension ServiceTable {
     ) -> ServiceTable {
         var entries = [
             ServiceEntry("challenges", [.post], takesContent: true, cost: .call, challenges),
-            ServiceEntry("keys", [.post], takesContent: true, cost: .verification, keys),
+            ServiceEntry(
+                "keys",
+                [.post],
+                takesContent: true,
+                cost: .verification,
+                tokens: tokens,
+                keys
+            ),
         ]
         if let (service, rule) = sessions {
             entries.append(

@@ -43,6 +43,17 @@ package struct ProofCallFacts: Sendable {
         self.durations = durations
     }
 
+    /// Those of two kinds of services.
+    package static func + (left: Self, right: Self) -> Self {
+        var sum = left
+        sum.services += right.services
+        sum.ends += right.ends
+        sum.verdicts += right.verdicts
+        sum.durations += right.durations
+        sum.usedTokens += right.usedTokens
+        return sum
+    }
+
     /// Writes the metrics.
     func write(into out: inout Exposition) {
         out.metric(
@@ -57,7 +68,7 @@ package struct ProofCallFacts: Sendable {
         out.metric(
             "proof_verdicts_total",
             type: "counter",
-            help: "Tokens of tests for people, by what was found of them."
+            help: "Tokens that services know, by what was found of them."
         )
         for verdict in verdicts {
             let labels = [("proof", verdict.proof), ("verdict", verdict.word)]

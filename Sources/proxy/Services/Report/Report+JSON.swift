@@ -109,6 +109,10 @@ extension Report.Part {
             out.object("proofs") { out in
                 for (name, count) in counts.proofs { out.member(name, count) }
             }
+            out.object("integrity") { out in
+                out.member("met", counts.integrity.met)
+                out.member("unmet", counts.integrity.unmet)
+            }
             out.reasons(counts.cells.reasons)
             out.object("latency") { out in
                 out.member("count", counts.times.count)

@@ -41,8 +41,14 @@ extension Report.Part {
                 + "\(counts.refused) refused",
             "    " + totals.joined(separator: ", "),
         ] + (proofs.isEmpty ? [] : ["    verified by: " + proofs.joined(separator: ", ")])
+            + integrity
             + (reasons.isEmpty ? [] : ["    reasons: " + reasons.joined(separator: ", ")])
             + [took] + Self.table(steps) + Self.table(versions)
+    }
+
+    private var integrity: [String] {
+        let (met, unmet) = counts.integrity
+        return met + unmet == 0 ? [] : ["    Play Integrity: met \(met), unmet \(unmet)"]
     }
 
     private var took: String {

@@ -16,6 +16,8 @@ package struct ReportedRequest: Sendable {
     package let verdict: Verdict
     /// How it has proved itself; `nil` where it has not.
     package let proof: ProofKind?
+    /// Whether Google Play's word meets the rule's `integrity`; `nil` where none was asked for.
+    package let meetsIntegrity: Bool?
     package let environment: KeyEnvironment?
     package let build: AppBuild
     /// The named key, where it is enrolled here.
@@ -35,6 +37,7 @@ package struct ReportedRequest: Sendable {
     ) {
         verdict = ruling.verdict
         proof = ruling.verdict == .pass ? ruling.proof : nil
+        meetsIntegrity = ruling.tokens.integrity?.isMet
         environment = ruling.environment
         build = AppBuild(signed: ruling.appVersion, claimed: claimed)
         install = ruling.environment == nil ? nil : ruling.keyID

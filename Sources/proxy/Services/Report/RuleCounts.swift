@@ -71,6 +71,8 @@ package struct RuleCounts: Sendable {
     private var passes: [(proof: ProofKind, count: UInt64)] = []
     /// The same of other gateways, by the name of the proof; at most ``proofsMax``.
     private var namedPasses: [String: UInt64] = [:]
+    /// Requests of Android phones by whether Google Play's word meets the rule's `integrity`.
+    package private(set) var integrity: (met: UInt64, unmet: UInt64) = (0, 0)
     /// The durations of all requests of the rule, also of those without a verdict.
     package private(set) var times = Histogram()
 
@@ -95,6 +97,11 @@ package struct RuleCounts: Sendable {
     package mutating func add(_ request: ReportedRequest, by hash: InstallHash = .ofProcess) {
         count(1, request.build, request.environment, request.verdict)
         if let proof = request.proof { count(1, by: proof) }
+        switch request.meetsIntegrity {
+        case true?: integrity.met &+= 1
+        case false?: integrity.unmet &+= 1
+        case nil: break
+        }
         if let key = request.install { Self.add(hash.hash(key), to: &installs) }
         if request.isRefused { refused &+= 1 }
         guard case .refused(let bucket) = request.fate else { return }
@@ -187,6 +194,8 @@ extension RuleCounts: Mergeable {
         refused &+= other.refused
         for (proof, count) in other.passes { self.count(count, by: proof) }
         for (name, count) in other.namedPasses { self.count(count, ofProof: name) }
+        integrity.met &+= other.integrity.met
+        integrity.unmet &+= other.integrity.unmet
         for place in steps.indices {
             steps[place].requests &+= other.steps[place].requests
             Self.merge(other.steps[place].installs, into: &steps[place].installs)

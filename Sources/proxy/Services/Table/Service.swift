@@ -1,4 +1,5 @@
 package import HTTPWire
+package import Rules
 package import Signatures
 package import Telemetry
 package import Verification
@@ -31,6 +32,10 @@ package struct ServiceRequest: Sendable {
     /// Nanoseconds until the gateway may verify for the address; `nil` when it may now, or the
     /// service verifies nothing.
     package var verificationWait: UInt64?
+    /// The tokens of ``ServiceEntry/tokens``, where the request shows them.
+    package var tokens: [TokenProof: ShownTokens.Showing] = [:]
+    /// Who checks tokens, by the index of the proof.
+    package var tokenChecks: [any TokenChecker] = []
 
     package init(
         content: [UInt8] = [],
@@ -67,8 +72,13 @@ package struct ServiceResult: Sendable {
     /// A further counter, and its increment.
     package var counter: Counter?
     package var countedTimes: UInt64 = 1
+    /// What was found of an integrity token; `nil` where none was asked for.
+    package var integrity: IntegrityNote?
 
     package init(_ response: LocalResponse) { self.response = response }
+
+    /// Whether the service has done what it was asked for.
+    package var passes: Bool { response.outcome.row.status < 400 }
 
     package init(_ outcome: LocalOutcome) { self.init(LocalResponse(outcome)) }
 }

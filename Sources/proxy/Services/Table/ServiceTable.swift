@@ -164,6 +164,8 @@ package final class ServiceEntry: Sendable {
     package let cost: Cost
     /// The rule that judges a request before the service is asked; `nil` for none.
     package let rule: Rule?
+    /// The proofs whose tokens the service looks for.
+    package let tokens: [TokenProof]
     /// Whether the service needs the caller's name.
     package let tellsCaller: Bool
     /// The access that it needs on the operators' listener.
@@ -197,6 +199,7 @@ package final class ServiceEntry: Sendable {
         takesContent: Bool,
         cost: Cost,
         rule: Rule? = nil,
+        tokens: [TokenProof] = [],
         tellsCaller: Bool = false,
         access: OperatorGate.Access = .open,
         unchanged: Unchanged? = nil,
@@ -207,6 +210,7 @@ package final class ServiceEntry: Sendable {
         self.takesContent = takesContent
         self.cost = cost
         self.rule = rule
+        self.tokens = tokens
         self.tellsCaller = tellsCaller
         self.access = access
         self.unchanged = unchanged
