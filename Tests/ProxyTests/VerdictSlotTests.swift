@@ -1,3 +1,4 @@
+import AppAttest
 import KeyStore
 import Testing
 import Verification
@@ -7,23 +8,27 @@ import Verification
 @Suite struct VerdictSlotTests {
     @Test(
         arguments: [
-            (nil, "none"), (.production, "genuine"), (.development, "genuine"), (.test, "test"),
-        ] as [(KeyEnvironment?, String)]
+            (nil, nil, "none"), (.production, .apple, "genuine"),
+            (.production, .android, "genuine"),
+            (.development, .apple, "genuine"), (.test, .apple, "test"), (.test, .android, "test"),
+        ] as [(KeyEnvironment?, DevicePlatform?, String)]
     )
-    func `a request without proof is not labelled genuine`(
+    func `a request without proof is not labelled genuine, and has no platform`(
         environment: KeyEnvironment?,
+        platform: DevicePlatform?,
         label: String
     ) {
         let slot = VerdictSlot.index(
             .refuse(.assertionMissing),
             isEnforced: true,
-            environment: environment
+            environment: environment,
+            platform: platform
         )
         let labels = Dictionary(uniqueKeysWithValues: VerdictSlot.labels(slot))
         #expect(
             labels == [
                 "verdict": "refuse", "reason": "assertion-missing", "enforced": "true",
-                "environment": label,
+                "environment": label, "platform": platform?.rawValue ?? "none",
             ]
         )
     }
@@ -35,22 +40,31 @@ import Verification
         party: Verdict.Dependency,
         reason: String
     ) {
-        let slot = VerdictSlot.index(.failure(party), isEnforced: false, environment: .production)
+        let slot = VerdictSlot.index(
+            .failure(party),
+            isEnforced: false,
+            environment: .production,
+            platform: .apple
+        )
         let labels = Dictionary(uniqueKeysWithValues: VerdictSlot.labels(slot))
         #expect(labels["verdict"] == "error" && labels["reason"] == reason)
     }
 
     @Test func `every verdict has a slot of its own, and every slot labels of its own`() {
-        let environments: [KeyEnvironment?] = [.production, .test, nil]
+        let sources: [(KeyEnvironment?, DevicePlatform?)] = [
+            (.production, .apple), (.production, .android), (.test, .apple), (.test, .android),
+            (nil, nil),
+        ]
         var slots: [Int] = []
         for verdict in [Verdict.pass] + Refusal.allCases.map(Verdict.refuse) {
             for isEnforced in [false, true] {
-                for environment in environments {
+                for (environment, platform) in sources {
                     slots.append(
                         VerdictSlot.index(
                             verdict,
                             isEnforced: isEnforced,
-                            environment: environment
+                            environment: environment,
+                            platform: platform
                         )
                     )
                 }

@@ -41,7 +41,7 @@ package struct KeyCheck {
         case .known(let key): stored = key
         case .outdated(let key): (stored, isOutdated) = (key, true)
         }
-        ruling.environment = stored.environment
+        (ruling.environment, ruling.platform) = (stored.environment, stored.platform)
         ruling.context = stored.context
         guard !stored.isRevoked else {
             ruling.verdict = .refuse(.keyRevoked)

@@ -44,6 +44,8 @@ package struct Ruling: Sendable {
     package var appVersion: AppVersion?
     /// Who attested the key; `nil` when the key is not known.
     package var environment: KeyEnvironment?
+    /// Which system the key's device has; `nil` when the key is not known.
+    package var platform: DevicePlatform?
     /// The rule forwards although the verdict is a refusal. This applies to clients that can't
     /// attest, and to preflights.
     package var isExcused = false

@@ -1,30 +1,33 @@
+import AppAttest
 import KeyStore
 import Verification
 
 /// The columns of a rule in the tally of verdicts: each verdict, observed or enforced, and the
-/// key's attestor.
+/// key's attestor and platform.
 package enum VerdictSlot {
     /// The attestor of a request's key. The raw value is the label: add, do not rename.
-    private enum Attestor: String, CaseIterable {
+    private enum Attestor: String {
         case genuine
         case test
-        /// The request has no key that is known here.
-        case none
+    }
 
-        init(_ environment: KeyEnvironment?) {
-            switch environment {
-            case .production, .development: self = .genuine
-            case .test: self = .test
-            case nil: self = .none
-            }
+    /// The attestor and the platform of a key; the last ones for a request that has no key which is
+    /// known here.
+    private static let sources: [(attestor: String, platform: String)] =
+        [Attestor.genuine, .test].flatMap { attestor in
+            DevicePlatform.allCases.map { (attestor.rawValue, $0.rawValue) }
+        } + [("none", "none")]
+
+    private static func place(_ environment: KeyEnvironment?, _ platform: DevicePlatform?) -> Int {
+        let first: Int
+        switch environment {
+        case .production, .development: first = 0
+        case .test: first = DevicePlatform.allCases.count
+        case nil: return sources.count - 1
         }
-
-        var place: Int {
-            switch self {
-            case .genuine: 0
-            case .test: 1
-            case .none: 2
-            }
+        return switch platform {
+        case .apple, nil: first
+        case .android: first + 1
         }
     }
 
@@ -33,10 +36,9 @@ package enum VerdictSlot {
         uniqueKeysWithValues: Refusal.allCases.enumerated().map { ($1, $0 + 2) }
     )
     private static let failures = Verdict.Dependency.allCases.map(\.refusal.rawValue)
-    private static let attestors = Attestor.allCases
 
-    /// Slots for a reason: one for each attestor, observed and enforced.
-    private static let width = attestors.count * 2
+    /// Slots for a reason: one for each source, observed and enforced.
+    private static let width = sources.count * 2
 
     /// Slots for a rule.
     package static let count = reasons.count * width
@@ -44,7 +46,8 @@ package enum VerdictSlot {
     static func index(
         _ verdict: Verdict,
         isEnforced: Bool,
-        environment: KeyEnvironment?
+        environment: KeyEnvironment?,
+        platform: DevicePlatform?
     ) -> Int {
         let place: Int
         switch verdict {
@@ -52,7 +55,8 @@ package enum VerdictSlot {
         case .refuse(let refusal): place = places[refusal] ?? 1
         case .failure(let dependency): place = places[dependency.refusal] ?? 1
         }
-        return place * width + (isEnforced ? attestors.count : 0) + Attestor(environment).place
+        return place * width + (isEnforced ? sources.count : 0)
+            + Self.place(environment, platform)
     }
 
     /// The meaning of a slot; the labels of the metric.
@@ -66,8 +70,9 @@ package enum VerdictSlot {
             }
         return [
             ("verdict", verdict), ("reason", reason),
-            ("enforced", slot % width >= attestors.count ? "true" : "false"),
-            ("environment", attestors[slot % attestors.count].rawValue),
+            ("enforced", slot % width >= sources.count ? "true" : "false"),
+            ("environment", sources[slot % sources.count].attestor),
+            ("platform", sources[slot % sources.count].platform),
         ]
     }
 }

@@ -197,6 +197,9 @@ struct Audit {
         if !ruling.appID.isEmpty, let environment = ruling.environment {
             proxy.lines.log.member("app", ruling.appID)
             proxy.lines.log.member("environment", environment.rawValue)
+            if let platform = ruling.platform {
+                proxy.lines.log.member("platform", platform.rawValue)
+            }
         }
         if let version = ruling.appVersion ?? exchange.record.claimedVersion {
             proxy.lines.log.member("app_version", version.text)
@@ -368,7 +371,8 @@ extension Audit {
             slot: VerdictSlot.index(
                 ruling.verdict,
                 isEnforced: isEnforced,
-                environment: ruling.environment
+                environment: ruling.environment,
+                platform: ruling.platform
             )
         )
     }
