@@ -14,6 +14,7 @@ package enum FuzzTarget: String, CaseIterable, Sendable {
     // Objects that devices made.
     case cbor, attestation, assertion, receipt, certificate
     case keyChain = "key-chain", keyDescription = "key-description", keyTexts = "key-texts"
+    case enrolment
     // Texts in header fields and contents.
     case challenge, session, tokens, base64, digest, json
     // What operators write.
@@ -39,6 +40,7 @@ package enum FuzzTarget: String, CaseIterable, Sendable {
         case .keyChain: Self.keyChain(bytes)
         case .keyDescription: Self.keyDescription(bytes)
         case .keyTexts: Self.keyTexts(bytes)
+        case .enrolment: Self.enrolment(bytes)
         case .challenge: Self.challenge(bytes)
         case .session: Self.session(bytes)
         case .tokens: Self.tokens(bytes)
