@@ -61,7 +61,8 @@ import Testing
         let loaded = Self.loaded(
             """
             service_account: a, url: "https://localhost:1", max_token_age: 1m,
-            timeout: 1s, rate: 7/s, concurrent: 2, queue: 3, proxy: "http://p:1", field: X-Play, on_error: forward
+            timeout: 1s, rate: 7/s, concurrent: 2, queue: 3, proxy: "http://p:1",
+            field: X-Play, on_error: forward
             """,
             rule: """
                 integrity: { proof: play, device: [basic, virtual], licensed: true, \

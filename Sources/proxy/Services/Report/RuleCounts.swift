@@ -230,6 +230,8 @@ extension InstallHash {
 extension RuleCounts {
     func write(into out: inout ByteWriter) {
         out.short(refused)
+        out.short(integrity.met)
+        out.short(integrity.unmet)
         out.short(UInt64(builds.count))
         for build in builds {
             out.byte(UInt8(AppBuild.Source.allCases.firstIndex(of: build.source) ?? 0))
@@ -259,6 +261,7 @@ extension RuleCounts {
 
     init(_ reader: inout ByteReader) throws(ByteReader.Fault) {
         refused = try reader.short()
+        integrity = (try reader.short(), try reader.short())
         var told: [AppBuild] = []
         for _ in 0..<(try reader.short(max: UInt64(UInt8.max))) {
             let source = Int(try reader.byte())
