@@ -17,21 +17,27 @@ extension Scenarios {
 
         private static let rules =
             StockRule.list(.signed, .bare, .window) + """
-
                 - id: once
                   match: { path: /once }
                   mode: enforce
                   accept: [assertion, once]
+
                 """
 
-        /// - keys: the file with the keys of the tokens' issuer.
-        private static func more(_ keys: String) -> String {
+        /// A folder with the keys of the tokens' issuer.
+        private static func issuer() throws -> Scenario {
+            let issuer = try Scenario()
+            try issuer.write("keys.json", TokenIssuer.set(.init("one")))
+            return issuer
+        }
+
+        private static func more(_ issuer: Scenario) -> String {
             """
             enrolment: { rate: 10000/s, burst: 100000 }
             limits: { address_failures: off }
             proofs:
-              once: { kind: jwt, field: X-Once, once: jti, keys: { file: \(keys) }, \
-            issuer: \(TokenIssuer.name), audience: shop, algorithms: [ES256] }
+              once: { kind: jwt, field: X-Once, once: jti, issuer: \(TokenIssuer.name), \
+            audience: shop, algorithms: [ES256], keys: { file: \(issuer.path("keys.json")) } }
             """
         }
 
@@ -42,13 +48,12 @@ extension Scenarios {
         func `a proof that three gateways get at once is admitted once, whatever fails`(
             arrangement: Fleet.Arrangement
         ) throws {
-            let issuer = try Scenario()
+            let issuer = try Self.issuer()
             defer { issuer.end() }
-            try issuer.write("keys.json", TokenIssuer.set(.init("one")))
             let fleet = try Fleet(
                 3,
                 rules: Self.rules,
-                more: Self.more(issuer.path("keys.json")),
+                more: Self.more(issuer),
                 arrangement: arrangement
             )
             let load = FleetLoad(fleet)
@@ -97,10 +102,12 @@ extension Scenarios {
         func `orders hold in two seconds and never go back, and guards fall once, whatever fails`(
             arrangement: Fleet.Arrangement
         ) throws {
+            let issuer = try Self.issuer()
+            defer { issuer.end() }
             let fleet = try Fleet(
                 3,
                 rules: Self.rules + FleetGuardLoad.rule,
-                more: Self.more,
+                more: Self.more(issuer),
                 arrangement: arrangement,
                 takesOrders: true
             )
