@@ -9,10 +9,10 @@ extension Scenarios {
     /// write down what they sent and were answered, the origin what it executed, and both are
     /// compared with what the database holds.
     @Suite struct FleetFaults {
-        /// Five or three in an ordinary run; `PORTCULLIS_FLEET_CYCLES=50` for a long one.
+        /// Three or two in an ordinary run; `PORTCULLIS_FLEET_CYCLES=50` for a long one.
         private static func cycles(_ arrangement: Fleet.Arrangement) -> Int {
             ProcessInfo.processInfo.environment["PORTCULLIS_FLEET_CYCLES"].flatMap { Int($0) }
-                ?? (arrangement == .processes ? 5 : 3)
+                ?? (arrangement == .processes ? 3 : 2)
         }
 
         private static let rules =
