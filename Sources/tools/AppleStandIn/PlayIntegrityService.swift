@@ -23,6 +23,8 @@ struct PlayIntegrityService {
     private var next: [StandInPlay] = []
     /// Seconds for which access tokens are given.
     var lifetime = 3_600
+    /// The account's project is linked to the app in the Play Console.
+    var isLinked = true
 
     mutating func add(_ account: StandInAccount) { self.account = account }
     mutating func add(_ token: String, _ verdict: StandInVerdict) { verdicts[token] = verdict }
@@ -73,6 +75,7 @@ struct PlayIntegrityService {
         guard let bearer = request["Authorization"], bearer.hasPrefix("Bearer "),
             passes.contains(String(bearer.dropFirst(7)))
         else { return (Self.json(401, #"{"error": {"code": 401}}"#), nil) }
+        guard isLinked else { return (Self.json(403, #"{"error": {"code": 403}}"#), nil) }
         guard request["Content-Type"] == "application/json",
             let body = JSONDocument(request.body.span, members: ["integrityToken"]),
             let token = body.string("integrityToken")
@@ -293,6 +296,9 @@ extension StandInServer {
 
     /// Sets the play of all calls that have no script.
     package func playIntegrity(_ play: StandInPlay) { change { $0.integrity.play(play) } }
+
+    /// Says whether the account's project is linked to the app.
+    package func linkIntegrity(_ isLinked: Bool) { change { $0.integrity.isLinked = isLinked } }
 
     /// Sets the plays of the next calls.
     package func playNextIntegrity(_ plays: StandInPlay...) {
