@@ -1,6 +1,7 @@
 import AppleStandIn
 import ConfigurationReading
 import GoogleServices
+import OutboundCalls
 import Rules
 import Testing
 
@@ -51,7 +52,7 @@ import Testing
         }
         #expect(proof.proof.place == .field(Array("app-attest-integrity-token".utf8)))
         #expect(settings.ageMax == 300 && service.url == IntegrityService.address)
-        #expect(service.timeout == .seconds(3) && service.perSecond == 50)
+        #expect(service.calls.timeout == .seconds(3) && service.calls.perSecond == 50)
         let rule = try #require(loaded.configuration?.rules.rules.first?.integrity)
         #expect(rule.device == [.device] && rule.action == .mark)
         #expect(!rule.needsLicense && rule.activityMax == nil)
@@ -77,8 +78,9 @@ import Testing
             let service = settings.service
         else { return #expect(Bool(false)) }
         #expect(settings.ageMax == 60 && service.url == "https://localhost:1")
-        #expect(service.perSecond == 7 && service.concurrent == 2 && service.queue == 3)
-        #expect(service.proxy == "http://p:1" && service.timeout == .seconds(1))
+        let calls = service.calls
+        #expect(calls.perSecond == 7 && calls.concurrent == 2 && calls.queue == 3)
+        #expect(calls.proxy == "http://p:1" && calls.timeout == .seconds(1))
         let rule = try #require(configuration.rules.rules.first?.integrity)
         #expect(rule.device == [.basic, .virtual] && rule.needsLicense && rule.needsRecognition)
         #expect(rule.activityMax == 3 && rule.playProtect == [.noIssues, .noData])

@@ -1,4 +1,5 @@
 import ConfigurationReading
+import OutboundCalls
 import SiteverifyServices
 import Testing
 
@@ -50,7 +51,7 @@ import Testing
         #expect(settings.service.rawValue == service && settings.url == url)
         #expect(settings.secret == "s3cret" && settings.name == "human")
         #expect(settings.hostnames == ["shop.example"])
-        #expect(!settings.sendsAddress && settings.timeout == .seconds(3))
+        #expect(!settings.sendsAddress && settings.calls.timeout == .seconds(3))
     }
 
     @Test func `Enterprise has the address of its project`() throws {
@@ -75,9 +76,10 @@ import Testing
         #expect(settings.siteKey == "k" && settings.action == "order")
         #expect(settings.hostnames == ["shop.example", "com.example.shop"])
         #expect(settings.scoreMin?.thousandths == 100 && settings.scoreMax?.thousandths == 700)
-        #expect(settings.sendsAddress && settings.timeout == .milliseconds(500))
-        #expect(settings.perSecond == 7 && settings.concurrent == 2 && settings.queue == 5)
-        #expect(settings.proxy == "http://proxy.internal:3128")
+        #expect(settings.sendsAddress && settings.calls.timeout == .milliseconds(500))
+        let calls = settings.calls
+        #expect(calls.perSecond == 7 && calls.concurrent == 2 && calls.queue == 5)
+        #expect(settings.calls.proxy == "http://proxy.internal:3128")
     }
 
     @Test func `without a hostname check warns`() {

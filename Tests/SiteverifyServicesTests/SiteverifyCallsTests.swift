@@ -106,7 +106,7 @@ import Testing
     }
 
     @Test func `each proof has a line and a breaker of its own`() {
-        var calls = Queue([Self.settings("one") { $0.concurrent = 1 }, Self.settings("two")])
+        var calls = Queue([Self.settings("one") { $0.calls.concurrent = 1 }, Self.settings("two")])
         for ticket in 1...5 as ClosedRange<UInt64> {
             _ = calls.handedIn(ticket, Self.call("one"), Self.at(0))
             _ = calls.answered(ticket, .failed(.timeout), Self.at(0))
@@ -138,7 +138,7 @@ import Testing
 
     @Test func `a reload changes the secret of waiting calls, and forgets the lines of old proofs`()
     {
-        var calls = Queue([Self.settings { $0.concurrent = 1 }])
+        var calls = Queue([Self.settings { $0.calls.concurrent = 1 }])
         _ = calls.handedIn(1, Self.call(), Self.at(0))
         _ = calls.handedIn(2, Self.call(), Self.at(0))
         let next = SiteverifySettings(

@@ -1,4 +1,5 @@
 import GoogleServices
+import OutboundCalls
 import Rules
 import Tokens
 
@@ -95,11 +96,8 @@ struct IntegrityDraft {
             guard let read = serviceAccount(account, folder, files) else { return nil }
             var service = IntegrityService(name: name, account: read)
             if let url { service.url = url.value }
-            if let timeout = limits.timeout { service.timeout = timeout }
-            if let number = limits.concurrent { service.concurrent = number }
-            if let number = limits.queue { service.queue = number }
-            if let number = limits.perSecond { service.perSecond = number }
-            (service.roots, service.proxy) = (certificates, proxy)
+            limits.fill(&service.calls)
+            (service.calls.roots, service.calls.proxy) = (certificates, proxy)
             decoder = .service(service)
         } else {
             let known = decryption.flatMap {

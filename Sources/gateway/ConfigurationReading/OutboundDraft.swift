@@ -1,3 +1,4 @@
+import OutboundCalls
 import Rules
 import Signatures
 
@@ -97,5 +98,13 @@ struct CallLimitsDraft {
                 let number = text.hasSuffix("/s") ? MappingReader.digits(text.dropLast(2)) : nil
                 return number.flatMap { (1...1_000).contains($0) ? $0 : nil }
             }?.value
+    }
+
+    /// Takes over what the file says.
+    func fill(_ settings: inout TokenCallSettings) {
+        if let timeout { settings.timeout = timeout }
+        if let concurrent { settings.concurrent = concurrent }
+        if let queue { settings.queue = queue }
+        if let perSecond { settings.perSecond = perSecond }
     }
 }

@@ -1,3 +1,4 @@
+import OutboundCalls
 import SiteverifyServices
 
 /// The keys of `kind: siteverify`.
@@ -44,12 +45,8 @@ struct SiteverifyDraft {
         let hosts = reader.texts("hostname", use: Self.wordUse, Self.word) ?? []
         read.hostnames = Set(hosts.map { $0.value.lowercased() })
         if let flag = reader.flag("remote_address") { read.sendsAddress = flag.value }
-        let limits = CallLimitsDraft(reader)
-        if let timeout = limits.timeout { read.timeout = timeout }
-        if let number = limits.concurrent { read.concurrent = number }
-        if let number = limits.queue { read.queue = number }
-        if let number = limits.perSecond { read.perSecond = number }
-        read.proxy = OutboundDraft.proxy(reader)
+        CallLimitsDraft(reader).fill(&read.calls)
+        read.calls.proxy = OutboundDraft.proxy(reader)
         settings = service == nil || url == nil ? nil : read
         if service?.value == .enterprise, isMeant {
             reader.require("site_key", use: "site_key: the key that the site or app shows")
@@ -115,7 +112,7 @@ struct SiteverifyDraft {
         let log = reader.log
         let certificates = roots.flatMap { OutboundDraft.certificates($0, folder, files, log) }
         guard let text = secretText(folder, files), var valid = settings else { return nil }
-        (valid.secret, valid.roots) = (text, certificates)
+        (valid.secret, valid.calls.roots) = (text, certificates)
         if valid.hostnames.isEmpty {
             log.warning(
                 reader.place,

@@ -42,7 +42,7 @@ final class AccessTokens: Sendable {
             switch passes[account] {
             case .given(let token) where token.isGood(at: now): return .take(.success(token))
             case .asked(let askers):
-                guard askers.count < service.queue else {
+                guard askers.count < service.calls.queue else {
                     return .take(.failure(.unanswered(.queueFull)))
                 }
                 passes[account] = .asked(askers + [done])
@@ -128,7 +128,7 @@ struct IntegrityCheck: TokenChecker {
             }
             let client = TokenClient(binding.keyID, at: token.address)
             let shown = ProofCalls<IntegrityCalls>.Shown(token.text, of: name, client)
-            if let checking = calls.begin(shown, service.used) { return checking }
+            if let checking = calls.begin(shown, service.calls.used) { return checking }
             let now = token.now.seconds
             ask(service, token.text, binding.package, mayRepeat: true) { answer in
                 let finding: IntegrityFinding =

@@ -22,12 +22,12 @@ extension ProofCalls where Party == SiteverifyCalls {
             return known(.malformed, "malformed", name)
         }
         let shown = Shown(token.text, of: name, TokenClient(nil, at: token.address))
-        if let checking = begin(shown, settings.used) { return checking }
+        if let checking = begin(shown, settings.calls.used) { return checking }
         let call = SiteverifyCall(
             proof: name,
             token: token.text,
             address: token.address,
-            timeout: settings.timeout
+            timeout: settings.calls.timeout
         )
         let end = token.now.seconds + Self.lifetime
         send(call) { [self] reply in

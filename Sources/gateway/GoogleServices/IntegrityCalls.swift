@@ -1,7 +1,6 @@
 internal import JSONText
 package import OutboundCalls
 package import Tokens
-import Verification
 
 /// A proof of `kind: play-integrity`: who reads its tokens, and how old they may be.
 package struct IntegritySettings: Sendable {
@@ -41,35 +40,10 @@ package struct IntegrityService: Hashable, Sendable {
     package var account: ServiceAccount
     /// `url`: the service, before `/v1/`. Default ``address``.
     package var url = Self.address
-    /// `timeout`: of a call, from the hand-in to the answer. Default 3s, 100ms…30s.
-    package var timeout = Duration.seconds(3)
-    /// `concurrent`: concurrent calls. Default 8, 1…64.
-    package var concurrent = 8
-    /// `queue`: calls that wait. Default 1000, 1…100000. A further call is not made.
-    package var queue = 1_000
-    /// `rate`: calls per second. Default 50, 1…1000.
-    package var perSecond = 50
-    /// `roots`: the certificates of a PEM file, instead of the system's; `nil` for the system's.
-    package var roots: [UInt8]?
-    /// `proxy`: a proxy that supports CONNECT. Default none.
-    package var proxy: String?
+    package var calls = TokenCallSettings()
 
     package init(name: String, account: ServiceAccount) {
         (self.name, self.account) = (name, account)
-    }
-
-    /// The limits of the calls to it.
-    var limits: CallLine.Limits {
-        CallLine.Limits(
-            concurrent: concurrent,
-            queue: queue,
-            rate: TokenRate(perSecond, burst: max(perSecond / 10, 1))
-        )
-    }
-
-    /// The limits of the memory of its used tokens, for the longest `max_token_age` and more.
-    package var used: UsedTokens.Limits {
-        UsedTokens.Limits(callsPerSecond: perSecond, hosts: 1, lifetime: 3_600, spell: 300)
     }
 }
 
@@ -88,7 +62,7 @@ package struct IntegrityCall: OutboundCall {
     package let timeout: Duration
 
     package init(_ service: IntegrityService, _ question: Question) {
-        (proof, timeout) = (service.name, service.timeout)
+        (proof, timeout) = (service.name, service.calls.timeout)
         self.question = question
     }
 
@@ -107,48 +81,33 @@ package struct IntegrityCall: OutboundCall {
     /// Others cost no call.
     package static func isToken(_ text: [UInt8]) -> Bool {
         guard (1...ClassicTokenKeys.tokenBytesMax).contains(text.count) else { return false }
-        return text.allSatisfy { byte in
-            switch byte {
-            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-                UInt8(ascii: "0")...UInt8(ascii: "9"):
-                true
-            default: "-._~+/=".utf8.contains(byte)
-            }
-        }
+        return text.allSatisfy(\.isToken68)
     }
 }
 
 /// Google's service as a party that is called.
 package struct IntegrityCalls: CalledParty {
-    /// By the names of their proofs.
-    private var services: [String: IntegrityService] = [:]
-    /// Those before the last reload: event loops still have requests that began with them.
-    private var former: [String: IntegrityService] = [:]
+    private var services: TokenParties<IntegrityService>
 
-    package init(_ settings: [IntegrityService]) { replace(by: settings) }
+    package init(_ settings: [IntegrityService]) { services = TokenParties(settings, \.name) }
 
     package mutating func replace(by settings: [IntegrityService]) {
-        former = services
-        services = [:]
-        for service in settings { services[service.name] = service }
+        services.replace(by: settings, \.name)
     }
 
-    private func service(_ host: String) -> IntegrityService? {
-        let name = String(host.prefix { $0 != ":" })
-        return services[name] ?? former[name]
+    package func limits(of host: String) -> CallLine.Limits? {
+        services[String(host.prefix { $0 != ":" })]?.calls.limits
     }
-
-    package func limits(of host: String) -> CallLine.Limits? { service(host)?.limits }
 
     package func obstacle(to call: IntegrityCall) -> CallFailure? {
-        service(call.proof) == nil ? .noHost : nil
+        services[call.proof] == nil ? .noHost : nil
     }
 
     /// The longest answer that is read. Google's have some thousand bytes.
     package static let answerBytesMax = 64 << 10
 
     package mutating func written(_ call: IntegrityCall, at wall: Int64) -> CallRequest {
-        guard let service = service(call.proof) else {
+        guard let service = services[call.proof] else {
             preconditionFailure("IntegrityCalls: a call with an obstacle is written")
         }
         var request: CallRequest
@@ -170,8 +129,8 @@ package struct IntegrityCalls: CalledParty {
                 content: json.bytes
             )
         }
-        request.roots = service.roots
-        request.proxy = service.proxy
+        request.roots = service.calls.roots
+        request.proxy = service.calls.proxy
         request.answerBytesMax = Self.answerBytesMax
         return request
     }

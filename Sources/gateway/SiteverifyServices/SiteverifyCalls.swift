@@ -30,40 +30,31 @@ package struct SiteverifyCall: OutboundCall {
     /// (RFC 9110 §11.2). Others cost no call, and reach no filter of the service.
     package static func isToken(_ text: [UInt8]) -> Bool {
         guard (1...tokenBytesMax).contains(text.count) else { return false }
-        return text.allSatisfy { $0.isUnreserved || "+/=".utf8.contains($0) }
+        return text.allSatisfy(\.isToken68)
     }
 }
 
 /// The services as a party that is called.
 package struct SiteverifyCalls: CalledParty {
-    /// By the names of their proofs.
-    private var services: [String: SiteverifySettings] = [:]
-    /// Those before the last reload: event loops still have requests that began with them.
-    private var former: [String: SiteverifySettings] = [:]
+    private var services: TokenParties<SiteverifySettings>
 
-    package init(_ settings: [SiteverifySettings]) { replace(by: settings) }
+    package init(_ settings: [SiteverifySettings]) { services = TokenParties(settings, \.name) }
 
     package mutating func replace(by settings: [SiteverifySettings]) {
-        former = services
-        services = [:]
-        for service in settings { services[service.name] = service }
+        services.replace(by: settings, \.name)
     }
 
-    private func service(_ proof: String) -> SiteverifySettings? {
-        services[proof] ?? former[proof]
-    }
-
-    package func limits(of host: String) -> CallLine.Limits? { service(host)?.limits }
+    package func limits(of host: String) -> CallLine.Limits? { services[host]?.calls.limits }
 
     package func obstacle(to call: SiteverifyCall) -> CallFailure? {
-        service(call.proof) == nil ? .noHost : nil
+        services[call.proof] == nil ? .noHost : nil
     }
 
     /// The longest answer that is read. Enterprise's have some thousand bytes.
     package static let answerBytesMax = 64 << 10
 
     package mutating func written(_ call: SiteverifyCall, at wall: Int64) -> CallRequest {
-        guard let service = service(call.proof) else {
+        guard let service = services[call.proof] else {
             preconditionFailure("SiteverifyCalls: a call with an obstacle is written")
         }
         let isEnterprise = service.service == .enterprise
@@ -73,8 +64,8 @@ package struct SiteverifyCalls: CalledParty {
             contentType: isEnterprise ? "application/json" : "application/x-www-form-urlencoded",
             content: isEnterprise ? service.assessment(call) : service.form(call)
         )
-        request.roots = service.roots
-        request.proxy = service.proxy
+        request.roots = service.calls.roots
+        request.proxy = service.calls.proxy
         request.answerBytesMax = Self.answerBytesMax
         return request
     }
@@ -121,18 +112,5 @@ extension SiteverifySettings {
             }
         }
         return json.bytes
-    }
-}
-
-extension UInt8 {
-    /// Whether it stands for itself in a form (RFC 3986 §2.3).
-    fileprivate var isUnreserved: Bool {
-        switch self {
-        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-            UInt8(ascii: "0")...UInt8(ascii: "9"):
-            true
-        case UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"), UInt8(ascii: "~"): true
-        default: false
-        }
     }
 }

@@ -1,5 +1,4 @@
 package import OutboundCalls
-import Verification
 
 /// A service that knows whether a person has passed its test: a proof of `kind: siteverify`.
 package struct SiteverifySettings: Hashable, Sendable {
@@ -53,18 +52,7 @@ package struct SiteverifySettings: Hashable, Sendable {
     package var scoreMax: TestScore?
     /// `remote_address`: whether the service gets the client's address. Default false.
     package var sendsAddress = false
-    /// `timeout`: from the request's question to the answer. Default 3s, 100ms…30s.
-    package var timeout = Duration.seconds(3)
-    /// `concurrent`: concurrent calls. Default 8, 1…64.
-    package var concurrent = 8
-    /// `queue`: calls that wait. Default 1000, 1…100000. A further call is not made.
-    package var queue = 1_000
-    /// `rate`: calls per second. Default 50, 1…1000.
-    package var perSecond = 50
-    /// `roots`: the certificates of a PEM file, instead of the system's; `nil` for the system's.
-    package var roots: [UInt8]?
-    /// `proxy`: a proxy that supports CONNECT. Default none.
-    package var proxy: String?
+    package var calls = TokenCallSettings()
 
     package init(name: String, service: Service, url: String, secret: String) {
         self.name = name
@@ -82,21 +70,6 @@ package struct SiteverifySettings: Hashable, Sendable {
         let text = file.drop { space.contains($0) }.reversed().drop { space.contains($0) }
         guard !text.isEmpty, text.allSatisfy({ (0x21...0x7E).contains($0) }) else { return nil }
         return String(decoding: text.reversed(), as: UTF8.self)
-    }
-
-    /// The limits of the calls to it.
-    var limits: CallLine.Limits {
-        CallLine.Limits(
-            concurrent: concurrent,
-            queue: queue,
-            rate: TokenRate(perSecond, burst: max(perSecond / 10, 1))
-        )
-    }
-
-    /// The limits of the memory of its used tokens. The services take a token for some minutes, so
-    /// an hour is enough.
-    package var used: UsedTokens.Limits {
-        UsedTokens.Limits(callsPerSecond: perSecond, hosts: 1, lifetime: 3_600, spell: 300)
     }
 }
 

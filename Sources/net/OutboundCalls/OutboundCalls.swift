@@ -11,6 +11,7 @@
 //   CallTally, NoticePace         what was counted, and what operators read of it
 //   FetchSchedule, FetchedFields  when what is fetched in the background is fetched again
 //   FetchedCopy                   its copy on disk
+//   TokenParties, TokenCallSettings  the parties that know tokens, and the limits of calls to them
 //   UsedTokens                    tokens of clients, each of which is good for one request
 //
 // The way of a call: it is handed in, waits in the line of its host until the rate and the number

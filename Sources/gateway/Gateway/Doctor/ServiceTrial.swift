@@ -52,10 +52,10 @@ enum ServiceTrial {
                 proof: service.name,
                 token: token,
                 address: nil,
-                timeout: service.timeout
+                timeout: service.calls.timeout
             )
             var request = HTTPSRequest(party.written(call, at: 0))
-            request.timeout = service.timeout
+            request.timeout = service.calls.timeout
             https.send(request) { result in
                 add(finding(service, SiteverifyVerdict(CallReply(result), service)))
             }
@@ -92,7 +92,7 @@ enum ServiceTrial {
     ) {
         var party = IntegrityCalls([service])
         var request = HTTPSRequest(party.written(call, at: now))
-        request.timeout = service.timeout
+        request.timeout = service.calls.timeout
         https.send(request) { done(CallReply($0)) }
     }
 
