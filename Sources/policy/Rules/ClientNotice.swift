@@ -7,7 +7,7 @@ import RequestBinding
 /// counter's window is a number: an integer in structured fields. Without a width, the counter is
 /// strict and a client has to send one request at a time. `device="token"` asks for a new device
 /// token with each request, and `integrity="token"` one of Google Play's from an Android phone.
-/// `tokens` names the proofs of the section `proofs` that are of use here.
+/// `tokens` names the proofs of the section `proofs` that the rule takes.
 package struct ClientNotice: Sendable {
     /// The parameters of a 401's challenge:
     /// `sign="method target", headers="idempotency-key", counter="64"`.
