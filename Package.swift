@@ -503,14 +503,15 @@ let package = Package(
     swiftLanguageModes: [.v6]
 )
 
-// deploy/fuzz sets it: the program gets its main from libFuzzer, which only that build links.
+// deploy/test and deploy/fuzz set it: this program needs libFuzzer, which Apple's toolchains lack.
 if Context.environment["PORTCULLIS_FUZZ"] != nil {
     package.targets.append(
         .executableTarget(
             name: "FuzzProgram",
             dependencies: ["FuzzTargets", "HTTPWire"],
             path: "Tests/FuzzProgram",
-            swiftSettings: settings
+            swiftSettings: settings + [.unsafeFlags(["-sanitize=fuzzer", "-parse-as-library"])],
+            linkerSettings: [.unsafeFlags(["-sanitize=fuzzer"])]
         )
     )
 }

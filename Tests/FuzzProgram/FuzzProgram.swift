@@ -11,6 +11,27 @@ import FuzzTargets
 private let mode = ProcessInfo.processInfo.environment["PORTCULLIS_FUZZ_TARGET"] ?? ""
 private let target = FuzzTarget(rawValue: mode)
 
+/// The entry of a build in which this program alone is instrumented. SwiftPM gives every program's
+/// `main` its module's name, except where the whole build is instrumented (`--sanitize=fuzzer`);
+/// there it is libFuzzer's own.
+@_cdecl("FuzzProgram_main")
+public func main(
+    _ count: CInt,
+    _ arguments: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>
+) -> CInt {
+    var count = count
+    var arguments = arguments
+    return runLibFuzzer(&count, &arguments, test)
+}
+
+// https://llvm.org/docs/LibFuzzer.html#using-libfuzzer-as-a-library
+@_silgen_name("LLVMFuzzerRunDriver")
+private func runLibFuzzer(
+    _ count: UnsafeMutablePointer<CInt>,
+    _ arguments: UnsafeMutablePointer<UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>>,
+    _ test: @convention(c) (UnsafePointer<UInt8>?, Int) -> CInt
+) -> CInt
+
 /// Called once, before the first input.
 @_cdecl("LLVMFuzzerInitialize")
 public func initialize(

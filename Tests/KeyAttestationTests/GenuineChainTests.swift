@@ -80,8 +80,9 @@ import Testing
                 #expect(chain.reason { $0.certificates.swapAt(place, other) } != nil)
             }
         }
-        for other in Self.enrolling where other.id != vector.id {
-            let other = try GenuineChain(other)
+        let number = try #require(Self.enrolling.firstIndex { $0.id == vector.id })
+        for distance in [1, 2, 3, 5, 8, 13, 21, 34] {
+            let other = try GenuineChain(Self.enrolling[(number + distance) % Self.enrolling.count])
             for place in 0...1 where other.certificates[place] != chain.certificates[place] {
                 var mixed = chain
                 mixed.certificates[place] = other.certificates[place]
@@ -98,7 +99,8 @@ import Testing
         var random = SeededGenerator(seed: 30)
         for place in chain.certificates.indices {
             let count = chain.certificates[place].count
-            for offset in stride(from: Int.random(in: 0..<61, using: &random), to: count, by: 61) {
+            let first = Int.random(in: 0..<151, using: &random)
+            for offset in stride(from: first, to: count, by: 151) {
                 let change = UInt8.random(in: 1...255, using: &random)
                 let isRefused = chain.reason { $0.certificates[place][offset] ^= change } != nil
                 #expect(isRefused, "certificate \(place), byte \(offset) changed by \(change)")

@@ -24,8 +24,11 @@ enum ReferenceInterpretations {
 
     /// All interpretations that consist of these steps.
     static func all(of made: PathInterpretation) -> [PathInterpretation] {
-        (0...PathInterpretation.all.rawValue).map { PathInterpretation(rawValue: $0) }
-            .filter { $0.isSubset(of: made) && isPossible($0) }
+        possible.filter { $0 & ~made.rawValue == 0 }.map { PathInterpretation(rawValue: $0) }
+    }
+
+    private static let possible = (0...PathInterpretation.all.rawValue).filter {
+        isPossible(PathInterpretation(rawValue: $0))
     }
 
     private static func isPossible(_ interpretation: PathInterpretation) -> Bool {
@@ -211,12 +214,13 @@ struct ReferencePattern {
     private let hasRest: Bool
     /// The segments in each interpretation.
     private let segments: [PathInterpretation: [[String]]]
+    private static let interpretations = ReferenceInterpretations.all(of: .ofPatterns)
 
     init(_ text: String) {
         hasRest = text.hasSuffix("/**")
         let start = hasRest ? String(text.dropLast(3)) : text
         let hasRest = hasRest
-        segments = ReferenceInterpretations.all(of: .ofPatterns).reduce(into: [:]) {
+        segments = Self.interpretations.reduce(into: [:]) {
             $0[$1] = ReferenceInterpretations.segments(of: start, $1, rest: hasRest)
         }
     }

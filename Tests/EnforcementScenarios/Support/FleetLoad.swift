@@ -49,6 +49,10 @@ final class FleetLoad: @unchecked Sendable {
 
     /// How often an assertion is presented again that nobody has admitted or refused.
     private static let retriesMax = 3
+    /// Between two turns of a client, in seconds. An ordinary run leaves processors to the tests
+    /// beside it.
+    private static let pause: TimeInterval =
+        ProcessInfo.processInfo.environment["PORTCULLIS_FLEET_CYCLES"] == nil ? 0.05 : 0
 
     private let fleet: Fleet
     private let condition = NSCondition()
@@ -145,12 +149,19 @@ final class FleetLoad: @unchecked Sendable {
             var goesOn = true
             while goesOn, condition.withLock({ !isEnding }) {
                 do { goesOn = try turn() } catch { note("\(error)") }
+                pause()
             }
             condition.withLock {
                 running -= 1
                 condition.broadcast()
             }
         }
+    }
+
+    /// Waits for the next turn, or for the end.
+    private func pause() {
+        let next = Date(timeIntervalSinceNow: Self.pause)
+        condition.withLock { while !isEnding, condition.wait(until: next) {} }
     }
 
     /// Ends all clients, and waits for that.
