@@ -290,7 +290,7 @@ let package = Package(
         ),
         .part("Challenges", in: "policy", uses: ["ByteCoding", "Cryptography"]),
         .part("Sessions", in: "policy", uses: policy + ["Challenges", "DeviceKey"]),
-        .part("Verification", in: "policy", uses: policy + ["Challenges", "KeyStore", "Sessions"]),
+        .part("Verification", in: "policy", uses: policy + kept + ["Sessions", "Telemetry"]),
         .part(
             "Tokens",
             in: "policy",

@@ -104,6 +104,50 @@ import Testing
         #expect(try rows.first?.present(0, 0) == 0)
     }
 
+    @Test func `what gateways take of a limit adds up, and none waits for another`() throws {
+        let member = { FleetMember(instance: $0, name: "g", program: "1", startedAt: 0) }
+        var exchange = FleetExchange()
+        exchange.readAt = 1
+        // One subject twice: an event loop has had a slot of its own.
+        exchange.uses = [
+            FleetUse(limit: 1, subject: -7, micros: 60_000_000),
+            FleetUse(limit: 1, subject: -7, micros: 60_000_000),
+            FleetUse(limit: 3, subject: -7, micros: 5_000_000),
+        ]
+        func levels(_ reading: FleetReading) -> [Int64: Int64] {
+            // Seconds, rounded up: some time passes.
+            Dictionary(
+                uniqueKeysWithValues: reading.levels.map {
+                    ($0.limit, ($0.fullIn + 9_999_999) / 10_000_000 * 10)
+                }
+            )
+        }
+        let first = try database.poll(member(1), after: 0, exchange)
+        #expect(levels(first) == [1: 120, 3: 10] && first.unwritten.isEmpty)
+        exchange.uses = [FleetUse(limit: 1, subject: -7, micros: .max)]
+        #expect(try database.poll(member(2), after: 0, exchange).unwritten.isEmpty)
+        let link = DatabaseLink(settings)
+        defer { link.close() }
+        _ = try link.ask([
+            DatabaseStatement("UPDATE fleet_limits SET full_at = 0 WHERE kind = 1")
+        ])
+        exchange.uses[0] = FleetUse(limit: 1, subject: -7, micros: 30_000_000)
+        let second = try database.poll(member(2), after: 0, exchange)
+        #expect(levels(second)[1] == 30, "a bucket is not more than full")
+
+        // A gateway that stops in the middle of its transaction.
+        _ = try link.ask([DatabaseStatement("BEGIN")])
+        _ = try link.ask([DatabaseStatement("UPDATE fleet_limits SET full_at = 0")])
+        exchange.uses.append(FleetUse(limit: 2, subject: 5, micros: 9_000_000))
+        exchange.readAt = 60
+        let third = try database.poll(member(2), after: 0, exchange)
+        #expect(third.unwritten == [exchange.uses[0]])
+        #expect(levels(third) == [1: 30, 2: 10, 3: 10])
+        _ = try link.ask([DatabaseStatement("COMMIT")])
+        exchange.uses = []
+        #expect(levels(try database.poll(member(2), after: 0, exchange)) == [2: 10])
+    }
+
     @Test func `gateways see each other, by the clock of the database`() throws {
         var first = FleetMember(instance: 1, name: "a", program: "1", startedAt: -9)
         let second = FleetMember(instance: 2, name: "b", program: "2", startedAt: 9)

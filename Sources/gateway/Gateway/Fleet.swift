@@ -2,12 +2,14 @@ import ByteCoding
 import ConfigurationReading
 import Cryptography
 import Dispatch
+import EventLoops
 import KeyStore
 import Logging
 import PostgreSQLKeyStore
 import Rules
 import Services
 import Signatures
+import Verification
 
 /// The gateways that share a database, as this one knows them. Each second it writes its own row
 /// and reads the others', and with the same transaction the orders of operators. A notification
@@ -32,6 +34,10 @@ final class Fleet: Sendable {
         var drained: @Sendable (String?) -> Void = { _ in }
         /// A fault that does not end by itself was reported.
         var isReported = false
+        /// The limits of enrolment, which all gateways share.
+        var admission: EnrolmentAdmission
+        /// Whether addresses have the names in ``admission`` that all gateways know.
+        var hasSecret = false
     }
 
     private let plane: ControlPlane
@@ -47,6 +53,7 @@ final class Fleet: Sendable {
         _ rollouts: Rollouts,
         _ guards: Guards,
         _ reporting: Reporting,
+        _ admission: EnrolmentAdmission,
         _ access: Rollouts.FleetAccess
     ) {
         (self.plane, self.rollouts) = (plane, rollouts)
@@ -59,7 +66,7 @@ final class Fleet: Sendable {
             program: GatewayServer.version,
             startedAt: plane.startedAt
         )
-        state = QueueBound(State(own: own), on: plane.queue)
+        state = QueueBound(State(own: own, admission: admission), on: plane.queue)
     }
 
     /// The fleet of a configuration; `nil` where its store is no shared database.
@@ -142,11 +149,53 @@ final class Fleet: Sendable {
         own.standing = plane.isEnding ? "draining" : isDrained ? "drained" : "serving"
         own.clients = Int64(state.value.clients)
         state.value.own = own
-        let exchange = guards.exchange()
-        state.value.isAsking = rollouts.refresh(own, exchange) { [self] result in
+        var exchange = guards.exchange()
+        let uses = state.value.hasSecret ? state.value.admission.takeUntold() : []
+        exchange.uses = uses.map(FleetUse.init)
+        let admission = state.value.admission
+        state.value.isAsking = rollouts.refresh(own, exchange) { [self, exchange] result in
             guards.exchanged(exchange, result)
             answered(result)
+            shared(uses, of: admission, result)
         }
+    }
+
+    // MARK: Limits
+
+    /// A reload has replaced the limits of enrolment.
+    func replace(_ admission: EnrolmentAdmission) { state.value.admission = admission }
+
+    /// What the others have to know of the limits was written, or not.
+    private func shared(
+        _ uses: [EnrolmentAdmission.Use],
+        of admission: EnrolmentAdmission,
+        _ result: Result<FleetReading, JournalError>
+    ) {
+        guard case .success(let reading) = result else { return admission.tellAgain(uses) }
+        // The other half of the secret is the key of the installs' hash.
+        if let secret = reading.secret, secret.count == 32 {
+            let words = [16, 24].map { place in
+                secret[place...].prefix(8).reduce(0 as UInt64) { $0 << 8 | UInt64($1) }
+            }
+            state.value.admission.share(under: (words[0], words[1]))
+            state.value.hasSecret = true
+        }
+        let unwritten = Set(reading.unwritten)
+        admission.tellAgain(uses.filter { unwritten.contains(FleetUse($0)) })
+        guard state.value.hasSecret else { return }
+        let levels = reading.levels.compactMap { level in
+            EnrolmentAdmission.Level(
+                limit: level.limit,
+                subject: UInt64(bitPattern: level.subject),
+                fullIn: level.fullIn
+            )
+        }
+        let own = state.value.own.instance
+        let gateways = reading.members.count { member in
+            FleetFacts.Gateway(member, isOwn: member.instance == own).isHeard
+        }
+        let now = MonotonicClock.nanoseconds
+        state.value.admission.heard(levels, gateways: gateways, tick: now)
     }
 
     private func answered(_ result: Result<FleetReading, JournalError>) {
@@ -198,6 +247,16 @@ final class Fleet: Sendable {
             FleetFacts.Gateway(member, isOwn: member.instance == own, silence: silence ?? 0)
         }
         return facts
+    }
+}
+
+extension FleetUse {
+    init(_ use: EnrolmentAdmission.Use) {
+        self.init(
+            limit: use.limit.rawValue,
+            subject: Int64(bitPattern: use.subject),
+            micros: use.micros
+        )
     }
 }
 

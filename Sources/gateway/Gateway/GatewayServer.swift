@@ -82,7 +82,7 @@ package final class GatewayServer: @unchecked Sendable {
     /// Whether this start has created the database, since there was none.
     let madeStore: Bool
     /// The ledger of held content, for all event loops.
-    let held: HeldLedger
+    let held = HeldLedger()
     /// The operators' token, where the address does not say who may call.
     let operatorTokens = OperatorTokenBox()
     /// Neither drained nor reloaded: it ends with the process.
@@ -165,7 +165,6 @@ package final class GatewayServer: @unchecked Sendable {
         let settings = ProxySettings(configuration, servers, parties, secure, registry)
         let accessLog = try outputs.accessLog(configuration.log.access)
         let admission = EnrolmentAdmission(configuration.enrolment)
-        held = HeldLedger()
         let loops = try Self.loops(
             count,
             configuration,
@@ -185,7 +184,8 @@ package final class GatewayServer: @unchecked Sendable {
             orders: Rollouts(plane, start),
             AppleOperations(plane, calls, parties.devices, keys),
             GoogleOperations(plane, configuration, judging.statusLists, parties.https),
-            parties
+            parties,
+            admission
         )
         operatorTokens.replace(by: configuration.operatorToken)
         reloads = Reloads(plane, judging, parts, admission, outputs, accessLog, operatorTokens)
@@ -400,7 +400,8 @@ extension Reloads.Parts {
         orders rollouts: Rollouts,
         _ apple: AppleOperations,
         _ google: GoogleOperations,
-        _ parties: RequestParties
+        _ parties: RequestParties,
+        _ admission: EnrolmentAdmission
     ) {
         self.certificates = certificates
         directory = OriginDirectory(plane, found, resolver, certificates, parties)
@@ -409,7 +410,7 @@ extension Reloads.Parts {
         self.guards = guards
         let reporting = Reporting(plane)
         self.reporting = reporting
-        fleet = rollouts.fleet.map { Fleet(plane, rollouts, guards, reporting, $0) }
+        fleet = rollouts.fleet.map { Fleet(plane, rollouts, guards, reporting, admission, $0) }
         self.apple = apple
         self.google = google
         self.parties = parties

@@ -174,7 +174,9 @@ final class Reloads: Sendable {
     private func apply(_ next: LoadedConfiguration) {
         let (read, judging) = (next.configuration, judging)
         if read.enrolment != state.value.admission.settings {
-            state.value.admission = EnrolmentAdmission(read.enrolment)
+            let admission = EnrolmentAdmission(read.enrolment, after: state.value.admission)
+            state.value.admission = admission
+            parts.fleet?.replace(admission)
         }
         let services = judging.services(read, state.value.admission)
         // Before a request can ask one of the new services.

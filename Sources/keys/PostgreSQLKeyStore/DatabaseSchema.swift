@@ -9,14 +9,16 @@ enum DatabaseSchema {
 
     /// The oldest version of the tables that this program can use. A newer one can be used if its
     /// ``oldestReader`` says so.
-    static let steps: [[String]] = [keys, platforms, fleet, guards, questions]
+    static let steps: [[String]] = [
+        keys, platforms, fleet, guards, questions, limits,
+    ]
 
     /// The tables that a gateway and the `keys` commands write to.
     static let tables = [
-        "apps", "chains", "challenge_floor", "drains", "fleet_answers", "fleet_questions",
-        "gateways", "guard_counts", "key_changes", "keys", "leases", "receipts", "renewals",
-        "rollout_changes", "rollout_state", "secrets", "shared_secrets", "spent_challenges",
-        "state",
+        "apps", "chains", "challenge_floor", "drains", "fleet_answers", "fleet_limits",
+        "fleet_questions", "gateways", "guard_counts", "key_changes", "keys", "leases", "receipts",
+        "renewals", "rollout_changes", "rollout_state", "secrets", "shared_secrets",
+        "spent_challenges", "state",
     ]
 
     /// The table of the steps that were made. `oldest_reader`: the lowest version whose program can
@@ -259,5 +261,22 @@ enum DatabaseSchema {
             PRIMARY KEY (kind, instance)
         )
         """,
+    ]
+
+    // What all gateways have taken of a limit: when its bucket is full, in microseconds since 1970
+    // by the clock of the database. subject: a hash of an address or of an attesting key, under a
+    // key that the gateways share.
+    private static let limits = [
+        """
+        CREATE TABLE fleet_limits (
+            kind bigint NOT NULL,
+            subject bigint NOT NULL,
+            full_at bigint NOT NULL,
+            written_at bigint NOT NULL,
+            PRIMARY KEY (kind, subject)
+        )
+        """,
+        "CREATE INDEX fleet_limits_by_writing ON fleet_limits (written_at)",
+        "CREATE INDEX fleet_limits_by_end ON fleet_limits (full_at)",
     ]
 }

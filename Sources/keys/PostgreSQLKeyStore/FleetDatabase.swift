@@ -126,9 +126,9 @@ package final class FleetDatabase: Sendable {
             [.number(instance), .number(questionsMax)]
         )
         let time = DatabaseStatement("SELECT \(now)")
-        guard exchange.wantsSecret else { return [counts, time, questions] }
-        return [
-            counts, time, questions,
+        let limits = LimitStatement.statements(exchange, since: exchange.readAt - commitSeconds)
+        guard exchange.wantsSecret else { return [counts, time, questions] + limits }
+        let secret = [
             DatabaseStatement(
                 """
                 INSERT INTO secrets (name, secret) VALUES ('guards', $1)
@@ -137,6 +137,7 @@ package final class FleetDatabase: Sendable {
                 [.bytes(RandomBytes.make(count: 32))]
             ), DatabaseStatement("SELECT secret FROM secrets WHERE name = 'guards'"),
         ]
+        return [counts, time, questions] + secret + limits
     }
 
     private static func take(
@@ -145,7 +146,8 @@ package final class FleetDatabase: Sendable {
         into reading: inout FleetReading
     ) throws(JournalError) {
         let found = Array(rows)
-        guard found.count == (exchange.wantsSecret ? 5 : 3) else {
+        let limitsAt = exchange.wantsSecret ? 5 : 3
+        guard found.count > limitsAt else {
             throw JournalError.damaged("a statement without an answer")
         }
         for row in 0..<found[0].count {
@@ -168,6 +170,7 @@ package final class FleetDatabase: Sendable {
             if let question { reading.questions.append(question) }
         }
         if exchange.wantsSecret { reading.secret = found[4].bytes(0, 0) }
+        try LimitStatement.read(found[limitsAt...], exchange, into: &reading)
     }
 
     /// Reads what there is.
@@ -361,6 +364,10 @@ package struct FleetReading: Sendable {
     package var counts: [FleetCount] = []
     /// Questions of operators at other gateways.
     package var questions: [FleetQuestion] = []
+    /// What all gateways have taken of limits, as far as it has changed lately.
+    package var levels: [FleetLevel] = []
+    /// Uses that were not written, since another gateway wrote the same rows.
+    package var unwritten: [FleetUse] = []
     /// Second of Unix time, by the clock of the database.
     package var now: Int64 = 0
     /// The secret of the installs' hash, where it was asked for.
@@ -371,6 +378,8 @@ package struct FleetReading: Sendable {
 package struct FleetExchange: Sendable {
     /// Its own counts that the database does not have.
     package var counts: [FleetCount] = []
+    /// What it has taken of limits that all gateways share.
+    package var uses: [FleetUse] = []
     /// ``FleetReading/now`` of the last reading.
     package var readAt: Int64 = 0
     /// Whether the secret of the installs' hash is asked for.

@@ -30,5 +30,5 @@
 // Files: DatabaseServers, NameLookUp, DatabaseConnection, DatabaseLink, DatabaseRows and
 // DatabaseValue speak to libpq; DatabaseHint says what to do about faults, and DatabaseCheckup
 // looks for the doctor; DatabaseSchema and DatabaseMigration make the tables; UseStatement,
-// CounterColumns, KeyColumns and ReceiptColumns are the SQL; PostgreSQLKeyJournal is the gateway's,
-// PostgreSQLKeyArchive the commands'.
+// LimitStatement, CounterColumns, KeyColumns and ReceiptColumns are the SQL; PostgreSQLKeyJournal
+// is the gateway's, PostgreSQLKeyArchive the commands'.

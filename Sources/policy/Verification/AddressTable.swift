@@ -30,14 +30,13 @@ package final class AddressTable: Sendable {
         case noRoom
     }
 
-    /// 64 bytes.
+    /// 56 bytes.
     struct Slot: ~Copyable, Sendable {
         let holder = Atomic<UInt64>(0)
         /// The buckets of ``TokenRate``.
         let requests = Atomic<UInt64>(0)
         let calls = Atomic<UInt64>(0)
         let failures = Atomic<UInt64>(0)
-        let enrolments = Atomic<UInt64>(0)
         /// The time of the last place in this address's own queue for enrolments.
         let enrolmentQueue = Atomic<UInt64>(0)
         /// Bytes of content that are held for the address; 0 when the slot is free.
@@ -106,7 +105,6 @@ package final class AddressTable: Sendable {
             row.slots[way].requests.store(0, ordering: .relaxed)
             row.slots[way].calls.store(0, ordering: .relaxed)
             row.slots[way].failures.store(0, ordering: .relaxed)
-            row.slots[way].enrolments.store(0, ordering: .relaxed)
             row.slots[way].enrolmentQueue.store(0, ordering: .relaxed)
             row.slots[way].held.store(0, ordering: .relaxed)
             row.slots[way].usedAt.store(now, ordering: .relaxed)
@@ -207,12 +205,6 @@ package struct AddressEntry: Sendable {
     /// Charges this number of further tokens for the call.
     package func oweCalls(_ count: Int, _ rate: TokenRate, now: UInt64) {
         rate.owe(count, to: row.slots[way].calls, now: now)
-    }
-
-    /// Takes a token of the address's share of enrolments: `nil`, or the nanoseconds until there is
-    /// one.
-    func takeEnrolment(_ rate: TokenRate, now: UInt64) -> UInt64? {
-        rate.take(from: row.slots[way].enrolments, now: now)
     }
 
     /// The queue of the callers of this address that are over its share.

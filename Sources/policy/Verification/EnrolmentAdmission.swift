@@ -4,6 +4,7 @@ package import HTTPWire
 package import Rules
 package import Signatures
 import Synchronization
+import Telemetry
 
 /// Decides who may enrol now, when a client asks for an enrolment challenge, before Apple is asked
 /// for an attestation.
@@ -21,6 +22,10 @@ import Synchronization
 /// make others wait.
 ///
 /// The ramp is no barrier: a client can choose a key id that is in the share (see ``Rollout``).
+///
+/// In a fleet the rate, an address's share of it and the keys of an attester are limits of all
+/// gateways together (``SharedLimit``). The gateways share the key of the hash by which they name
+/// addresses and attesters to each other.
 package final class EnrolmentAdmission: Sendable {
     /// What the configuration says: `enrolment`.
     package struct Settings: Hashable, Sendable {
@@ -67,41 +72,73 @@ package final class EnrolmentAdmission: Sendable {
 
     /// Each address has one part in this number of rate and burst for itself.
     package static let addressShare = 10
-    /// The attesting keys that are remembered: 512 KiB. Each costs an attacker a phone's key.
-    private static let attestersMax = 8_192
+    /// The addresses, and the attesting keys, that are distinguished: 200 KiB each. An attesting
+    /// key costs an attacker a phone's key.
+    private static let subjectsMax = 8_192
+    /// The most subjects of a limit that the other gateways learn of at once.
+    private static let toldMax = 128
+    /// The most gateways among which a limit is shared.
+    private static let gatewaysMax = 256
+    /// The one subject of the rate that is for all clients.
+    private static let everyone: UInt64 = 1
     /// The longest wait that a client is asked for, in seconds.
     package static let waitSecondsMax: Int64 = 3_600
 
     package let settings: Settings
-    private let rate: TokenRate
-    private let shareRate: TokenRate
+    private let rate: SharedLimit
+    private let shares: SharedLimit
+    /// `nil` where attesters have no limit.
+    private let attesters: SharedLimit?
     private let interval: UInt64
     /// Tokens that are reserved for addresses within their share.
     private let reserve: Int
     private let ramp: Rollout
-    private let bucket = Atomic<UInt64>(0)
     private let queue = Atomic<UInt64>(0)
-    private let attesterRate: TokenRate?
-    private let attesters: AddressTable
+    /// The gateways of the fleet; 1 without one.
+    private let gateways: Atomic<Int>
+    /// The key of the hash that names addresses and attesters. A reader may see half of it change,
+    /// at the gateway's start; then one subject has another name once.
+    private let hashKey0: Atomic<UInt64>
+    private let hashKey1: Atomic<UInt64>
 
-    package init(_ settings: Settings) {
+    /// - predecessor: the one before a reload, of whose fleet this one is.
+    package init(_ settings: Settings, after predecessor: EnrolmentAdmission? = nil) {
         self.settings = settings
-        rate = TokenRate(settings.perSecond, burst: settings.burst)
-        shareRate = TokenRate(
+        rate = SharedLimit(TokenRate(settings.perSecond, burst: settings.burst), subjects: 1)
+        let share = TokenRate(
             settings.perSecond,
             perSeconds: Self.addressShare,
             burst: settings.burst / Self.addressShare
         )
+        shares = SharedLimit(share, subjects: Self.subjectsMax)
+        attesters = settings.perAttester.map { count in
+            let rate = TokenRate(count, perSeconds: 86_400, burst: count)
+            return SharedLimit(rate, subjects: Self.subjectsMax)
+        }
         interval = 1_000_000_000 / UInt64(min(max(settings.perSecond, 1), 1_000_000))
         reserve = settings.burst / 2
         ramp = Rollout(settings.ramp, salt: "enrolment")
-        attesterRate = settings.perAttester.map { count in
-            TokenRate(count, perSeconds: 86_400, burst: count)
-        }
-        attesters = AddressTable(
-            capacity: Self.attestersMax,
-            key: (RandomBytes.word(), RandomBytes.word())
-        )
+        gateways = Atomic(predecessor?.gatewayCount ?? 1)
+        let key = predecessor?.keyWords ?? (RandomBytes.word(), RandomBytes.word())
+        hashKey0 = Atomic(key.0)
+        hashKey1 = Atomic(key.1)
+    }
+
+    private var gatewayCount: Int { gateways.load(ordering: .relaxed) }
+
+    private var keyWords: (UInt64, UInt64) {
+        (hashKey0.load(ordering: .relaxed), hashKey1.load(ordering: .relaxed))
+    }
+
+    /// The name of an address: an IPv6 address counts as its /64, as in ``AddressTable``.
+    private func subject(_ address: IPAddress) -> UInt64 {
+        let word =
+            switch address {
+            // As RFC 4291 §2.5.5.2 maps it.
+            case .v4(let address): 0xFFFF << 32 | UInt64(address)
+            case .v6(let high, _): high
+            }
+        return max(UInt64(bitPattern: Int64(InstallHash(key: keyWords).hash(word))), 1)
     }
 
     /// Takes a token of the key that has attested an Android key: `nil`, or the nanoseconds until
@@ -110,11 +147,10 @@ package final class EnrolmentAdmission: Sendable {
     /// - `attester`: SHA-256 of its public key.
     /// - `tick`: monotonic nanoseconds.
     func take(attester: [UInt8], tick: UInt64) -> UInt64? {
-        guard let attesterRate, let id = KeyID(bytes: attester),
-            case .held(let place) = attesters.hold(id, now: tick)
-        else { return nil }
-        defer { place.release(now: tick) }
-        return place.takeEnrolment(attesterRate, now: tick)
+        guard let attesters, attester.count == 32 else { return nil }
+        let name = InstallHash(key: keyWords).hash(attester.span)
+        let subject = max(UInt64(bitPattern: Int64(name)), 1)
+        return attesters.take(subject, of: gatewayCount, now: tick)
     }
 
     /// Asks for one challenge.
@@ -129,23 +165,27 @@ package final class EnrolmentAdmission: Sendable {
                 .map { max($0.seconds - now.seconds, 1) }
             return .notYet(waitSeconds: Self.spread(wait ?? Self.waitSecondsMax, draw))
         }
-        guard let wait = take(caller.entry, tick: tick) else { return .admitted }
+        guard let wait = take(caller, tick: tick) else { return .admitted }
         // Rounded up: a second is the unit of Retry-After (RFC 9110 §10.2.3).
         let seconds = Int64(clamping: (wait + 999_999_999) / 1_000_000_000)
         return .throttled(waitSeconds: Self.spread(seconds, draw))
     }
 
     /// Takes a token: `nil`, or the nanoseconds until this caller can expect one.
-    private func take(_ entry: AddressEntry?, tick: UInt64) -> UInt64? {
+    private func take(_ caller: Caller, tick: UInt64) -> UInt64? {
+        let gateways = gatewayCount
+        // A place of the queue is this gateway's share of the rate.
+        let interval = interval &* UInt64(gateways)
         // Every call is charged to the address, also a refused one. So calls beyond the share are
         // in the address's own queue.
-        if let entry, entry.takeEnrolment(shareRate, now: tick) != nil {
-            guard let wait = rate.take(from: bucket, leaving: reserve, now: tick) else {
-                return nil
-            }
+        if let entry = caller.entry,
+            shares.take(subject(caller.address), of: gateways, now: tick) != nil
+        {
+            let wait = rate.take(Self.everyone, leaving: reserve, of: gateways, now: tick)
+            guard let wait else { return nil }
             return entry.enqueueEnrolment { Self.enqueue(in: $0, wait, interval, tick) }
         }
-        return rate.take(from: bucket, now: tick).map {
+        return rate.take(Self.everyone, of: gateways, now: tick).map {
             Self.enqueue(in: queue, $0, interval, tick)
         }
     }
@@ -179,5 +219,88 @@ package final class EnrolmentAdmission: Sendable {
         let isLong = seconds > most - most / 5
         let (least, room) = isLong ? (most / 2, most / 2) : (max(seconds, 1), max(seconds, 1) / 4)
         return Int(least + Int64(draw % UInt64(room + 1)))
+    }
+}
+
+/// What a gateway tells the others of its fleet, and hears of them.
+extension EnrolmentAdmission {
+    /// A limit that the gateways of a fleet share. The raw values are in the database.
+    package enum Limit: Int64, CaseIterable, Sendable {
+        /// `rate` and `burst`, of all clients.
+        case rate = 1
+        /// An address's share of them.
+        case address = 2
+        /// `per_attester`.
+        case attester = 3
+    }
+
+    /// Tokens that were taken here.
+    package struct Use: Equatable, Sendable {
+        package let limit: Limit
+        /// A hash; it names nothing to a reader who has not its key.
+        package let subject: UInt64
+        package let tokens: UInt64
+        /// The time in which they are refilled, in microseconds.
+        package let micros: Int64
+    }
+
+    /// What the database says of a subject.
+    package struct Level: Sendable {
+        let limit: Limit
+        let subject: UInt64
+        let fullIn: Int64
+
+        /// `nil` for a limit that this version does not know.
+        ///
+        /// - fullIn: microseconds until the bucket is full.
+        package init?(limit: Int64, subject: UInt64, fullIn: Int64) {
+            guard let limit = Limit(rawValue: limit), subject != 0 else { return nil }
+            (self.limit, self.subject, self.fullIn) = (limit, subject, fullIn)
+        }
+    }
+
+    private func limit(_ limit: Limit) -> SharedLimit? {
+        switch limit {
+        case .rate: rate
+        case .address: shares
+        case .attester: attesters
+        }
+    }
+
+    /// The other gateways can be told, under the names that this key gives: all that was counted
+    /// until now is forgotten.
+    package func share(under key: (UInt64, UInt64)) {
+        guard key != keyWords else { return }
+        hashKey0.store(key.0, ordering: .relaxed)
+        hashKey1.store(key.1, ordering: .relaxed)
+        for limit in Limit.allCases { self.limit(limit)?.forget() }
+    }
+
+    /// What was taken here and the database does not know.
+    package func takeUntold() -> [Use] {
+        Limit.allCases.flatMap { limit -> [Use] in
+            guard let shared = self.limit(limit) else { return [] }
+            return shared.takeUntold(atMost: Self.toldMax).map { subject, tokens in
+                let micros = shared.rate.micros(of: tokens)
+                return Use(limit: limit, subject: subject, tokens: tokens, micros: micros)
+            }
+        }
+    }
+
+    /// The database did not take these.
+    package func tellAgain(_ uses: some Sequence<Use>) {
+        for use in uses { limit(use.limit)?.tellAgain(use.subject, tokens: use.tokens) }
+    }
+
+    /// The database has answered.
+    ///
+    /// - gateways: the number of them that serve.
+    /// - tick: monotonic nanoseconds.
+    package func heard(_ levels: [Level], gateways count: Int, tick: UInt64) {
+        let count = min(max(count, 1), Self.gatewaysMax)
+        gateways.store(count, ordering: .relaxed)
+        for level in levels {
+            limit(level.limit)?.set(level.subject, fullIn: level.fullIn, of: count, now: tick)
+        }
     }
 }

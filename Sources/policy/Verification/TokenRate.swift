@@ -24,20 +24,23 @@ package struct TokenRate: Hashable, Sendable {
 
     /// Takes a token: `nil` when there was one, otherwise the nanoseconds until there is. `now` is
     /// monotonic nanoseconds. With `reserve`, the bucket gives a token only when it holds more than
-    /// that.
+    /// that. With `price`, a token is paid with this number of tokens (1…1000); the bucket then
+    /// owes those that it does not hold.
     package func take(
         from bucket: borrowing Atomic<UInt64>,
         leaving reserve: Int = 0,
+        paying price: Int = 1,
         now: UInt64
     ) -> UInt64? {
         // The reserve leaves room for at least one token of a full bucket.
         let kept = min(interval &* UInt64(min(max(reserve, 0), 1_000_000)), fill - interval)
+        let cost = interval &* UInt64(min(max(price, 1), 1_000))
         var seen = bucket.load(ordering: .relaxed)
         while true {
             if let wait = wait(fullAt: seen, fill - kept, now: now) { return wait }
             let exchange = bucket.compareExchange(
                 expected: seen,
-                desired: max(seen, now) &+ interval,
+                desired: max(seen, now) &+ cost,
                 ordering: .relaxed
             )
             if exchange.exchanged { return nil }
@@ -66,6 +69,25 @@ package struct TokenRate: Hashable, Sendable {
             if exchange.exchanged { return }
             seen = exchange.original
         }
+    }
+
+    /// The microseconds in which this number of tokens is refilled, at most 2^56.
+    package func micros(of count: UInt64) -> Int64 {
+        let (micros, overflow) = max(interval / 1_000, 1).multipliedReportingOverflow(by: count)
+        return overflow ? 1 << 56 : Int64(min(micros, 1 << 56))
+    }
+
+    /// Sets the bucket: full after this number of microseconds, at most after twice the time in
+    /// which it fills, but for the tokens that it owes beside.
+    package func set(
+        _ bucket: borrowing Atomic<UInt64>,
+        fullIn micros: Int64,
+        owing count: Int,
+        now: UInt64
+    ) {
+        let time = min(UInt64(min(max(micros, 0), 1 << 52)) * 1_000, min(fill, 1 << 61) * 2)
+        let owed = min(interval &* UInt64(min(max(count, 0), 100_000)), 1 << 62)
+        bucket.store(now &+ time &+ owed, ordering: .relaxed)
     }
 
     /// Checks for a token and takes none: `nil`, or the nanoseconds until there is one.

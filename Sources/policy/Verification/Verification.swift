@@ -6,6 +6,7 @@
 //   Refusal           why a request is turned away; Services' LocalRow says what is answered
 //   Enrolment         the gateway's endpoints: challenges, keys
 //   EnrolmentRefusal  why a call of these endpoints is turned away
+//   SharedLimit       a limit that the gateways of a fleet share; EnrolmentAdmission has three
 //   AddressTable      what each client address has used of its limits
 //
 // Nothing here touches a socket, a file or a clock, and nothing holds a body: time comes in as a

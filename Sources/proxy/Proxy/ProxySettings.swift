@@ -130,7 +130,7 @@ package struct ProxyLimits: Hashable, Sendable {
     /// head and the content of the request. Messages count as `held_memory` until they are read.
     /// Default 2MiB, 64KiB…64MiB.
     package var questionMessageMax = 2 << 20
-    /// `addresses`: client addresses that are distinguished, on all event loops, 64 bytes each.
+    /// `addresses`: client addresses that are distinguished, on all event loops, 60 bytes each.
     /// Default 65536, 1024…16777216.
     package var addressesMax = 65_536
     /// `address_connections`: connections of one address, on all event loops. Default 16384,
