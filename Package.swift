@@ -73,8 +73,8 @@ let client: [Target.Dependency] = [
 let app: [Target.Dependency] = ["PortcullisClient", "PortcullisClientTesting"]
 let fuzzed: [Target.Dependency] = [
     "Challenges", "ConfigurationReading", "GoogleServices", "HTTP2Wire", "HTTPWire", "Inspection",
-    "KeyStore", "OutboundCalls", "Rules", "Sessions", "SiteverifyServices", "SoftwareAuthenticator",
-    "Tokens", "Verification",
+    "KeyStore", "OutboundCalls", "Rules", "Services", "Sessions", "SiteverifyServices",
+    "SoftwareAuthenticator", "Tokens", "Verification",
 ]
 let commands: [Target.Dependency] = [
     "ConfigurationReading", "DeviceKey", "Gateway", "KeyStore", "PostgreSQLKeyStore",

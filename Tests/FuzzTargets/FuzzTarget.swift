@@ -17,6 +17,8 @@ package enum FuzzTarget: String, CaseIterable, Sendable {
     case enrolment
     // Texts in header fields and contents.
     case challenge, session, tokens, base64, digest, json
+    // What other gateways of a fleet have told.
+    case told
     // What operators write.
     case configuration, rules, keyLines = "key-lines", times
 
@@ -47,6 +49,7 @@ package enum FuzzTarget: String, CaseIterable, Sendable {
         case .base64: Self.base64(bytes)
         case .digest: Self.digest(bytes)
         case .json: Self.json(bytes)
+        case .told: Self.told(bytes)
         case .configuration: Self.configuration(bytes)
         case .rules: Self.rules(bytes)
         case .keyLines: Self.keyLines(bytes)

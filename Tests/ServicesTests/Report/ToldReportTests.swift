@@ -143,4 +143,12 @@ import Verification
         #expect(counts.requests == UInt64(requests.count))
         #expect(counts.installCount == own.entries[0].parts[0].counts.installCount)
     }
+
+    @Test func `a time that no gateway can have told is a fault, and no overflow`() throws {
+        var told = report([:], tick: 1015).told
+        _ = try Report(told: told)
+        // The second number is the gateway's clock.
+        told.replaceSubrange(9..<17, with: [0x80] + [UInt8](repeating: 0, count: 7))
+        #expect(throws: ByteReader.Fault.self) { try Report(told: told) }
+    }
 }

@@ -191,8 +191,8 @@ extension SeriesPoint {
     }
 
     init(_ reader: inout ByteReader) throws(ByteReader.Fault) {
-        for _ in VerdictClass.allCases { classes.append(try reader.short()) }
-        refused = try reader.short()
+        for _ in VerdictClass.allCases { classes.append(try reader.count()) }
+        refused = try reader.count()
         times = try Histogram(&reader)
     }
 }

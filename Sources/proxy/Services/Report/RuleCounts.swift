@@ -260,8 +260,8 @@ extension RuleCounts {
     }
 
     init(_ reader: inout ByteReader) throws(ByteReader.Fault) {
-        refused = try reader.short()
-        integrity = (try reader.short(), try reader.short())
+        refused = try reader.count()
+        integrity = (try reader.count(), try reader.count())
         var told: [AppBuild] = []
         for _ in 0..<(try reader.short(max: UInt64(UInt8.max))) {
             let source = Int(try reader.byte())
@@ -279,15 +279,15 @@ extension RuleCounts {
             guard told.indices.contains(place), (number == 0) == (environment == nil) else {
                 throw ByteReader.Fault()
             }
-            count(try reader.short(), told[place], environment, verdict)
+            count(try reader.count(), told[place], environment, verdict)
         }
         for _ in 0..<(try reader.short(max: UInt64(Self.proofsMax) * 2)) {
             let name = try reader.text(max: Self.proofNameMax)
-            count(try reader.short(), ofProof: name)
+            count(try reader.count(), ofProof: name)
         }
         installs = try Self.sketch(&reader)
         for place in steps.indices {
-            steps[place].requests = try reader.short()
+            steps[place].requests = try reader.count()
             steps[place].installs = try Self.sketch(&reader)
             steps[place].addresses = try Self.sketch(&reader)
         }
@@ -329,9 +329,9 @@ extension Histogram {
         var filled: [(place: Int, count: UInt64)] = []
         for _ in 0..<(try reader.byte()) {
             let place = Int(try reader.byte())
-            filled.append((place, try reader.short()))
+            filled.append((place, try reader.count()))
         }
-        guard let told = Histogram(filled: filled, sum: try reader.short()) else {
+        guard let told = Histogram(filled: filled, sum: try reader.count()) else {
             throw ByteReader.Fault()
         }
         self = told

@@ -109,11 +109,11 @@ extension Report {
     package init(told: [UInt8]) throws(ByteReader.Fault) {
         var reader = ByteReader(told)
         guard try reader.byte() == Self.form else { throw ByteReader.Fault() }
-        let startedAt = try reader.number()
-        let now = try reader.number()
+        let startedAt = try reader.time()
+        let now = try reader.time()
         var marks: [Mark] = []
         for _ in 0..<(try reader.short(max: UInt64(Mark.countMax))) {
-            let at = try reader.number()
+            let at = try reader.time()
             let kind = try reader.text(max: 64)
             let text = try reader.text(max: Self.markMax)
             if let kind = Mark.Kind(rawValue: kind) { marks.append(Mark(kind, at: at, text)) }
@@ -125,7 +125,7 @@ extension Report {
             try rule.end()
         }
         self.init(startedAt: startedAt, now: now, entries: entries, marks: marks)
-        omitted = Int(clamping: try reader.short())
+        omitted = Int(clamping: try reader.count())
         try reader.end()
     }
 
@@ -262,16 +262,30 @@ extension Report.Entry {
         var parts: [Report.Part] = []
         var series: [Report.Series] = []
         for window in ReportWindow.allCases {
-            let seconds = try reader.number()
+            let seconds = try reader.time()
             let counts = try RuleCounts(&reader)
             parts.append(Report.Part(window: window, seconds: seconds, counts: counts))
             var points: [(at: Int64, point: SeriesPoint)] = []
             for _ in 0..<(try reader.short(max: Self.pointsMax)) {
-                let at = try reader.number()
+                let at = try reader.time()
                 points.append((at, try SeriesPoint(&reader)))
             }
             series.append(Report.Series(slotSeconds: window.series.slotSeconds, points: points))
         }
         self.init(id: id, facts: nil, parts: parts, series: series)
     }
+}
+
+// What no gateway can have counted is a fault, so that sums and differences of what is read have
+// room.
+extension ByteReader {
+    /// Seconds: below 2^40, some 35,000 years.
+    fileprivate mutating func time() throws(Fault) -> Int64 {
+        let time = try number()
+        guard (0..<(1 << 40)).contains(time) else { throw Fault() }
+        return time
+    }
+
+    /// A count, or a sum of nanoseconds: at most 2^55, so that those of 256 gateways have room.
+    mutating func count() throws(Fault) -> UInt64 { UInt64(try short(max: 1 << 55)) }
 }
