@@ -63,21 +63,29 @@ object Phone {
     class Entry(val key: PrivateKey, val chain: Array<Certificate>)
 
     val entries = ConcurrentHashMap<String, Entry>()
-    /** Where keys are attested: it takes `POINT CHALLENGE LEVEL`, and answers the chain, a certificate a line. */
-    @Volatile var attester = ""
+    /**
+     * Where `attest` takes `POINT CHALLENGE LEVEL` and answers the chain, a certificate a line, and where `token` takes
+     * `REQUEST-HASH KIND` and answers a token of Google Play.
+     */
+    @Volatile var authority = ""
     @Volatile var hasStrongBox = true
     @Volatile var isBroken = false
     /** What keys were made, by level. */
     val made = Collections.synchronizedList(ArrayList<String>())
 
+    /** Asks the authority. */
+    fun ask(what: String, text: String): String {
+        val connection = URL(authority + what).openConnection() as HttpURLConnection
+        connection.doOutput = true
+        connection.outputStream.use { it.write(text.toByteArray()) }
+        return connection.inputStream.use { it.readBytes() }.toString(Charsets.US_ASCII).trim()
+    }
+
     fun attest(point: ByteArray, spec: KeyGenParameterSpec): Array<Certificate> {
         val level = if (spec.isStrongBox) "strongbox" else "tee"
         val encoder = Base64.getEncoder()
         val words = listOf(encoder.encodeToString(point), encoder.encodeToString(spec.challenge), level)
-        val connection = URL(attester).openConnection() as HttpURLConnection
-        connection.doOutput = true
-        connection.outputStream.use { it.write(words.joinToString(" ").toByteArray()) }
-        val lines = connection.inputStream.use { it.readBytes() }.toString(Charsets.US_ASCII).trim().lines()
+        val lines = ask("attest", words.joinToString(" ")).lines()
         made.add(level)
         val factory = CertificateFactory.getInstance("X.509")
         return lines.map { factory.generateCertificate(ByteArrayInputStream(Base64.getDecoder().decode(it))) }

@@ -10,30 +10,49 @@ import java.security.Security
 import java.util.Collections
 import java.util.concurrent.Callable
 import java.util.concurrent.Executors
+import java.util.concurrent.atomic.AtomicInteger
 import portcullis.client.PortcullisClient
+import portcullis.client.PortcullisLimits
 import portcullis.client.PortcullisRequest
+import portcullis.client.PortcullisSigning
 
 private val logged = Collections.synchronizedList(ArrayList<String>())
 @Volatile private var shift = 0L
 private var client: PortcullisClient? = null
+private var signing = PortcullisSigning()
+/** How the next tokens of Google Play are made; the last way stays: `good`, `old`, `fail` or `hang`. */
+private val ways = Collections.synchronizedList(arrayListOf("good"))
+private val asked = AtomicInteger()
 
-/** Sends a request; `STATUS ABSENCE`. */
+private fun token(requestHash: String): String {
+    asked.incrementAndGet()
+    val way = if (ways.size > 1) ways.removeAt(0) else ways[0]
+    if (way == "fail") throw IOException("no Google Play")
+    if (way == "hang") Thread.sleep(Long.MAX_VALUE)
+    return Phone.ask("token", requestHash + " " + way)
+}
+
+/** Sends a request; `STATUS ABSENCE`, or how it was proven, and why it had no token of Google Play. */
 private fun send(method: String, target: String, headers: Map<String, String>, body: String): String =
     try {
-        val answer = client!!.send(PortcullisRequest(method, target, headers, body.toByteArray()))
-        "" + answer.status + " " + (answer.absence ?: "proven")
+        val answer = client!!.send(PortcullisRequest(method, target, headers, body.toByteArray(), signing))
+        val proof = if (answer.isInSession) "in-session" else "proven"
+        "" + answer.status + " " + (answer.absence ?: proof) + (answer.tokenAbsence?.let { " token-" + it } ?: "")
     } catch (error: IOException) {
         "error " + error.message
     }
 
 private fun obey(words: List<String>): String {
     when (words[0]) {
-        // An app that starts: `start GATEWAY PACKAGE RECORD [CONTEXT]`.
+        // An app that starts: `start GATEWAY PACKAGE RECORD [context=TEXT] [tokens] [enrols-with-token]`.
         "start" -> client = PortcullisClient(
             gateway = URL(words[1]),
             packageName = words[2],
             record = File(words[3]),
-            context = words.getOrNull(4)?.toByteArray(),
+            context = words.firstOrNull { it.startsWith("context=") }?.substringAfter('=')?.toByteArray(),
+            tokens = if ("tokens" in words) ::token else null,
+            enrolsWithToken = "enrols-with-token" in words,
+            limits = PortcullisLimits(tokenWait = if ("hang" in ways) 200 else 10_000),
             now = { System.currentTimeMillis() + shift },
             pause = { shift += it },
             log = { logged.add(it) }
@@ -52,10 +71,18 @@ private fun obey(words: List<String>): String {
             threads.shutdown()
             return answers.groupBy { it }.map { it.key + " x" + it.value.size }.sorted().joinToString(", ")
         }
+        // What the app knows of its routes: `plan [session] [token]`.
+        "plan" -> signing = PortcullisSigning(takesSession = "session" in words, asksToken = "token" in words)
+        // `tokens WAY…`: how they are made from now on; how often one was asked for before.
+        "tokens" -> {
+            ways.clear()
+            ways.addAll(words.drop(1))
+            return "" + asked.getAndSet(0)
+        }
         "prepare" -> return "" + client!!.prepare()
         "reset" -> client!!.reset()
         "phone" -> {
-            Phone.attester = words[1]
+            Phone.authority = words[1]
             Phone.hasStrongBox = "no-strongbox" !in words
             Phone.isBroken = "broken" in words
         }

@@ -1,6 +1,8 @@
+import AppleStandIn
 import Foundation
 import KeyAttestation
 import LoopbackKit
+import TestSupport
 import Testing
 
 extension ClientScenarios {
@@ -18,23 +20,72 @@ extension ClientScenarios {
                     withIntermediateDirectories: true
                 )
                 gateway = try AndroidGateway()
-                app = try AndroidApp(attestedAt: gateway.attester)
+                app = try AndroidApp(authority: gateway.makers)
             }
 
             /// Starts the app: again, or with a record of another name for another install.
             func start(
                 _ name: String = "record",
-                context: String = "",
+                _ options: String = "",
                 at address: String? = nil
             ) throws {
                 let record = folder.appending(path: name).path
                 let address = address ?? gateway.address
                 let words = "start http://\(address) \(AndroidApp.package) \(record)"
-                try app.tell(context.isEmpty ? words : "\(words) \(context)")
+                try app.tell(options.isEmpty ? words : "\(words) \(options)")
+            }
+
+            /// The real one; where it asks for tokens, at an enrolment too.
+            func gateway(
+                before origin: TestOrigin,
+                askingForTokens asks: Bool = false
+            ) throws -> ClientGateway {
+                let console = AndroidGateway.console
+                for (name, text) in [
+                    ("root.pem", AndroidGateway.rootPEM), ("decrypt.key", console.decryptionKey),
+                    ("verify.key", console.verificationKey),
+                ] {
+                    let file = folder.appending(path: name)
+                    try text.write(to: file, atomically: true, encoding: .utf8)
+                    try FileManager.default.setAttributes(
+                        [.posixPermissions: 0o600],
+                        ofItemAtPath: file.path
+                    )
+                }
+                let signer = String(repeating: "07", count: 32)
+                let token = asks ? ", integrity: { device: [device], action: refuse }" : ""
+                let app =
+                    "{ android: \(AndroidApp.package), signers: [\"\(signer)\"], "
+                    + "environments: [test], test_root: root.pem, on_error: forward\(token) }"
+                let rules = [
+                    "orders": "headers: [idempotency-key]", "strict": "counter: strict",
+                    "chat": "accept: [assertion, session]",
+                    "pay": "integrity: { device: [device], action: refuse }",
+                    "marked": "integrity: { device: [device] }",
+                ].map { name, words in
+                    "  - { id: \(name), match: { path: /v1/\(name) }, mode: enforce, "
+                        + "apps: [\(AndroidApp.package)], \(words) }\n"
+                }
+                return try ClientGateway(
+                    in: folder,
+                    """
+                    listen: [{ address: "127.0.0.1:0" }]
+                    lanes: 2
+                    origins: { shop: { servers: ["\(origin.address)"] } }
+                    apps: [\(app)]
+                    proofs: { play: { kind: play-integrity, decryption_key: decrypt.key,
+                      verification_key: verify.key } }
+                    store: { sqlite: portcullis.db }
+                    default: { origin: shop, mode: off }
+                    timeouts: { drain_idle: 100ms }
+                    rules:
+                    \(rules.joined())
+                    """
+                )
             }
 
             func phone(_ faults: String) throws {
-                try app.tell("phone \(gateway.attester) \(faults)")
+                try app.tell("phone \(gateway.makers) \(faults)")
             }
 
             func get(_ target: String = "/v1/orders") throws -> String {
@@ -100,7 +151,7 @@ extension ClientScenarios {
             let stand = try Stand()
             defer { stand.end() }
             try stand.phone("no-strongbox")
-            try stand.start(context: "account-17")
+            try stand.start("record", "context=account-17")
             #expect(try stand.app.tell("prepare") == "true")
             #expect(stand.gateway.levels == [.trustedEnvironment])
             let document = try #require(stand.gateway.requests("keys").first)
@@ -117,36 +168,9 @@ extension ClientScenarios {
             defer { stand.end() }
             let origin = try TestOrigin()
             defer { origin.stop() }
-            try AndroidGateway.rootPEM.write(
-                to: stand.folder.appending(path: "root.pem"),
-                atomically: true,
-                encoding: .utf8
-            )
-            let signer = String(repeating: "07", count: 32)
-            let app = """
-                { android: \(AndroidApp.package), signers: ["\(signer)"], environments: [test],
-                test_root: root.pem, on_error: forward }
-                """
-            let gateway = try ClientGateway(
-                in: stand.folder,
-                """
-                listen: [{ address: "127.0.0.1:0" }]
-                lanes: 2
-                origins: { shop: { servers: ["\(origin.address)"] } }
-                apps: [\(app.replacing("\n", with: " "))]
-                store: { sqlite: portcullis.db }
-                default: { origin: shop, mode: off }
-                timeouts: { drain_idle: 100ms }
-                rules:
-                  - { id: orders, match: { path: /v1/orders }, mode: enforce,
-                      apps: [\(AndroidApp.package)], headers: [idempotency-key] }
-                  - { id: strict, match: { path: /v1/strict }, mode: enforce,
-                      apps: [\(AndroidApp.package)], counter: strict }
-
-                """
-            )
+            let gateway = try stand.gateway(before: origin)
             defer { gateway.kill() }
-            try stand.start(context: "account-17", at: "127.0.0.1:\(gateway.port)")
+            try stand.start("record", "context=account-17", at: "127.0.0.1:\(gateway.port)")
             let order = #"send POST /v1/orders?dry=1 {"item":"lamp"} Idempotency-Key:8e03978e"#
             #expect(try stand.app.tell(order) == "200 proven")
             let seen = try #require(origin.requests.last)
@@ -169,6 +193,118 @@ extension ClientScenarios {
             #expect(try stand.app.tell("log").hasSuffix("refused key-revoked, next none"))
         }
 
+        @Test func `a session saves assertions, and what ends it costs one`() throws {
+            let stand = try Stand()
+            defer { stand.end() }
+            let origin = try TestOrigin()
+            defer { origin.stop() }
+            let gateway = try stand.gateway(before: origin)
+            defer { gateway.kill() }
+            try stand.start("record", at: "127.0.0.1:\(gateway.port)")
+            try stand.app.tell("plan session")
+            let hello = "send POST /v1/chat hello"
+            #expect(try stand.app.tell("crowd 16 /v1/chat") == "200 in-session x16")
+            #expect(try stand.app.tell(hello) == "200 in-session")
+            #expect(try stand.app.tell("log") == "enrolled | session opened")
+            let told = try #require(origin.requests.last?.head)
+            #expect(told.value("app-attest-proof") == "session")
+            #expect(told.value("app-attest-app-id") == AndroidApp.package)
+            // A rule that takes none is learned once.
+            #expect(try stand.get("/v1/strict") == "200 proven")
+            #expect(try stand.get("/v1/strict") == "200 proven")
+            let log = "refused session-refused, next sign-again"
+            #expect(try stand.app.tell("log") == log)
+            // It ended with the gateway.
+            try gateway.restart()
+            #expect(try stand.app.tell(hello) == "200 proven")
+            #expect(try stand.app.tell(hello) == "200 in-session")
+            let again = "refused session-unknown, next sign-again | "
+            #expect(try stand.app.tell("log").hasPrefix(again))
+            // Before its end another one is opened, beside the requests.
+            try stand.app.tell("later 500")
+            #expect(try stand.app.tell(hello) == "200 in-session")
+            #expect(try eventually { try stand.app.tell("log").contains("session opened") })
+            // It is over, so the next one is waited for.
+            try stand.app.tell("later 700")
+            #expect(try stand.app.tell(hello) == "200 in-session")
+            #expect(try stand.app.tell("log") == "session opened")
+            // A new key has a new session.
+            try gateway.restart(wipingStore: true)
+            #expect(try stand.app.tell(hello) == "200 proven")
+            #expect(try stand.app.tell(hello) == "200 in-session")
+            #expect(try stand.app.tell("made") == "strongbox strongbox")
+            let keyID = try #require(origin.requests.last?.head.value("app-attest-key-id"))
+            try gateway.revoke(keyID)
+            #expect(try stand.app.tell(hello) == "403 in-session")
+        }
+
+        @Test func `a token of Google Play goes where a rule asks for one, and nowhere else`()
+            throws
+        {
+            let stand = try Stand()
+            defer { stand.end() }
+            let origin = try TestOrigin()
+            defer { origin.stop() }
+            let gateway = try stand.gateway(before: origin, askingForTokens: true)
+            defer { gateway.kill() }
+            let address = "127.0.0.1:\(gateway.port)"
+            /// How often a token was asked for meanwhile.
+            func tokens(_ ways: String) throws -> Int? {
+                Int(try stand.app.tell("tokens \(ways)"))
+            }
+            func pay() throws -> String { try stand.app.tell("send POST /v1/pay 100") }
+
+            // Without Google Play the phone is not enrolled, and makes no second key.
+            try stand.start("record", at: address)
+            #expect(try stand.get() == "401 held")
+            try stand.app.tell("later 4000")
+            // The key is good still, when a token comes. The challenge is not, an hour later.
+            _ = try tokens("fail")
+            try stand.start("other", "tokens", at: address)
+            #expect(try stand.get() == "401 held")
+            #expect(try tokens("old good") == 1)
+            try stand.app.tell("later 5")
+            try stand.app.tell("log")
+            #expect(try stand.get() == "200 proven")
+            #expect(try stand.app.tell("log").hasSuffix("enrolled"))
+            #expect(try tokens("good") == 2)
+            #expect(try stand.app.tell("made") == "strongbox strongbox")
+
+            // The rule's 401 is the lesson.
+            #expect(try pay() == "200 proven")
+            #expect(try tokens("good") == 1)
+            #expect(try stand.app.tell("log") == "refused proof-missing, next get-token")
+            #expect(try pay() == "200 proven")
+            #expect(try tokens("old good") == 1)
+            let told = try #require(origin.requests.last?.head)
+            #expect(told.value("app-attest-proof") == "assertion, play")
+            #expect(told.value("app-attest-integrity")?.hasPrefix("met;") == true)
+            #expect(try pay() == "200 proven")
+            #expect(try tokens("old") == 2)
+            #expect(try pay() == "401 proven")
+            #expect(try tokens("fail") == 2)
+            #expect(try pay() == "401 proven token-failed")
+            #expect(try tokens("fail") == 1)
+            #expect(try stand.get() == "200 proven")
+            #expect(try tokens("fail") == 0)
+            // A rule that marks refuses nobody, so the app has to know that it asks.
+            try stand.app.tell("plan token")
+            #expect(try stand.get("/v1/marked") == "200 proven token-failed")
+            #expect(
+                origin.requests.last?.head.value("app-attest-integrity") == "missing"
+            )
+            // A service that never answers, to more requests at once than may ask it.
+            _ = try tokens("hang")
+            try stand.start("other", "tokens", at: address)
+            #expect(try stand.app.tell("crowd 12 /v1/marked") == "200 proven token-late x12")
+            #expect(try tokens("good") == 8)
+            #expect(try stand.get("/v1/marked") == "200 proven token-late")
+            try stand.app.tell("plan")
+            #expect(try stand.get() == "200 proven")
+            let log = try stand.app.tell("log")
+            #expect(log.contains("no token of Google Play: late") && !log.contains("eyJ"))
+        }
+
         private struct Row {
             let refusal: AndroidGateway.Refusal
             let times: Int
@@ -176,6 +312,9 @@ extension ClientScenarios {
             let sent: Int
             let keys: Int
             let answer: String
+            /// What is refused, in an app that opens sessions.
+            var end = "/v1/orders"
+            var plan = ""
 
             init(
                 _ reason: String,
@@ -191,6 +330,12 @@ extension ClientScenarios {
                 refusal = .init(status: status, reason: reason, next: next, fields: fields)
                 (self.times, self.sent, self.keys, self.answer) = (times, sent, keys, answer)
             }
+
+            func inSession(_ end: String = "/v1/orders") -> Row {
+                var row = self
+                (row.end, row.plan) = (end, "session")
+                return row
+            }
         }
 
         private static let rows = [
@@ -204,6 +349,20 @@ extension ClientScenarios {
             Row("app-mismatch", "none", 403, sent: 1, "403 proven"),
             Row("digest-missing", "fix-client", 400, sent: 1, "400 proven"),
             Row("new-reason", "new-step", 403, sent: 1, "403 proven"),
+            Row("proof-missing", "get-token", sent: 1, "401 proven"),
+            Row("session-replayed", "sign-again", sent: 2, "200 in-session").inSession(),
+            Row("session-replayed", "sign-again", times: 3, sent: 3, "401 in-session").inSession(),
+            Row("session-expired", "sign-again", sent: 2, "200 proven").inSession(),
+            Row("session-mismatch", "sign-again", sent: 2, "200 proven").inSession(),
+            Row("session-refused", "sign-again", sent: 2, "200 proven").inSession(),
+            Row("assertion-malformed", "fix-client", 400, sent: 2, "200 proven").inSession(),
+            Row("key-unknown", "enrol", sent: 2, keys: 2, "200 in-session").inSession(),
+            Row("key-revoked", "none", 403, sent: 1, "403 in-session").inSession(),
+            Row("no-such-endpoint", "fix-client", 404, sent: 1, "200 proven").inSession("sessions"),
+            Row("store-unavailable", "retry-later", 503, after: 60, sent: 1, "200 proven")
+                .inSession("sessions"),
+            Row("counter-replayed", "sign-again", sent: 1, "200 in-session").inSession("sessions"),
+            Row("key-unknown", "enrol", sent: 1, keys: 2, "200 proven").inSession("sessions"),
             // An origin's own.
             Row("", nil, sent: 1, "401 proven"),
         ]
@@ -214,7 +373,9 @@ extension ClientScenarios {
             for (number, row) in Self.rows.enumerated() {
                 try stand.start("install-\(number)")
                 #expect(try stand.app.tell("prepare") == "true")
-                stand.gateway.refuse("/v1/orders", row.refusal, times: row.times)
+                try stand.app.tell("plan \(row.plan)")
+                stand.gateway.rule(.init(takesSessions: !row.plan.isEmpty))
+                stand.gateway.refuse(row.end, row.refusal, times: row.times)
                 #expect(try stand.get() == row.answer, "\(row.refusal)")
                 #expect(stand.gateway.requests("/v1/orders").count == row.sent, "\(row.refusal)")
                 #expect(stand.gateway.requests("keys").count == row.keys, "\(row.refusal)")

@@ -13,7 +13,7 @@
 //
 // It needs Android 8 (API 26) and nothing besides java.* and android.security.keystore. Its calls block: make them
 // on a thread that may wait. One process of an app uses a record; in it, any number of threads and clients may.
-// It follows no redirects, opens no sessions, and reads an answer into memory.
+// It follows no redirects, and reads an answer into memory.
 package portcullis.client
 
 import android.os.Build
@@ -43,11 +43,19 @@ import java.util.ArrayDeque
 import java.util.Base64
 import java.util.Properties
 import java.util.TreeMap
+import java.util.TreeSet
+import java.util.concurrent.CancellationException
 import java.util.concurrent.ConcurrentHashMap
+import java.util.concurrent.ExecutionException
+import java.util.concurrent.FutureTask
+import java.util.concurrent.Semaphore
 import java.util.concurrent.TimeUnit
+import java.util.concurrent.TimeoutException
 import java.util.concurrent.locks.Lock
 import java.util.concurrent.locks.ReentrantLock
 import java.util.concurrent.locks.ReentrantReadWriteLock
+import javax.crypto.Mac
+import javax.crypto.spec.SecretKeySpec
 
 /** How long the client waits, and how much it keeps. Times are in milliseconds. */
 class PortcullisLimits(
@@ -61,6 +69,12 @@ class PortcullisLimits(
     val enrolmentWait: Long = 10_000,
     /** The longest time that a request waits for its turn on a route with a strict counter. */
     val strictWait: Long = 30_000,
+    /** The longest time that a request waits for a session to be opened. Then it goes with an assertion. */
+    val sessionWait: Long = 5_000,
+    /** The longest time that a request or an enrolment waits for its token of Google Play. Then it goes without. */
+    val tokenWait: Long = 5_000,
+    /** How many tokens are asked for at once. A call that never ends keeps its place. */
+    val tokensAtOnce: Int = 8,
     /** How many keys are made in 24 hours. */
     val keysPerDay: Int = 3,
     /** The first delay after a failed enrolment. It doubles, with jitter, up to the next. */
@@ -80,19 +94,26 @@ class PortcullisLimits(
     val readWait: Int = 30_000
 )
 
-/** What a rule signs of a request, and whether it takes counters in their order alone. */
+/** What a rule asks of a request. */
 data class PortcullisSigning(
     /** Of `method target body challenge`; or `content`, or `challenge-text`, alone. */
     val parts: Set<String> = setOf("method", "target", "body", "challenge"),
     /** The names of the fields that are signed too, in lower case, in the rule's order. */
     val headers: List<String> = emptyList(),
     /** `counter: strict`: one request at a time. */
-    val isStrict: Boolean = false
+    val isStrict: Boolean = false,
+    /** `accept: [assertion, session]`. */
+    val takesSession: Boolean = false,
+    /** `integrity`: a token of Google Play stands beside the signature. */
+    val asksToken: Boolean = false
 ) {
     internal val hasChallenge: Boolean
         get() = "challenge" in parts || "content" in parts || "challenge-text" in parts
 
     internal val hasDigest: Boolean get() = "body" in parts
+
+    /** A session is for rules that sign this much. */
+    internal val fitsSession: Boolean get() = takesSession && parts.containsAll(listOf("method", "target", "body"))
 }
 
 /** A request to the gateway: the target in origin-form, with its query, escaped as it is sent. */
@@ -114,7 +135,11 @@ class PortcullisAnswer(
     val headers: Map<String, List<String>>,
     val body: ByteArray,
     /** Why the request carried no proof; `null` where it carried one. */
-    val absence: String? = null
+    val absence: String? = null,
+    /** Whether that was a session's signature. */
+    val isInSession: Boolean = false,
+    /** Why it carried no token although its rule asks for one: `unsupported`, `failed` or `late`. */
+    val tokenAbsence: String? = null
 ) {
     internal fun field(name: String): String? = headers[name]?.firstOrNull()
 }
@@ -155,6 +180,15 @@ class PortcullisClient(
     private val record: File,
     /** What the app stores with its key, 1 to 256 bytes: attested with the next key that is made. */
     private val context: ByteArray? = null,
+    /**
+     * Asks Google Play for a token: takes the `requestHash`, and returns the token of a standard request, or throws.
+     * It is called on a thread of its own, and only where a rule or an enrolment asks for a token.
+     */
+    tokens: ((requestHash: String) -> String)? = null,
+    /** Whether an enrolment brings a token unasked: for an app entry whose `integrity` only marks. */
+    private val enrolsWithToken: Boolean = false,
+    /** Whether sessions are opened for routes that take them: over TLS, or to this machine. */
+    usesSessions: Boolean = true,
     private val endpoints: String = "/.well-known/app-attest",
     private val limits: PortcullisLimits = PortcullisLimits(),
     private val keys: PortcullisKeys = AndroidKeys(),
@@ -167,6 +201,11 @@ class PortcullisClient(
     private val random = SecureRandom()
     private val store = Store.of(record)
     private val challenges = Challenges(limits, now)
+    private val tokens = Tokens(tokens, limits, log)
+    private val sessions = Sessions(limits, now, log)
+    // The answer that opens a session has its secret.
+    private val opensSessions =
+        usesSessions && (gateway.protocol == "https" || THIS_MACHINE.matches(gateway.host))
     // The newest routes, by method and path.
     private val learned = object : LinkedHashMap<String, PortcullisSigning>(16, 0.75f, true) {
         override fun removeEldestEntry(eldest: MutableMap.MutableEntry<String, PortcullisSigning>) =
@@ -179,18 +218,22 @@ class PortcullisClient(
     /** Forgets the key, as after a change of [context]. The day's limit holds all the same. */
     fun reset() {
         store.change { forget(it) }
+        sessions.reset()
     }
 
     /** Sends a request with the proof that its rule asks for. Throws where no answer came. */
     @Throws(IOException::class)
     fun send(request: PortcullisRequest): PortcullisAnswer {
         var isBare = false
+        var isAsserted = false
         var hasStartedOver = false
+        var tokensShown = 0
         var attempt = 1
         while (true) {
-            val signing = synchronized(learned) { learned[request.route] } ?: request.signing
-            val held = if (isBare) Held(null, "route-unknown") else enrolled()
-            val answer = inTurn(signing.isStrict && held.key != null) { exchange(request, signing, held) }
+            val signing = signing(request)
+            val held = if (isBare) Held(null, "route-unknown") else held(signing, isAsserted)
+            val ticket = held.ticket
+            val answer = exchange(request, signing, held)
             isBare = false
             learn(request, answer, held.key)
             val refusal = Refusal.of(answer) ?: return answer
@@ -206,11 +249,20 @@ class PortcullisClient(
                 }
                 refusal.next == "sign-again" -> {
                     if (held.key == null && held.absence != "route-unknown" && enrolled().key == null) return answer
-                    if (refusal.reason == "challenge-unknown") challenges.keepNewest()
+                    if (refusal.reason in SIGNS_OF_RESTART) challenges.keepNewest()
+                    // The next number is enough after `session-replayed`; other routes go on after `session-refused`.
+                    if (refusal.reason in ENDS_OF_SESSIONS) ticket?.let { sessions.forget(it.session) }
+                    isAsserted = ticket != null && refusal.reason != "session-replayed"
                 }
                 refusal.next == "enrol" && !hasStartedOver && held.key != null -> {
                     hasStartedOver = true
                     lose(held.key.alias, refusal.reason)
+                }
+                // The rule is newer than what was known of it, or Google's word about the token is not good enough.
+                refusal.next == "get-token" -> {
+                    if (!tokens.canBeMade || !signing(request).asksToken || answer.tokenAbsence != null) return answer
+                    if (signing.asksToken) tokensShown += 1
+                    if (tokensShown == TOKENS_SHOWN) return answer
                 }
                 refusal.next == "retry-later" -> {
                     val seconds = answer.field("retry-after")?.toLongOrNull() ?: return answer
@@ -218,9 +270,27 @@ class PortcullisClient(
                     // The field has whole seconds; the rest is jitter.
                     pause(seconds * 1000 + random.nextInt(1000))
                 }
+                // An older gateway of the fleet takes no key id beside a session.
+                refusal.reason == "assertion-malformed" && ticket != null -> {
+                    sessions.forget(ticket.session)
+                    isAsserted = true
+                }
                 else -> return answer
             }
         }
+    }
+
+    /** What the route asks, as far as it is known. */
+    private fun signing(request: PortcullisRequest): PortcullisSigning =
+        synchronized(learned) { learned[request.route] } ?: request.signing
+
+    /** What the request can be proven with: the key, and a place in a session where the route takes one. */
+    private fun held(signing: PortcullisSigning, isAsserted: Boolean): Held {
+        val held = enrolled()
+        if (held.key == null || isAsserted || !opensSessions || !signing.fitsSession) return held
+        val ticket = sessions.ticket(held.key.id) { openSession() }
+        // To ask for one may have cost the key.
+        return if (ticket == null) enrolled() else Held(held.key, null, ticket)
     }
 
     /** A request with `counter: strict` goes alone; all others of the key wait for its answer. */
@@ -234,7 +304,44 @@ class PortcullisClient(
         }
     }
 
+    /** Sends a request once, with the proof that can be had. */
     private fun exchange(request: PortcullisRequest, signing: PortcullisSigning, held: Held): PortcullisAnswer {
+        val sent = plainFields(request)
+        if (held.ticket != null) {
+            try {
+                proveInSession(request, signing, held.ticket, sent)
+                return transfer(request, sent, null, isInSession = true)
+            } finally {
+                sessions.ended(held.ticket)
+            }
+        }
+        if (held.key == null) {
+            if (held.absence == "unsupported") sent["App-Attest-Unsupported"] = "1"
+            return transfer(request, sent, held.absence)
+        }
+        val challenge = if (signing.hasChallenge) challenges.take() ?: askChallenges() else null
+        val data = clientData(request, signing, challenge, sent)
+        // Before its turn and its counter: no other request waits for Google Play.
+        val token = if (signing.asksToken) tokens.made(data) else null
+        return inTurn(signing.isStrict) {
+            val absence = prove(request, signing, held.key, challenge, data, sent)
+            if (absence == null && token?.text != null) sent[TOKEN_FIELD] = token.text
+            transfer(request, sent, absence, tokenAbsence = token?.absence)
+        }
+    }
+
+    private fun transfer(
+        request: PortcullisRequest,
+        sent: Map<String, String>,
+        absence: String?,
+        isInSession: Boolean = false,
+        tokenAbsence: String? = null
+    ): PortcullisAnswer {
+        val answer = transport.exchange(request.method, URL(gateway, request.target), sent, request.body)
+        return PortcullisAnswer(answer.status, answer.headers, answer.body, absence, isInSession, tokenAbsence)
+    }
+
+    private fun plainFields(request: PortcullisRequest): MutableMap<String, String> {
         val sent = LinkedHashMap<String, String>()
         // HTTP stacks write these after the request was signed, unless they are there.
         sent["User-Agent"] = "portcullis-android"
@@ -245,25 +352,18 @@ class PortcullisClient(
             sent.keys.filter { it.equals(name, ignoreCase = true) }.forEach { sent.remove(it) }
             sent[name] = value
         }
-        var absence = held.absence
-        if (held.key != null) {
-            absence = prove(request, signing, held.key, sent)
-        } else if (absence == "unsupported") {
-            sent["App-Attest-Unsupported"] = "1"
-        }
-        val answer = transport.exchange(request.method, URL(gateway, request.target), sent, request.body)
-        return PortcullisAnswer(answer.status, answer.headers, answer.body, absence)
+        return sent
     }
 
-    /** Adds the fields of a proof. Returns why there is none, or `null`. */
+    /** Adds the fields of an assertion. Returns why there is none, or `null`. */
     private fun prove(
         request: PortcullisRequest,
         signing: PortcullisSigning,
         key: Key,
+        challenge: String?,
+        data: ByteArray,
         sent: MutableMap<String, String>
     ): String? {
-        val challenge = if (signing.hasChallenge) challenges.take() ?: askChallenges() else null
-        val data = clientData(request, signing, challenge, sent)
         val signature: ByteArray?
         val counter: Long
         try {
@@ -280,11 +380,64 @@ class PortcullisClient(
             return "key-lost"
         }
         sent["App-Attest-Key-Id"] = key.id
-        sent["App-Attest-Assertion"] =
-            "v1." + counter + "." + Base64.getUrlEncoder().withoutPadding().encodeToString(signature)
+        sent["App-Attest-Assertion"] = "v1." + counter + "." + base64url(signature)
         if (challenge != null) sent["App-Attest-Challenge"] = challenge
         if (signing.hasDigest && request.body.isNotEmpty()) sent["Content-Digest"] = digestMember(request.body)
         return null
+    }
+
+    /** Adds the fields of a session's request: its number stands in the place of the challenge. */
+    private fun proveInSession(
+        request: PortcullisRequest,
+        signing: PortcullisSigning,
+        ticket: Sessions.Ticket,
+        sent: MutableMap<String, String>
+    ) {
+        val number = ticket.number.toString()
+        val code = Mac.getInstance("HmacSHA256").run {
+            init(SecretKeySpec(ticket.session.secret, "HmacSHA256"))
+            doFinal(clientData(request, signing.copy(parts = signing.parts + "challenge"), number, sent))
+        }
+        if (ticket.session.namesKey) sent["App-Attest-Key-Id"] = ticket.session.keyId
+        sent["App-Attest-Session"] = ticket.session.id
+        sent["App-Attest-Sequence"] = number
+        sent["App-Attest-Signature"] = base64(code)
+        if (request.body.isNotEmpty()) sent["Content-Digest"] = digestMember(request.body)
+    }
+
+    /** Asks for a session, with an assertion; twice where that may help. */
+    private fun openSession(): Sessions.Opened {
+        var hasStartedOver = false
+        for (attempt in 1..2) {
+            val key = enrolled().key ?: break
+            val request = PortcullisRequest("POST", endpoints + "/sessions")
+            val answer = try {
+                exchange(request, request.signing, Held(key, null))
+            } catch (error: IOException) {
+                break
+            }
+            keepChallenge(answer)
+            if (answer.status == 201) {
+                val session = Session.of(String(answer.body, Charsets.UTF_8), key.id, now())
+                return Sessions.Opened(session, Sessions.HOLD)
+            }
+            val refusal = Refusal.of(answer)
+            log("no session: " + (refusal?.reason ?: "no answer"))
+            when {
+                refusal?.next == "sign-again" -> challenges.keepNewest()
+                refusal?.next == "enrol" -> {
+                    // A second key for one session would not be the last.
+                    if (hasStartedOver) return Sessions.Opened(null, Sessions.HOLD)
+                    hasStartedOver = true
+                    lose(key.alias, refusal.reason)
+                }
+                refusal == null || answer.status >= 500 || refusal.next == "retry-later" ->
+                    return Sessions.Opened(null, retryAfter(answer) ?: Sessions.HOLD)
+                // Such as a gateway that has no sessions.
+                else -> return Sessions.Opened(null, Sessions.HOLD_MAX)
+            }
+        }
+        return Sessions.Opened(null, Sessions.HOLD)
     }
 
     /** The bytes that the key signs. */
@@ -318,8 +471,12 @@ class PortcullisClient(
 
     // What answers say.
 
-    private fun learn(request: PortcullisRequest, answer: PortcullisAnswer, key: Key?) {
+    private fun keepChallenge(answer: PortcullisAnswer) {
         answer.field("app-attest-challenge")?.let { challenges.add(it, limits.challengeLifetime) }
+    }
+
+    private fun learn(request: PortcullisRequest, answer: PortcullisAnswer, key: Key?) {
+        keepChallenge(answer)
         val refusal = Refusal.of(answer)
         val advice = answer.field("app-attest-next")
         val text = if (refusal != null) {
@@ -332,7 +489,9 @@ class PortcullisClient(
         val parts = parameters["sign"]
         if (parts != null) {
             val signing = PortcullisSigning(
-                words(parts).toSet(), words(parameters["headers"] ?: ""), isStrict = "counter" !in parameters
+                words(parts).toSet(), words(parameters["headers"]), "counter" !in parameters,
+                takesSession = "session" in words(parameters["accept"]),
+                asksToken = "token" in words(parameters["integrity"])
             )
             synchronized(learned) { learned[request.route] = signing }
         }
@@ -342,7 +501,7 @@ class PortcullisClient(
         ) lose(key.alias, "observed")
     }
 
-    private fun words(text: String): List<String> = text.split(' ').filter { it.isNotEmpty() }
+    private fun words(text: String?): List<String> = (text ?: "").split(' ').filter { it.isNotEmpty() }
 
     private fun askChallenges(): String? {
         val call = call("challenges", "{\"purpose\":\"assertion\",\"count\":" + limits.challengesAsked + "}")
@@ -405,16 +564,14 @@ class PortcullisClient(
         random.nextBytes(bytes)
         val alias = "portcullis." + bytes.joinToString("") { "%02x".format(it) }
         // Counted before it is made: a process that dies in between may have made it.
-        store.change {
+        val record = store.change {
             it.alias = alias
             it.challenge = challenge
             it.context = context?.let { bytes -> base64(bytes) }
             it.made.add(now())
         }
         try {
-            val lines = if (context == null) challenge else
-                "portcullis-enrolment-v1\n" + challenge + "\n" + digestMember(context) + "\n"
-            keys.generate(alias, sha256(lines.toByteArray()))
+            keys.generate(alias, sha256(record.enrolmentData))
         } catch (error: GeneralSecurityException) {
             store.change {
                 it.alias = null
@@ -443,7 +600,7 @@ class PortcullisClient(
         document.append(chain.joinToString(",") { "\"" + base64(it) + "\"" })
         document.append("],\"challenge\":\"" + record.challenge + "\"")
         record.context?.let { document.append(",\"context\":\"" + it + "\"") }
-        val call = call("keys", document.append("}").toString())
+        val call = register(document.append("}").toString(), record)
         if (call != null && (call.status == 201 || call.status == 200)) {
             store.change {
                 if (it.alias == alias) it.enrolled(keyId)
@@ -454,9 +611,22 @@ class PortcullisClient(
         when (refusal?.next) {
             "enrol" -> lose(alias, refusal.reason)
             null, "retry-later" -> hold(call?.retryAfter ?: 0, refusal?.reason ?: "no answer")
+            "get-token" -> hold(if (tokens.canBeMade) 0 else limits.enrolmentDelayMax, refusal.reason)
             // The app, its build or the phone is not admitted. That may change, and not soon.
             else -> hold(limits.enrolmentDelayMax, refusal.reason)
         }
+    }
+
+    /** Sends the document; with a token of Google Play where the gateway asks for one. The challenge stays good. */
+    private fun register(document: String, record: Record): Call? {
+        var token = if (enrolsWithToken) tokens.made(record.enrolmentData) else null
+        var call = call("keys", document, token)
+        for (shown in 1..TOKENS_SHOWN) {
+            if (call?.refusal?.next != "get-token" || token?.absence != null) return call
+            token = tokens.made(record.enrolmentData)
+            if (token.absence == null) call = call("keys", document, token)
+        }
+        return call
     }
 
     /**
@@ -492,8 +662,9 @@ class PortcullisClient(
     private class Call(val status: Int, val text: String, val refusal: Refusal?, val retryAfter: Long)
 
     /** Calls one of the gateway's endpoints. `null` where no answer came, or not from the gateway. */
-    private fun call(name: String, document: String): Call? {
+    private fun call(name: String, document: String, token: Tokens.Made? = null): Call? {
         val headers = linkedMapOf("Content-Type" to "application/json", "Accept" to "application/json")
+        token?.text?.let { headers[TOKEN_FIELD] = it }
         val answer = try {
             transport.exchange("POST", URL(gateway, endpoints + "/" + name), headers, document.toByteArray())
         } catch (error: IOException) {
@@ -501,14 +672,23 @@ class PortcullisClient(
         }
         val refusal = Refusal.of(answer)
         if (answer.status >= 300 && refusal == null) return null
-        val seconds = answer.field("retry-after")?.toLongOrNull() ?: 0
-        return Call(answer.status, String(answer.body, Charsets.UTF_8), refusal, minOf(seconds, 1_000_000) * 1000)
+        return Call(answer.status, String(answer.body, Charsets.UTF_8), refusal, retryAfter(answer) ?: 0)
     }
 
-    private class Held(val key: Key?, val absence: String?)
+    /** In milliseconds. */
+    private fun retryAfter(answer: PortcullisAnswer): Long? =
+        answer.field("retry-after")?.toLongOrNull()?.let { minOf(it, 1_000_000) * 1000 }
+
+    private class Held(val key: Key?, val absence: String?, val ticket: Sessions.Ticket? = null)
 
     private companion object {
         const val DAY = 86_400_000L
+        const val TOKEN_FIELD = "App-Attest-Integrity-Token"
+        /** How many tokens one request, or one try of an enrolment, shows after a refusal. */
+        const val TOKENS_SHOWN = 2
+        val SIGNS_OF_RESTART = listOf("challenge-unknown", "session-unknown")
+        val ENDS_OF_SESSIONS = listOf("session-unknown", "session-expired", "session-mismatch")
+        val THIS_MACHINE = Regex("(?:.*\\.)?localhost|\\[::1]|127(?:\\.[0-9]{1,3}){3}", RegexOption.IGNORE_CASE)
         val PARAMETER = Regex("([a-z]+)=(\"[^\"]*\"|[0-9]+)")
     }
 }
@@ -518,6 +698,11 @@ class PortcullisClient(
 private fun sha256(bytes: ByteArray): ByteArray = MessageDigest.getInstance("SHA-256").digest(bytes)
 
 private fun base64(bytes: ByteArray): String = Base64.getEncoder().encodeToString(bytes)
+
+private fun base64url(bytes: ByteArray): String = Base64.getUrlEncoder().withoutPadding().encodeToString(bytes)
+
+/** Begins work on a thread of its own, which does not keep the app alive. */
+private fun inBackground(work: Runnable, name: String) = Thread(work, name).apply { isDaemon = true }.start()
 
 /** As in `Content-Digest` (RFC 9530). */
 private fun digestMember(bytes: ByteArray): String = "sha-256=:" + base64(sha256(bytes)) + ":"
@@ -536,8 +721,14 @@ private class Refusal(val reason: String, val next: String) {
     }
 }
 
-/** The two shapes of members that the gateway's answers have. */
+/** The shapes of members that the gateway's answers have. */
 private object Json {
+    fun text(document: String, name: String): String? =
+        Regex("\"" + name + "\"\\s*:\\s*\"([A-Za-z0-9+/=_-]+)\"").find(document)?.groupValues?.get(1)
+
+    fun isTrue(document: String, name: String): Boolean =
+        Regex("\"" + name + "\"\\s*:\\s*true").containsMatchIn(document)
+
     fun texts(document: String, name: String): List<String> {
         val list = Regex("\"" + name + "\"\\s*:\\s*\\[([^\\]]*)]").find(document) ?: return emptyList()
         return Regex("\"([A-Za-z0-9_-]+)\"").findAll(list.groupValues[1]).map { it.groupValues[1] }.toList()
@@ -574,6 +765,188 @@ private class Challenges(private val limits: PortcullisLimits, private val now: 
     }
 }
 
+/** Asks the app for tokens of Google Play: within a time, and a few at once. */
+private class Tokens(
+    private val provider: ((String) -> String)?,
+    private val limits: PortcullisLimits,
+    private val log: (String) -> Unit
+) {
+    /** A token, or why there is none. */
+    class Made(val text: String?, val absence: String?)
+
+    private val places = Semaphore(limits.tokensAtOnce)
+
+    val canBeMade: Boolean get() = provider != null
+
+    /** A new token, bound to what the key signs or was made for. */
+    fun made(clientData: ByteArray): Made {
+        val provider = provider ?: return none("unsupported")
+        val end = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(limits.tokenWait)
+        if (!places.tryAcquire(limits.tokenWait, TimeUnit.MILLISECONDS)) return none("late")
+        val call = FutureTask {
+            try {
+                provider(base64url(sha256(clientData)))
+            } finally {
+                places.release()
+            }
+        }
+        inBackground(call, "portcullis-token")
+        try {
+            val text = call.get(maxOf(0, end - System.nanoTime()), TimeUnit.NANOSECONDS)
+            return if (FORM.matches(text)) Made(text, null) else none("failed")
+        } catch (error: TimeoutException) {
+            return none("late")
+        } catch (error: ExecutionException) {
+            return none("failed")
+        }
+    }
+
+    private fun none(absence: String): Made {
+        log("no token of Google Play: " + absence)
+        return Made(null, absence)
+    }
+
+    private companion object {
+        /** What the gateway reads. */
+        val FORM = Regex("[A-Za-z0-9._~+/=-]{1,8192}")
+    }
+}
+
+/** A session that the gateway has opened. Its numbers are counted by [Sessions]. */
+private class Session(
+    val id: String,
+    val secret: ByteArray,
+    val keyId: String,
+    /** Whether its requests say the key's id, so that a load balancer finds the gateway. */
+    val namesKey: Boolean,
+    val window: Long,
+    val until: Long,
+    val renewal: Long
+) {
+    var next = 1L
+    /** Numbers whose answers have not come. */
+    val underWay = TreeSet<Long>()
+
+    companion object {
+        /** Reads the answer of `…/sessions`. */
+        fun of(document: String, keyId: String, now: Long): Session? {
+            val id = Json.text(document, "session") ?: return null
+            val secret = Json.text(document, "secret")?.let { Base64.getDecoder().decode(it) } ?: return null
+            val life = (Json.number(document, "expires_in") ?: return null) * 1000
+            if (secret.size != 32 || life <= 0) return null
+            return Session(
+                id, secret, keyId, Json.isTrue(document, "accepts_key_id"), Json.number(document, "window") ?: 1,
+                // Shorter than it lives, so that no request ends on its way.
+                until = now + life - minOf(life / 10, 10_000), renewal = now + life / 5 * 4
+            )
+        }
+    }
+}
+
+/** Keeps the one session: opened when it is asked for, once for all who ask, and the next one before it ends. */
+private class Sessions(
+    private val limits: PortcullisLimits,
+    private val now: () -> Long,
+    private val log: (String) -> Unit
+) {
+    /** A request's place in a session. */
+    class Ticket(val session: Session, val number: Long)
+
+    /** A session; or how long none is asked for. */
+    class Opened(val session: Session?, val hold: Long)
+
+    private var session: Session? = null
+    private var opening: FutureTask<Unit>? = null
+    private var holdUntil = 0L
+    /** How often all was forgotten: what was begun before is not used. */
+    private var resets = 0
+
+    /** The next place; `null` where no session comes in time, or its window is full. */
+    fun ticket(keyId: String, opener: () -> Opened): Ticket? {
+        val work = synchronized(this) {
+            session = session?.takeIf { it.keyId == keyId && it.until > now() }
+            session?.let {
+                if (it.renewal <= now()) begin(opener)
+                return place(it)
+            }
+            begin(opener) ?: return null
+        }
+        try {
+            work.get(limits.sessionWait, TimeUnit.MILLISECONDS)
+        } catch (error: TimeoutException) {
+            return null
+        } catch (error: CancellationException) {
+            return null
+        } catch (error: ExecutionException) {
+            return null
+        }
+        return synchronized(this) { session?.takeIf { it.keyId == keyId }?.let { place(it) } }
+    }
+
+    private fun place(session: Session): Ticket? {
+        val number = session.next
+        if (session.underWay.isNotEmpty() && number - session.underWay.first() >= session.window) return null
+        session.next += 1
+        session.underWay.add(number)
+        return Ticket(session, number)
+    }
+
+    private fun begin(open: () -> Opened): FutureTask<Unit>? {
+        opening?.let { return it }
+        // A hold that is longer than any was made by another clock.
+        if (holdUntil > now() && holdUntil - now() <= HOLD_MAX) return null
+        val resetsBefore = resets
+        val work = FutureTask<Unit> {
+            var opened = Opened(null, HOLD)
+            try {
+                opened = open()
+            } finally {
+                synchronized(this) { if (resets == resetsBefore) take(opened) }
+            }
+        }
+        opening = work
+        inBackground(work, "portcullis-session")
+        return work
+    }
+
+    private fun take(opened: Opened) {
+        opening = null
+        if (opened.session == null) {
+            holdUntil = now() + minOf(opened.hold, HOLD_MAX)
+        } else {
+            session = opened.session
+            log("session opened")
+        }
+    }
+
+    /** The answer to a request has come. */
+    @Synchronized
+    fun ended(ticket: Ticket) {
+        ticket.session.underWay.remove(ticket.number)
+    }
+
+    /** Forgets a session that was refused, unless another one has taken its place. */
+    @Synchronized
+    fun forget(refused: Session) {
+        if (session === refused) session = null
+    }
+
+    @Synchronized
+    fun reset() {
+        resets += 1
+        session = null
+        holdUntil = 0
+        opening?.cancel(false)
+        opening = null
+    }
+
+    companion object {
+        /** After a failure that may pass, and after a gateway that has no sessions. */
+        const val HOLD = 30_000L
+        const val HOLD_MAX = 3_600_000L
+    }
+}
+
 private class Key(val alias: String, val id: String)
 
 /** How far the enrolment came, and the counter. */
@@ -598,6 +971,14 @@ private class Record(lines: Properties) {
             val alias = alias
             val id = keyId
             return if (alias == null || id == null) null else Key(alias, id)
+        }
+
+    /** What the key is made for: the attestation challenge is its hash. */
+    val enrolmentData: ByteArray
+        get() {
+            val digest = context?.let { digestMember(Base64.getDecoder().decode(it)) }
+            val text = challenge ?: ""
+            return (if (digest == null) text else "portcullis-enrolment-v1\n$text\n$digest\n").toByteArray()
         }
 
     /** A hold that is longer than any was made by another clock. */

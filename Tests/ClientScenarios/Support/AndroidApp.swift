@@ -43,8 +43,8 @@ final class AndroidApp {
     private let child: ChildProcess
     private var told = 0
 
-    /// Starts the Java machine with a phone whose keys are attested at an address.
-    init(attestedAt attester: String) throws {
+    /// Starts the Java machine with a phone whose keys and tokens an authority makes.
+    init(authority: String) throws {
         guard let runtime = Self.runtime else {
             throw ChildProcess.Failure(description: "no java")
         }
@@ -57,7 +57,7 @@ final class AndroidApp {
             ],
             input: nil
         )
-        try tell("phone \(attester)")
+        try tell("phone \(authority)")
     }
 
     /// Has the app do something, and returns its answer.

@@ -1,4 +1,5 @@
 import AppAttest
+import AppleStandIn
 import ByteCoding
 import Cryptography
 import Foundation
@@ -9,7 +10,8 @@ import SoftwareAuthenticator
 import Synchronization
 
 /// A gateway as far as an Android app sees it: it judges every byte that it is sent, and refuses
-/// what a test wants refused. It attests keys of software phones, too.
+/// what a test wants refused. It attests keys of software phones, too, and makes their tokens of
+/// Play Integrity.
 final class AndroidGateway: Sendable {
     /// An answer in the place of a judgement.
     struct Refusal: Sendable {
@@ -24,6 +26,7 @@ final class AndroidGateway: Sendable {
     struct Rule: Sendable {
         var headers: [String] = []
         var isStrict = false
+        var takesSessions = false
     }
 
     private struct Key {
@@ -36,6 +39,8 @@ final class AndroidGateway: Sendable {
         var issued = 0
         var open: Set<String> = []
         var keys: [String: Key] = [:]
+        /// The key that has opened each.
+        var sessions: [String: String] = [:]
         var rule = Rule()
         /// By the end of the target.
         var refusals: [String: [Refusal]] = [:]
@@ -47,6 +52,10 @@ final class AndroidGateway: Sendable {
         madeAt: UnixTime(seconds: Int64(Date().timeIntervalSince1970))
     )
     private static let endpoints = "/.well-known/app-attest/"
+    /// Of all sessions.
+    private static let secret = [UInt8](0..<32)
+    /// Makes classic tokens: the client can't tell them from others.
+    static let console = StandInPlayConsole()
 
     /// Shared with the threads that answer.
     private final class Shared: Sendable {
@@ -75,7 +84,8 @@ final class AndroidGateway: Sendable {
     /// The authority of the phones.
     static var rootPEM: String { authority.rootPEM }
 
-    var attester: String { "http://\(address)/attest" }
+    /// Where keys and tokens are made.
+    var makers: String { "http://\(address)/" }
 
     func stop() { origin.stop() }
 
@@ -134,6 +144,7 @@ final class AndroidGateway: Sendable {
         if request.target == "/attest" {
             return Answer(body: try AndroidApp.attested(request.body, by: authority))
         }
+        if request.target == "/token" { return Answer(body: try token(request.body)) }
         return shared.state.withLock { state in
             state.requests.append(request)
             if let end = state.refusals.keys.first(where: request.target.hasSuffix),
@@ -147,7 +158,10 @@ final class AndroidGateway: Sendable {
             switch request.target {
             case endpoints + "challenges": return challenges(request, &state)
             case endpoints + "keys": return enrolled(request, &state)
-            default: return judged(request, &state)
+            case endpoints + "sessions": return opened(request, &state)
+            default:
+                return request.head.has("app-attest-session")
+                    ? judgedInSession(request, &state) : judged(request, &state)
             }
         }
     }
@@ -166,7 +180,9 @@ final class AndroidGateway: Sendable {
     private static func lesson(_ rule: Rule) -> String {
         let headers =
             rule.headers.isEmpty ? "" : #", headers="\#(rule.headers.joined(separator: " "))""#
-        let counter = rule.isStrict ? "" : #", counter="64""#
+        let counter =
+            (rule.takesSessions ? #", accept="assertion session""# : "")
+            + (rule.isStrict ? "" : #", counter="64""#)
         return #"WWW-Authenticate: Basic realm="x", AppAttest error="x", "#
             + #"sign="method target body challenge"\#(headers)\#(counter)"# + "\r\n"
     }
@@ -223,6 +239,62 @@ final class AndroidGateway: Sendable {
         } catch {
             return .refused(Refusal(status: 403, reason: "\(error)", next: "none"))
         }
+    }
+
+    /// A token for `REQUEST-HASH KIND`.
+    private static func token(_ content: [UInt8]) throws -> String {
+        let words = String(decoding: content, as: UTF8.self).split(separator: " ")
+        guard words.count == 2 else {
+            throw ChildProcess.Failure(description: "what a token is to say is malformed")
+        }
+        var verdict = StandInVerdict(
+            clientDataHash: [],
+            at: Int64(Date().timeIntervalSince1970 * 1_000),
+            signer: SoftwarePhone.signer
+        )
+        verdict.hash = String(words[0])
+        if words[1] == "old" { verdict.milliseconds -= 400_000 }
+        return try console.token(verdict.json)
+    }
+
+    private static func opened(_ request: WireRequest, _ state: inout State) -> Answer {
+        var answer = judged(request, &state)
+        guard answer.status == 200, let keyID = request.head.value("app-attest-key-id") else {
+            return answer
+        }
+        let id = "session-\(state.sessions.count)"
+        state.sessions[id] = keyID
+        answer.status = 201
+        answer.body = """
+            {"session":"\(id)","secret":"\(Base64.text(secret))","expires_in":600,"window":256,\
+            "accepts_key_id":true}
+            """
+        return answer
+    }
+
+    private static func judgedInSession(_ request: WireRequest, _ state: inout State) -> Answer {
+        let session = request.head.value("app-attest-session").flatMap { id in
+            state.sessions[id].map { (id, $0) }
+        }
+        guard let (id, keyID) = session else {
+            let refusal = Refusal(reason: "session-unknown", next: "sign-again")
+            return .refused(refusal, challenge(&state))
+        }
+        let number = request.head.value("app-attest-sequence").flatMap { UInt64($0) } ?? 0
+        var expected = SequenceNumber(number).flatMap { number in
+            SoftwareSession(id: id, secret: secret).proof(
+                of: .init(method: request.method, target: request.target, content: request.body),
+                signing: .lines(.all, headers: []),
+                as: number
+            )
+        }
+        expected?.keyID = keyID
+        let isGood =
+            expected?.fields.allSatisfy { request.head.value($0.name) == $0.value } ?? false
+        guard isGood, !request.head.has("app-attest-assertion"),
+            !request.head.has("app-attest-challenge")
+        else { return .refused(Refusal(reason: "session-mismatch", next: "none"), "") }
+        return Answer(body: "ok")
     }
 
     private static func judged(_ request: WireRequest, _ state: inout State) -> Answer {
