@@ -29,8 +29,15 @@ enum DemoConfiguration {
           hosts: { \(apple.hostSettings) }
           roots: "\(apple.rootFile)"
         google: \(apple.googleSettings())        # a stand-in's list of revoked phones
+        proofs:                                  # a stand-in's tokens of Play Integrity
+          play: { kind: play-integrity, decryption_key: decrypt.key, verification_key: verify.key }
         log: { access: ./access.log, level: error }
         default: { origin: shop, mode: deny }    # what no rule is for does not exist
+        \(rules)
+        """
+    }
+
+    private static let rules = """
         rules:
           - id: place-order
             match: { method: [POST], path: /v1/orders }
@@ -38,6 +45,11 @@ enum DemoConfiguration {
             apps: [\(Phone.appID), \(Phone.package)]
             sign: [method, target, body, challenge]
             body: { digest: held, limit: 1MiB }  # verified whole before the origin sees any of it
+          - id: pay-out
+            match: { method: [POST], path: /v1/payouts }
+            mode: enforce
+            apps: [\(Phone.package)]
+            integrity: { device: [device], licensed: true, action: refuse }
           - id: upload-photo
             match: { method: [PUT], path: /v1/photos/* }
             mode: enforce
@@ -73,7 +85,6 @@ enum DemoConfiguration {
             counter: { window: 64 }
 
         """
-    }
 }
 
 /// Why the story can't go on.

@@ -13,6 +13,8 @@ final class Stage {
     let origin: Origin
     /// Stands in for Apple's services.
     let apple: StandInServer
+    /// Makes tokens of Play Integrity, as Google does for the gateway's keys.
+    let playConsole = StandInPlayConsole()
     /// Makes devices that the gateway's configuration trusts.
     let authority: SoftwareAuthority
     /// Another phone, whose app has the client package.
@@ -39,6 +41,8 @@ final class Stage {
         do throws(DemoError) {
             authority = SoftwareAuthority(madeAt: Self.now)
             _ = try folder.write("software-root.pem", authority.rootPEM)
+            _ = try folder.write("decrypt.key", playConsole.decryptionKey)
+            _ = try folder.write("verify.key", playConsole.verificationKey)
             app = try PackagedApp(folder)
             _ = try folder.write("package-root.pem", app.rootPEM)
             origin = try Origin()
@@ -158,7 +162,7 @@ protocol Step: Sendable {
 enum Story {
     static let steps: [any Step] = [
         UnprovenRequest(), FirstEnrolment(), AdmittedRequest(), ReplayedRequest(),
-        TamperedRequest(), AndroidRequest(), StreamedUpload(), RevokedKey(), SecondTrial(),
-        PartialRollout(), ClientPackage(), CountedVerdicts(),
+        TamperedRequest(), AndroidRequest(), PlayToken(), StreamedUpload(), RevokedKey(),
+        SecondTrial(), PartialRollout(), ClientPackage(), CountedVerdicts(),
     ]
 }
