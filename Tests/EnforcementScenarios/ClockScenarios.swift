@@ -70,7 +70,8 @@ extension Scenarios {
             }
         }
 
-        @Test(arguments: [-1, 1])
+        /// The dates of a phone's factory chain do not count.
+        @Test(.ofApple, arguments: [-1, 1])
         func `an enrolment of the hour before or after is judged by its certificate`(
             hours: Int64
         ) throws {

@@ -270,7 +270,7 @@ extension Scenarios.Decisions {
             let listeners = [
                 "ext_authz, content: whole", "ext_authz", "auth_request, content: whole",
             ]
-            try ClientSide.$current.withValue(.http1) {
+            try ClientSide.inTheClear {
                 try scenario.configure(
                     origin: "127.0.0.1:9",
                     rules: rules,
@@ -280,7 +280,7 @@ extension Scenarios.Decisions {
                 )
             }
             key = try scenario.imported()[0]
-            let gateway = try ClientSide.$current.withValue(.http1) { try scenario.serve() }
+            let gateway = try ClientSide.inTheClear { try scenario.serve() }
             self.gateway = gateway
             direct = HTTPClient(port: gateway.port)
             asked = try (2...4).map { HTTPClient(port: try gateway.port(ofListener: $0)) }

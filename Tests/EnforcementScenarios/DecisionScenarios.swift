@@ -60,7 +60,7 @@ extension Scenarios {
                 application = try scenario.origin(fields: "App-Attest-Error: forged\r\n")
                 let port = application.port
                 // Clients speak to the proxy, and the second listener is the one that decides.
-                try ClientSide.$current.withValue(.http1) {
+                try ClientSide.inTheClear {
                     try scenario.configure(
                         origin: "127.0.0.1:\(port)",
                         rules: Decisions.rules
@@ -71,7 +71,7 @@ extension Scenarios {
                     )
                 }
                 key = try scenario.imported()[0]
-                gateway = try ClientSide.$current.withValue(.http1) { try scenario.serve() }
+                gateway = try ClientSide.inTheClear { try scenario.serve() }
                 let ports = DecidingProxy.Ports(
                     decisions: try gateway.secondPort(),
                     gateway: gateway.port,

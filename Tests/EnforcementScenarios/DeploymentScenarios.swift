@@ -81,7 +81,7 @@ extension Scenarios {
             #expect(said.contains("such as /var/lib/portcullis/portcullis.db"))
         }
 
-        @Test(.enabled(if: isPossible), .inTheClear)
+        @Test(.ofApple, .enabled(if: isPossible), .inTheClear)
         func `the configuration for deployments starts with nothing but its state writable`()
             throws
         {

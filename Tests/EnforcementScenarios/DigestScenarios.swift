@@ -91,10 +91,10 @@ extension Scenarios {
                 digest: digest.array,
                 challenge: nil
             )
-            let assertion = key.assertion(clientData: data)
+            let assertion = key.assertionText(clientDataHash: SHA256.digest(of: data).array)
             var fields: [(name: String, value: String)] = [
                 ("App-Attest-Key-Id", key.keyID.base64),
-                ("App-Attest-Assertion", Base64.text(assertion)),
+                ("App-Attest-Assertion", String(decoding: assertion, as: UTF8.self)),
             ]
             if declares {
                 fields.append(("Content-Digest", "sha-256=:\(Base64.text(digest.array)):"))

@@ -269,7 +269,7 @@ extension Scenarios {
 
         // MARK: A fleet
 
-        @Test(.enabled(if: Scenario.loadProgram != nil))
+        @Test(.ofApple, .enabled(if: Scenario.loadProgram != nil))
         func `a fleet that enrols faster than it may asks Apple once for each device`() throws {
             let scenario = try Scenario()
             defer { scenario.end() }

@@ -14,7 +14,7 @@ import Testing
 extension Scenarios {
     /// Apps with PortcullisClient, a load balancer as `deploy/docs/fleet.md` sets it up, two
     /// gateways on one database.
-    @Suite struct FleetBalancers {
+    @Suite(.ofApple) struct FleetBalancers {
         private static let rules = """
             - id: chat
               match: { path: /chat/** }

@@ -65,17 +65,7 @@ extension Scenarios {
                 ].joined(separator: "\n")
                 try scenario.configure(origin, rules: rules, more: more)
                 keys = (0..<count).map { _ in Scenario.device.makeKey() }
-                for key in keys {
-                    store.add(
-                        KeyRecord(
-                            keyID: key.keyID,
-                            appID: Scenario.appID,
-                            environment: .test,
-                            publicKey: key.publicKey,
-                            enrolledAt: nil
-                        )
-                    )
-                }
+                for key in keys { store.add(Self.record(of: key)) }
                 journal = FaultyJournal(store)
                 gateway = try SteppedGateway(
                     scenario,
@@ -90,6 +80,17 @@ extension Scenarios {
                 scenario.end()
             }
 
+            private static func record(of key: SoftwareKey) -> KeyRecord {
+                KeyRecord(
+                    keyID: key.keyID,
+                    platform: ClientSide.current == .android ? .android : .apple,
+                    appID: Scenario.appID,
+                    environment: .test,
+                    publicKey: key.publicKey,
+                    enrolledAt: nil
+                )
+            }
+
             func keyID(_ number: Int) -> KeyID { keys[number].keyID }
 
             /// A signed request of a key.
@@ -102,14 +103,7 @@ extension Scenarios {
             /// - Returns: its number.
             func enrolElsewhere() throws -> Int {
                 let key = Scenario.device.makeKey()
-                let record = KeyRecord(
-                    keyID: key.keyID,
-                    appID: Scenario.appID,
-                    environment: .test,
-                    publicKey: key.publicKey,
-                    enrolledAt: nil
-                )
-                _ = try store.commit(JournalBatch(enrolments: [record]))
+                _ = try store.commit(JournalBatch(enrolments: [Self.record(of: key)]))
                 keys.append(key)
                 return keys.count - 1
             }

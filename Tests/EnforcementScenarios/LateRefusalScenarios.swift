@@ -64,7 +64,7 @@ extension Scenarios {
             defer { origin.stop() }
             let scenario = try Scenario()
             defer { scenario.end() }
-            try ClientSide.$current.withValue(.http1) {
+            try ClientSide.inTheClear {
                 try scenario.configure(
                     origin: "127.0.0.1:9",
                     rules: Self.rules,
@@ -73,7 +73,7 @@ extension Scenarios {
                 )
             }
             var key = try scenario.imported()[0]
-            let gateway = try ClientSide.$current.withValue(.http1) { try scenario.serve() }
+            let gateway = try ClientSide.inTheClear { try scenario.serve() }
 
             let client = try Wire(port: gateway.port)
             let head = HTTPClient.head("POST", "/v1/bare", Self.signed(&key)) + "\r\n"

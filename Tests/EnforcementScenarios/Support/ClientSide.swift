@@ -32,7 +32,15 @@ enum ClientSide: String, CaseIterable, Sendable {
         return side
     }()
 
-    /// The listeners of a configuration, indented, and others behind them.
+    /// Does something over HTTP/1.1 in the clear, with the keys of the run.
+    static func inTheClear<Value>(_ body: () throws -> Value) rethrows -> Value {
+        try $current.withValue(current.clear) { try body() }
+    }
+
+    /// The same keys over HTTP/1.1 in the clear.
+    fileprivate var clear: ClientSide { self == .android ? .android : .http1 }
+
+    /// The listeners of a configuration, indented, and others after them.
     func listeners(and others: String = "") throws -> String {
         try listeners() + (others.isEmpty ? "" : "\n" + others)
     }
@@ -111,7 +119,7 @@ struct InTheClear: TestTrait, TestScoping {
         testCase: Test.Case?,
         performing function: @concurrent @Sendable () async throws -> Void
     ) async throws {
-        try await ClientSide.$current.withValue(.http1) { try await function() }
+        try await ClientSide.$current.withValue(ClientSide.current.clear) { try await function() }
     }
 }
 
