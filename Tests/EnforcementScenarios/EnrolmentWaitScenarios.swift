@@ -1,5 +1,4 @@
 import AppAttest
-import ByteCoding
 import Foundation
 import KeyStore
 import LoopbackKit
@@ -9,7 +8,7 @@ import Testing
 
 extension Scenarios {
     /// What a client gets whose key is not on the disk in time.
-    @Suite(.ofApple) struct EnrolmentWaits {
+    @Suite struct EnrolmentWaits {
         private static let rules = """
             - id: orders
               match: { path: /v1/orders }
@@ -39,10 +38,7 @@ extension Scenarios {
             _ challenge: String,
             _ client: HTTPClient
         ) throws -> Answer {
-            let object = key.attestation(challenge: challenge, context: nil, at: Scenario.now)
-            let document =
-                #"{"key_id":"\#(key.keyID.base64)","attestation":"\#(Base64.text(object))","#
-                + #""challenge":"\#(challenge)"}"#
+            let document = key.enrolment(challenge: challenge, at: Scenario.now)
             return try client.send(
                 "POST",
                 "/.well-known/app-attest/keys",
