@@ -47,38 +47,49 @@ extension Scenarios {
         struct Stand {
             let proxy: DecidingProxy
             let scenario: Scenario
-            let port: UInt16
+            private(set) var port: UInt16
+            private var front: ChildProcess
+            private let ports: DecidingProxy.Ports
             let gateway: GatewayProcess
             let application: RecordingOrigin
             let client: HTTPClient
             var key: SoftwareKey
 
             /// `nil` where the proxy's program is absent.
-            init?(_ proxy: DecidingProxy, _ scenario: Scenario) throws {
+            ///
+            /// - isTried: whether rules sign content although the proxy may not send it, and
+            ///   commands can call the gateway.
+            init?(
+                _ proxy: DecidingProxy,
+                _ scenario: Scenario,
+                isTried: Bool = false
+            ) throws {
                 self.proxy = proxy
                 self.scenario = scenario
                 application = try scenario.origin(fields: "App-Attest-Error: forged\r\n")
                 let port = application.port
+                let sendsContent = isTried || proxy.sendsContent
                 // Clients speak to the proxy, and the second listener is the one that decides.
                 try ClientSide.inTheClear {
                     try scenario.configure(
                         origin: "127.0.0.1:\(port)",
                         rules: Decisions.rules
-                            + (proxy.sendsContent ? Decisions.contentRules : ""),
+                            + (sendsContent ? Decisions.contentRules : ""),
                         more: "trusted_proxies: [127.0.0.1/32]",
                         listeners: "  - { address: 127.0.0.1:0, decides: \(proxy.form)"
-                            + "\(proxy.sendsContent ? ", content: whole" : "") }"
+                            + "\(sendsContent ? ", content: whole" : "") }"
                     )
                 }
+                if isTried { try scenario.serveCalls() }
                 key = try scenario.imported()[0]
                 gateway = try ClientSide.inTheClear { try scenario.serve() }
-                let ports = DecidingProxy.Ports(
+                ports = DecidingProxy.Ports(
                     decisions: try gateway.secondPort(),
                     gateway: gateway.port,
                     application: application.port
                 )
                 guard let front = try proxy.start(scenario, ports) else { return nil }
-                self.port = front.port
+                (self.port, self.front) = front
                 client = HTTPClient(port: front.port)
                 // HAProxy tells nothing once it listens, and Traefik listens before it has routes.
                 let client = client
@@ -87,6 +98,14 @@ extension Scenarios {
 
             /// What the application has seen beside what showed that the proxy is ready.
             var seen: [RecordingOrigin.Seen] { application.seen.filter { $0.target != "/ready" } }
+
+            /// Starts the proxy again, with faults in its example.
+            mutating func restartFront(_ edits: [(old: String, new: String)]) throws {
+                front.end()
+                (port, front) = try #require(try proxy.start(scenario, ports, edits: edits))
+                let client = HTTPClient(port: port)
+                eventually { (try? client.send("GET", "/ready").status) == 200 }
+            }
 
             /// The application saw so many requests, of which this is the last.
             func last(_ count: Int, _ remark: Comment? = nil) throws -> RecordingOrigin.Seen {
@@ -111,10 +130,14 @@ extension Scenarios {
             }
         }
 
-        func play(_ proxy: DecidingProxy, _ act: (inout Stand) throws -> Void) throws {
+        func play(
+            _ proxy: DecidingProxy,
+            isTried: Bool = false,
+            _ act: (inout Stand) throws -> Void
+        ) throws {
             let scenario = try Scenario()
             defer { scenario.end() }
-            guard var stand = try Stand(proxy, scenario) else { return }
+            guard var stand = try Stand(proxy, scenario, isTried: isTried) else { return }
             try act(&stand)
         }
 

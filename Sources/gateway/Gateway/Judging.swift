@@ -6,6 +6,7 @@ import Proxy
 import Rules
 import Services
 import Sessions
+import Synchronization
 import Verification
 
 /// The objects that all event loops use to judge requests, whatever the configuration.
@@ -14,6 +15,8 @@ struct Judging: Sendable {
     let issuer: ChallengeIssuer
     let sessions: SessionTable
     let probes = ProbeResponder()
+    /// The open trials of fronts.
+    let trials = OpenTrials()
     /// Google's list, for enrolments of Android phones.
     let statusLists = StatusLists()
 
@@ -49,7 +52,17 @@ struct Judging: Sendable {
             sessions: configuration.sessionOpening.map { (sessions, $0) },
             plan: configuration.servedPlan,
             keySet: configuration.verdict.flatMap { $0.publishes ? $0.signer.keySet : nil },
-            probes: (configuration.probes, probes)
+            probes: (configuration.probes, probes),
+            trials: trials
         )
+    }
+}
+
+/// The open trials of fronts, which the event loops share.
+final class OpenTrials: TrialKeeping {
+    private let trials = Mutex(FrontTrials())
+
+    func change<Value: Sendable>(_ body: (inout FrontTrials) -> Value) -> Value {
+        trials.withLock { body(&$0) }
     }
 }

@@ -8,7 +8,7 @@ import Verification
 /// into the pages, and a test compares.
 struct ReferenceCommand: ParsableCommand {
     enum Kind: String, CaseIterable, ExpressibleByArgument {
-        case reasons, metrics, keys, limits, commands
+        case reasons, metrics, keys, limits, commands, fronts
     }
 
     static let configuration = CommandConfiguration(
@@ -44,6 +44,9 @@ struct ReferenceCommand: ParsableCommand {
                 + ConfigurationSchema().limits.map {
                     ["`\($0.key)`", $0.standard, Self.cell($0.allowed)]
                 }
+        case .fronts:
+            Self.head("finding", "proxy", "what to do")
+                + FrontAdvice.all.map { [$0.topic.rawValue, $0.front.rawValue, $0.text] }
         case .commands:
             Self.head("command", "what it does")
                 + Self.commands(Portcullis.self, "portcullis").sorted { $0[0] < $1[0] }

@@ -136,6 +136,10 @@ struct DoctorCommand: ParsableCommand {
             machine and for this user. It binds addresses for a moment, writes and deletes a file \
             beside the store, and sends each server of an origin one request: that of its check, \
             or HEAD /. Exit status 1 when something is wrong; warnings don't change it.
+
+            With --through it sends requests to the public address instead, and says what proxies \
+            and CDNs change of them before this gateway sees them. The gateway has to run, and \
+            answers these requests itself: no rule and no origin sees them.
             """
     )
 
@@ -144,14 +148,30 @@ struct DoctorCommand: ParsableCommand {
     @Flag(help: "Print JSON, for scripts.")
     var json = false
 
+    @Option(
+        help: ArgumentHelp(
+            "Try the proxies and CDNs at this address, as https://api.example.com.",
+            valueName: "url"
+        )
+    )
+    var through: String?
+
     private var file: String { place.path }
 
     func run() throws {
         let printsJSON = json
-        Doctor.examine(file) { report in
+        @Sendable func end(_ report: DoctorReport) {
             StandardOutput.write(printsJSON ? report.json.pretty + "\n" : report.text)
             Glibc.exit(report.exitStatus)
         }
+        guard let through else {
+            Doctor.examine(file, ended: end)
+            dispatchMain()
+        }
+        guard let front = FrontAddress(through) else {
+            throw ValidationError("--through is http:// or https://, a host, and perhaps a port")
+        }
+        Doctor.examine(file, through: front, ended: end)
         dispatchMain()
     }
 }

@@ -53,14 +53,18 @@ enum DecidingProxy: String, CaseIterable, Sendable {
 
     /// Starts it and waits until it serves.
     ///
+    /// - edits: what its example gets wrong, by the text that has it.
     /// - Returns: its port; `nil` where the program is absent, which was said.
-    func start(_ scenario: Scenario, _ ports: Ports) throws -> (port: UInt16, child: ChildProcess)?
-    {
+    func start(
+        _ scenario: Scenario,
+        _ ports: Ports,
+        edits: [(old: String, new: String)] = []
+    ) throws -> (port: UInt16, child: ChildProcess)? {
         guard let program = Scenario.tool(program) else { return nil }
         // None of them can choose a port by itself; one that was free a moment ago may be taken.
         for _ in 0..<10 {
             let port = try Self.freePort()
-            try write(scenario, port, ports)
+            try write(scenario, port, ports, edits)
             let child = try run(program, scenario)
             let isServing: Bool = try child.wait(for: "start of \(rawValue)") {
                 printed,
@@ -90,10 +94,16 @@ enum DecidingProxy: String, CaseIterable, Sendable {
 
     /// Copies the example. Nothing but the addresses is changed, and what the program tells of
     /// itself.
-    private func write(_ scenario: Scenario, _ port: UInt16, _ ports: Ports) throws {
+    private func write(
+        _ scenario: Scenario,
+        _ port: UInt16,
+        _ ports: Ports,
+        _ edits: [(old: String, new: String)]
+    ) throws {
         let folder = try Self.examples()
         for file in files {
             var text = try String(contentsOf: folder.appending(path: file), encoding: .utf8)
+            for (old, new) in edits { text = text.replacing(old, with: new, maxReplacements: 1) }
             for (number, real) in [
                 ("9000", ports.decisions), ("8080", ports.gateway), ("8081", ports.application),
                 ("8000", port),

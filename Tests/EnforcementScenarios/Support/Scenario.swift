@@ -253,6 +253,17 @@ final class Scenario {
         return lines.joined(separator: "\n")
     }
 
+    /// Has the configuration name an admin listener that commands can call.
+    func serveCalls() throws {
+        let file = path("portcullis.yaml")
+        let text = try String(contentsOfFile: file, encoding: .utf8)
+        let address = "\"unix:\(path("admin.sock"))\""
+        try write(
+            "portcullis.yaml",
+            text.replacing("127.0.0.1:0 }\nlanes", with: "\(address) }\nlanes")
+        )
+    }
+
     func configure(_ origin: RecordingOrigin, rules: String, more: String = "") throws {
         try configure(origin: origin.address, rules: rules, more: more)
     }

@@ -36,6 +36,22 @@ package enum Doctor {
         }
     }
 
+    /// Sends trials through the front at an address, and reports what it changes on the way to the
+    /// gateway that runs with this configuration.
+    ///
+    /// - ended: called once, on a thread of the doctor.
+    package static func examine(
+        _ file: String,
+        through front: FrontAddress,
+        ended: @escaping @Sendable (DoctorReport) -> Void
+    ) {
+        let loaded = ConfigurationLoader.load(file)
+        guard let configuration = loaded.configuration else {
+            return ended(DoctorReport(file: file, loaded.problems.map(finding)))
+        }
+        FrontCheck.run(configuration, front) { ended(DoctorReport(file: file, $0)) }
+    }
+
     private static func finding(_ problem: Problem) -> Finding {
         let place = problem.keyPath.isEmpty ? "" : ": \(problem.keyPath)"
         return Finding(

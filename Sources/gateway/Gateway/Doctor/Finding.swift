@@ -7,7 +7,7 @@ package struct Finding: Hashable, Sendable {
     /// The subject of the check. The raw value is printed, and is API for scripts.
     package enum Subject: String, CaseIterable, Sendable {
         case configuration, clock, descriptors, addresses, certificates, store, disk, origins
-        case proofs
+        case proofs, front
     }
 
     package let severity: Severity

@@ -41,7 +41,11 @@ package final class HTTPCall: OriginStreamOwner {
             return finish(.failure(.targetMalformed))
         }
         self.bytes = bytes
-        if !request.content.isEmpty { framing = .length(UInt64(request.content.count)) }
+        if request.isChunked {
+            framing = .chunked
+        } else if !request.content.isEmpty {
+            framing = .length(UInt64(request.content.count))
+        }
         method = request.verb.method
         mayRepeat = mayRepeat && method.isIdempotent
         connect(reusesIdle: true)
@@ -219,6 +223,7 @@ package struct HTTPRequest: Sendable {
         case head = "HEAD"
         case post = "POST"
         case put = "PUT"
+        case delete = "DELETE"
 
         var method: Method {
             switch self {
@@ -226,6 +231,7 @@ package struct HTTPRequest: Sendable {
             case .head: .head
             case .post: .post
             case .put: .put
+            case .delete: .delete
             }
         }
     }
@@ -238,6 +244,8 @@ package struct HTTPRequest: Sendable {
     /// Names and values. The client writes Host, Connection and the fields that frame the content.
     package var fields: [(name: String, value: String)] = []
     package var content: [UInt8] = []
+    /// Whether the content goes in two chunks, without its length.
+    package var isChunked = false
 
     package init(_ verb: Verb, _ target: String, authority: String) {
         self.verb = verb
@@ -256,12 +264,22 @@ package struct HTTPRequest: Sendable {
         for (name, value) in fields where !Self.isOwn(name) {
             HeadWriter.field(text: Array(name.utf8), Array(value.utf8), into: &bytes)
         }
-        if verb == .post || verb == .put || !content.isEmpty {
+        if isChunked {
+            HeadWriter.field("Transfer-Encoding", "chunked", into: &bytes)
+        } else if verb == .post || verb == .put || !content.isEmpty {
             HeadWriter.field("Content-Length", UInt64(content.count), into: &bytes)
         }
         if closes { HeadWriter.field("Connection", "close", into: &bytes) }
         HeadWriter.endHead(into: &bytes)
-        return bytes + content
+        return bytes + (isChunked ? chunks : content)
+    }
+
+    private var chunks: [UInt8] {
+        let half = content.count / 2
+        let pieces = [content.prefix(half), content.dropFirst(half)].filter { !$0.isEmpty }
+        return pieces.flatMap { piece in
+            Array("\(String(piece.count, radix: 16))\r\n".utf8) + piece + Array("\r\n".utf8)
+        } + Array("0\r\n\r\n".utf8)
     }
 
     private static func isOwn(_ name: String) -> Bool {

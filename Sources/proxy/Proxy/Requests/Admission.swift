@@ -11,8 +11,8 @@ import Verification
 ///     named      by a trusted proxy, or by the gateway
 ///     found      whose address it is
 ///     counted    against the address's limit of requests: 429
-///     located    a loop: 508. The last hop of OPTIONS: 204. A service: its limit of calls, its
-///                content. An origin: goes on
+///     located    the trial of a front: 404. A loop: 508. The last hop of OPTIONS: 204. A service:
+///                its limit of calls, its content. An origin: goes on
 ///     routed     the rule of all interpretations of its path: 400 where they differ
 ///     taken      content that came whole with the head
 ///
@@ -77,8 +77,7 @@ struct Admission {
         if let unclear {
             return answered(by: LocalResponse(unclear), named: "decision")
         }
-        if case .decision = exchange.flow.purpose { return route(head, bytes) }
-        switch proxy.services.find(head, bytes) {
+        switch destination(head, bytes) {
         case .none: return route(head, bytes)
         case .loop: return exchange.flow.declined(.loopDetected)
         case .lastHop: return exchange.flow.declined(.lastHop)
@@ -89,6 +88,20 @@ struct Admission {
             return call(service, head, bytes)
         case .refused(let response, let name): return answered(by: response, named: name)
         }
+    }
+
+    /// What the gateway answers itself. A request that another proxy asks about is that proxy's to
+    /// answer; only the trial of a front never goes on.
+    private func destination(
+        _ head: borrowing RequestHead,
+        _ bytes: Span<UInt8>
+    ) -> ServiceTable.Match {
+        let now = exchange.record.startedAt
+        guard case .decision(let form, let content) = exchange.flow.purpose else {
+            return proxy.services.trial(head, bytes, asked: nil, now: now)
+                ?? proxy.services.find(head, bytes)
+        }
+        return proxy.services.trial(head, bytes, asked: (form, content), now: now) ?? .none
     }
 
     /// A path or method of the gateway's own that no service answers.
@@ -178,7 +191,8 @@ struct Admission {
             }
         }
         guard let rule = service.rule else {
-            return exchange.flow.asked(contentMax: UInt64(settings.limits.endpointBodyMax))
+            let contentMax = service.contentMax ?? UInt64(settings.limits.endpointBodyMax)
+            return exchange.flow.asked(contentMax: contentMax)
         }
         exchange.flow.asked(by: rule)
         return judge(head, bytes)

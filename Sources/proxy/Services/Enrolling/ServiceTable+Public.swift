@@ -13,6 +13,7 @@ extension ServiceTable {
     /// - plan: the output of `portcullis plan` for the rules; `nil` where it is not served.
     /// - keySet: the public key of signed verdicts; `nil` where it is not served.
     /// - probes: their paths, and the source that knows whether the gateway is ready.
+    /// - trials: the open trials of fronts.
     package static func enrolling(
         below path: String,
         _ enrolment: Enrolment,
@@ -20,7 +21,8 @@ extension ServiceTable {
         sessions: (table: SessionTable, rule: Rule)? = nil,
         plan: [UInt8]? = nil,
         keySet: [UInt8]? = nil,
-        probes: (paths: ProbePaths, source: any ReadinessSource)? = nil
+        probes: (paths: ProbePaths, source: any ReadinessSource)? = nil,
+        trials: (any TrialKeeping)? = nil
     ) -> ServiceTable {
         enrolling(
             below: path,
@@ -35,7 +37,8 @@ extension ServiceTable {
             },
             plan: plan.map(PlanService.entry),
             keySet: keySet.map { KeySetService.entry($0) },
-            probes: probes.map { Probe.all($0.paths, $0.source) } ?? []
+            probes: probes.map { Probe.all($0.paths, $0.source) } ?? [],
+            trials: trials
         )
     }
 
@@ -55,7 +58,8 @@ extension ServiceTable {
             sessions: sessions.map { (UnservedService(), $0) },
             plan: servesPlan ? PlanService.unserved : nil,
             keySet: servesKeySet ? KeySetService.entry(nil) : nil,
-            probes: Probe.all(probes, nil)
+            probes: Probe.all(probes, nil),
+            trials: nil
         )
     }
 
@@ -67,7 +71,8 @@ extension ServiceTable {
         sessions: (service: any Service, rule: Rule)?,
         plan: ServiceEntry?,
         keySet: ServiceEntry?,
-        probes: [Probe]
+        probes: [Probe],
+        trials: (any TrialKeeping)?
     ) -> ServiceTable {
         var entries = [
             ServiceEntry("challenges", [.post], takesContent: true, cost: .call, challenges),
@@ -101,7 +106,8 @@ extension ServiceTable {
             probes: probes,
             unknown: .endpointUnknown,
             wrongMethod: .methodNotAllowed,
-            listsPaths: false
+            listsPaths: false,
+            trials: trials
         )
     }
 }

@@ -47,6 +47,8 @@ package final class ServiceTable: Sendable {
     private let listsPaths: Bool
     /// Decides who may ask for what.
     private let gate: OperatorGate
+    /// The open trials of fronts; `nil` on the operators' listener.
+    let trials: (any TrialKeeping)?
 
     init(
         below prefix: String,
@@ -56,7 +58,8 @@ package final class ServiceTable: Sendable {
         unknown: LocalFault,
         wrongMethod: LocalFault,
         listsPaths: Bool,
-        gate: OperatorGate = OperatorGate()
+        gate: OperatorGate = OperatorGate(),
+        trials: (any TrialKeeping)? = nil
     ) {
         self.prefix = Array(prefix.utf8)
         self.elsewhere = elsewhere
@@ -66,6 +69,7 @@ package final class ServiceTable: Sendable {
         self.wrongMethod = wrongMethod
         self.listsPaths = listsPaths
         self.gate = gate
+        self.trials = trials
     }
 
     /// Finds the service for a request. Paths are compared byte by byte: another spelling of a path
@@ -123,6 +127,19 @@ package final class ServiceTable: Sendable {
         return path.lowerBound + prefix.count + 1..<path.upperBound
     }
 
+    /// Where the id of a trial begins; `nil` when the path is not that of one.
+    func trialStart(_ bytes: Span<UInt8>, _ path: Range<Int>) -> Int? {
+        let start = path.lowerBound + prefix.count
+        let suffix = FrontTrials.suffix.utf8
+        guard start + suffix.count <= path.upperBound,
+            zip(suffix, start...).allSatisfy({ $0 == bytes[$1] })
+        else { return nil }
+        for index in prefix.indices where bytes[path.lowerBound + index] != prefix[index] {
+            return nil
+        }
+        return start + suffix.count
+    }
+
     /// The probe of a path; there are two at most.
     private func probe(_ bytes: Span<UInt8>, _ path: Range<Int>) -> ServiceEntry? {
         for probe in probes where probe.path.count == path.count {
@@ -162,6 +179,8 @@ package final class ServiceEntry: Sendable {
     /// Whether a request may have content.
     package let takesContent: Bool
     package let cost: Cost
+    /// The most bytes of its content; `nil` for `limits.endpoint_body`.
+    package let contentMax: UInt64?
     /// The rule that judges a request before the service is asked; `nil` for none.
     package let rule: Rule?
     /// The proofs whose tokens the service looks for.
@@ -202,6 +221,7 @@ package final class ServiceEntry: Sendable {
         tokens: [TokenProof] = [],
         tellsCaller: Bool = false,
         access: OperatorGate.Access = .open,
+        contentMax: UInt64? = nil,
         unchanged: Unchanged? = nil,
         _ service: any Service
     ) {
@@ -213,6 +233,7 @@ package final class ServiceEntry: Sendable {
         self.tokens = tokens
         self.tellsCaller = tellsCaller
         self.access = access
+        self.contentMax = contentMax
         self.unchanged = unchanged
         self.service = service
     }
