@@ -1,4 +1,3 @@
 # Options of a build that is run once, sourced by those who make one: one compiler for a module, instead of one for
-# each half of its files and one for what others see of it. A tenth less than with the module's interface apart. The
-# index is for editors, and is a fifth of what a module costs.
-once=(--disable-index-store -Xswiftc -wmo -Xswiftc -num-threads -Xswiftc 1 -Xswiftc -no-emit-module-separately-wmo)
+# each half of its files and one for what others see of it. A tenth less than with the module's interface apart.
+once=(-Xswiftc -wmo -Xswiftc -num-threads -Xswiftc 1 -Xswiftc -no-emit-module-separately-wmo)

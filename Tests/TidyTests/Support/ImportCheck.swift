@@ -31,8 +31,6 @@ struct ImportCheck {
     }
 
     private func undeclared(_ module: String, in source: SwiftSource) -> String? {
-        // SwiftPM compiles it as a module of its own, which has all test targets and no line.
-        if source.path == "Tests/XCTMain.swift" { return nil }
         guard let target = manifest[source.target] else {
             return "\(source.target) is no target of Package.swift; add its line there"
         }
