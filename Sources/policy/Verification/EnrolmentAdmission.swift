@@ -138,8 +138,11 @@ package final class EnrolmentAdmission: Sendable {
             case .v4(let address): 0xFFFF << 32 | UInt64(address)
             case .v6(let high, _): high
             }
-        return max(UInt64(bitPattern: Int64(InstallHash(key: keyWords).hash(word))), 1)
+        return Self.subject(InstallHash(key: keyWords).hash(word))
     }
+
+    /// A name of a hash: 0 names no subject.
+    private static func subject(_ hash: Int) -> UInt64 { max(UInt64(bitPattern: Int64(hash)), 1) }
 
     /// Takes a token of the key that has attested an Android key: `nil`, or the nanoseconds until
     /// there is one.
@@ -148,8 +151,7 @@ package final class EnrolmentAdmission: Sendable {
     /// - `tick`: monotonic nanoseconds.
     func take(attester: [UInt8], tick: UInt64) -> UInt64? {
         guard let attesters, attester.count == 32 else { return nil }
-        let name = InstallHash(key: keyWords).hash(attester.span)
-        let subject = max(UInt64(bitPattern: Int64(name)), 1)
+        let subject = Self.subject(InstallHash(key: keyWords).hash(attester.span))
         return attesters.take(subject, of: gatewayCount, now: tick)
     }
 

@@ -58,9 +58,10 @@ final class FrontCheck {
     ) {
         let trials = trials(configuration)
         let origin: OriginSettings
-        switch settings(front) {
-        case .success(let settings): origin = settings
-        case .failure(let fault): return ended([fault.finding])
+        do throws(Fault) {
+            origin = try settings(front)
+        } catch {
+            return ended([error.finding])
         }
         call("open", "\(trials.count)", configuration, ended) { lines in
             guard let path = lines.first, lines.count == trials.count + 1 else {
@@ -132,15 +133,13 @@ final class FrontCheck {
         let finding: Finding
     }
 
-    private static func settings(_ front: FrontAddress) -> Result<OriginSettings, Fault> {
+    private static func settings(_ front: FrontAddress) throws(Fault) -> OriginSettings {
         let name = ServerAddress.name(front.host, port: front.port)
         guard case .addresses(let found)? = Resolver().addresses(of: [name])[name],
             let address = found.first
         else {
             let next = "use the address that clients use"
-            return .failure(
-                Fault(finding: .error(.front, "\(front.host) has no address", next: next))
-            )
+            throw Fault(finding: .error(.front, "\(front.host) has no address", next: next))
         }
         var server = OriginServerSettings(name: front.authority, address: address)
         if front.isTLS {
@@ -148,17 +147,14 @@ final class FrontCheck {
                 let context = try TLSContext(clientTrusting: .system)
                 server.tls = OriginTLS(context, name: front.host)
             } catch {
-                return .failure(
-                    Fault(
-                        finding: .error(.front, "\(error)", next: "see the machine's authorities")
-                    )
-                )
+                let next = "see the machine's authorities"
+                throw Fault(finding: .error(.front, "\(error)", next: next))
             }
         }
         var origin = OriginSettings(name: "front", servers: [server])
         origin.rules.connectTimeout = patience
         origin.rules.firstByteTimeout = patience
-        return .success(origin)
+        return origin
     }
 
     /// Sends all trials at once.
@@ -293,12 +289,8 @@ struct FrontReport {
         }
         switch change {
         case .method(let method): return error("\(trial.method) arrives as \(method)", .method)
-        case .path(let seen):
-            let (sent, seen) = parted(target, seen, trial)
-            return warning("\(sent) arrives as \(seen): signed as sent, it is refused", .path)
-        case .query(let seen):
-            let (sent, seen) = parted(target, seen, trial)
-            return warning("\(sent) arrives as \(seen): signed as sent, it is refused", .query)
+        case .path(let seen): return warning(spelling(target, seen, trial), .path)
+        case .query(let seen): return warning(spelling(target, seen, trial), .query)
         case .host(let host): return warning("\(front.authority) arrives as \(host)", .host)
         case .fieldsLost(let names):
             return error("\(names.joined(separator: ", ")) lost on the way", .fields)
@@ -331,15 +323,14 @@ struct FrontReport {
         }
     }
 
-    /// Both targets without the path of all trials, where that came as it was sent.
-    private func parted(
-        _ target: String,
-        _ seen: String,
-        _ trial: FrontTrial
-    ) -> (sent: String, seen: String) {
+    /// Names both targets, without the path of all trials where that came as it was sent.
+    private func spelling(_ target: String, _ seen: String, _ trial: FrontTrial) -> String {
+        var (sent, seen) = (target, seen)
         let tail = trial.path + trial.query
         let start = target.dropLast(tail.count)
-        guard !tail.isEmpty, seen.hasPrefix(start) else { return (target, seen) }
-        return (tail, String(seen.dropFirst(start.count)))
+        if !tail.isEmpty, seen.hasPrefix(start) {
+            (sent, seen) = (tail, String(seen.dropFirst(start.count)))
+        }
+        return "\(sent) arrives as \(seen): signed as sent, it is refused"
     }
 }

@@ -119,25 +119,28 @@ package final class ServiceTable: Sendable {
 
     /// Where the service's name is; `nil` when the path is not below the prefix.
     private func name(_ bytes: Span<UInt8>, _ path: Range<Int>) -> Range<Int>? {
-        guard path.count > prefix.count, bytes[path.lowerBound + prefix.count] == UInt8(ascii: "/")
+        guard let end = prefixEnd(bytes, path), end < path.upperBound,
+            bytes[end] == UInt8(ascii: "/")
         else { return nil }
-        for index in prefix.indices where bytes[path.lowerBound + index] != prefix[index] {
-            return nil
-        }
-        return path.lowerBound + prefix.count + 1..<path.upperBound
+        return end + 1..<path.upperBound
     }
 
     /// Where the id of a trial begins; `nil` when the path is not that of one.
     func trialStart(_ bytes: Span<UInt8>, _ path: Range<Int>) -> Int? {
-        let start = path.lowerBound + prefix.count
         let suffix = FrontTrials.suffix.utf8
-        guard start + suffix.count <= path.upperBound,
-            zip(suffix, start...).allSatisfy({ $0 == bytes[$1] })
+        guard let end = prefixEnd(bytes, path), end + suffix.count <= path.upperBound,
+            zip(suffix, end...).allSatisfy({ $0 == bytes[$1] })
         else { return nil }
+        return end + suffix.count
+    }
+
+    /// Where the prefix ends in a path that begins with it.
+    private func prefixEnd(_ bytes: Span<UInt8>, _ path: Range<Int>) -> Int? {
+        guard path.count >= prefix.count else { return nil }
         for index in prefix.indices where bytes[path.lowerBound + index] != prefix[index] {
             return nil
         }
-        return start + suffix.count
+        return path.lowerBound + prefix.count
     }
 
     /// The probe of a path; there are two at most.
