@@ -5,7 +5,7 @@ package final class HTTP2Channel: NotedChannel {
     package let id: Int32
     /// The driver's object for the stream; it gets the news. `nil` before the head is complete, and
     /// when the driver has released the stream.
-    package var owner: (any HTTP2ChannelOwner)?
+    @exclusivity(unchecked) package var owner: (any HTTP2ChannelOwner)?
 
     // MARK: The request
 
@@ -18,7 +18,7 @@ package final class HTTP2Channel: NotedChannel {
     /// Why the stream was closed, a code of RFC 9113 §7.
     @exclusivity(unchecked) package internal(set) var closeCode: UInt32?
     /// The channel waits among the session's news.
-    var isNoted = false
+    @exclusivity(unchecked) var isNoted = false
     /// The request's scheme is https.
     @exclusivity(unchecked) package internal(set) var isHTTPS = false
 
@@ -28,7 +28,7 @@ package final class HTTP2Channel: NotedChannel {
     // MARK: The response
 
     /// Bytes pass in both directions, each until its own end.
-    var isTunnel = false
+    @exclusivity(unchecked) var isTunnel = false
     /// Content that is to be sent, from `outgoingStart` on.
     @exclusivity(unchecked) var outgoing: [UInt8] = []
     @exclusivity(unchecked) var outgoingStart = 0
@@ -37,17 +37,17 @@ package final class HTTP2Channel: NotedChannel {
     @exclusivity(unchecked) package internal(set) var isOutputComplete = false
     @exclusivity(unchecked) var trailers: TrailerSection?
     /// nghttp2 waits until there is more.
-    var isDeferred = false
+    @exclusivity(unchecked) var isDeferred = false
     /// The final head was submitted.
     @exclusivity(unchecked) package internal(set) var hasResponded = false
     /// The last byte was handed over.
     @exclusivity(unchecked) package internal(set) var isOutputSent = false
     /// The client has got all that waited when the owner learned that bytes wait.
-    var isDrained = false
+    @exclusivity(unchecked) var isDrained = false
     /// The owner knows that bytes wait.
     @exclusivity(unchecked) package var isStalled = false
     /// The reset is ours, not an answer to an error.
-    var isResetByUs = false
+    @exclusivity(unchecked) var isResetByUs = false
 
     init(_ id: Int32) { self.id = id }
 

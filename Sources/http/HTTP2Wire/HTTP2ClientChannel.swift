@@ -5,13 +5,13 @@ package final class HTTP2ClientChannel: NotedChannel {
     package let id: Int32
     /// The driver's object for the stream; it gets the news. `nil` when the driver has released the
     /// stream.
-    package var owner: (any HTTP2ChannelOwner)?
+    @exclusivity(unchecked) package var owner: (any HTTP2ChannelOwner)?
     /// The request is HEAD.
     let isHead: Bool
     /// The channel waits among the session's news.
     var isNoted = false
     /// How the stream ended; `nil` while it is open.
-    package internal(set) var end: HTTP2StreamEnd?
+    @exclusivity(unchecked) package internal(set) var end: HTTP2StreamEnd?
 
     // MARK: The request
 
@@ -25,18 +25,18 @@ package final class HTTP2ClientChannel: NotedChannel {
         case sent
     }
 
-    var output = Output.open
+    @exclusivity(unchecked) var output = Output.open
     /// The head was handed over.
-    package internal(set) var isHeadSent = false
+    @exclusivity(unchecked) package internal(set) var isHeadSent = false
     /// Content that is to be sent, from `outgoingStart` on.
-    var outgoing: [UInt8] = []
-    var outgoingStart = 0
+    @exclusivity(unchecked) var outgoing: [UInt8] = []
+    @exclusivity(unchecked) var outgoingStart = 0
     /// nghttp2 waits until there is more.
     var isDeferred = false
     /// The owner knows that bytes wait, and wants to know when they are sent.
-    package var isStalled = false
+    @exclusivity(unchecked) package var isStalled = false
     /// They are sent.
-    var isDrained = false
+    @exclusivity(unchecked) var isDrained = false
 
     // MARK: The response
 
@@ -45,16 +45,16 @@ package final class HTTP2ClientChannel: NotedChannel {
     static let headsMax = 32
 
     /// Heads that the driver has not taken. The final one is the last.
-    var heads: [ResponseHeadBuilder.Built] = []
-    var headsBytes = 0
+    @exclusivity(unchecked) var heads: [ResponseHeadBuilder.Built] = []
+    @exclusivity(unchecked) var headsBytes = 0
     /// The final head has come. Fields that come later are trailers.
-    var hasFinalHead = false
+    @exclusivity(unchecked) var hasFinalHead = false
     /// Content that came and that the driver has not taken.
-    var inbox: [UInt8] = []
+    @exclusivity(unchecked) var inbox: [UInt8] = []
     /// The section after the content.
-    package internal(set) var trailers: ResponseHeadBuilder.Built?
+    @exclusivity(unchecked) package internal(set) var trailers: ResponseHeadBuilder.Built?
     /// The server has sent its last byte.
-    package internal(set) var isInputEnded = false
+    @exclusivity(unchecked) package internal(set) var isInputEnded = false
 
     init(_ id: Int32, isHead: Bool) {
         self.id = id
@@ -80,8 +80,9 @@ package final class HTTP2ClientChannel: NotedChannel {
 
     /// Takes the next head.
     package func takeHead() -> ResponseHeadBuilder.Built? {
-        guard !heads.isEmpty else { return nil }
-        let head = heads.removeFirst()
+        guard let head = heads.first else { return nil }
+        // Most responses have one head, and then the array's memory is of no more use.
+        if heads.count == 1 { heads = [] } else { heads.removeFirst() }
         headsBytes -= head.bytes.count
         return head
     }

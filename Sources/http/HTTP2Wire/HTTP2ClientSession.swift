@@ -29,20 +29,20 @@ package final class HTTP2ClientSession {
     private let scheme: StaticString
     /// The `nghttp2_session`; ours from `init` to `deinit`.
     private(set) var pointer: OpaquePointer?
-    private(set) var channels: [Int32: HTTP2ClientChannel] = [:]
-    private var news = ChannelNews<HTTP2ClientChannel>()
+    @exclusivity(unchecked) private(set) var channels = StreamTable<HTTP2ClientChannel>()
+    @exclusivity(unchecked) private var news = ChannelNews<HTTP2ClientChannel>()
     package private(set) var standing = Standing.greeting
-    private var builder = ResponseHeadBuilder()
-    private var ledger: HTTP2ServerLedger
-    private var walk = HTTP2FrameWalk(preface: 0)
+    @exclusivity(unchecked) private var builder = ResponseHeadBuilder()
+    @exclusivity(unchecked) private var ledger: HTTP2ServerLedger
+    @exclusivity(unchecked) private var walk = HTTP2FrameWalk(preface: 0)
     /// A limit that a callback found exceeded.
-    private var excess: HTTP2Excess?
+    @exclusivity(unchecked) private var excess: HTTP2Excess?
     /// Where frames of content are written while nghttp2 is at work.
-    private var output: [UInt8] = []
+    @exclusivity(unchecked) private var output: [UInt8] = []
     /// The driver's time at its last call, in milliseconds.
-    private var now: UInt64 = 0
+    @exclusivity(unchecked) private var now: UInt64 = 0
     /// Bytes of content that came since the last call, and that are still to be acknowledged.
-    private var unconsumed = 0
+    @exclusivity(unchecked) private var unconsumed = 0
     /// Pings without an answer.
     private var pingsOpen = 0
     /// What came and went since the driver last asked.
@@ -113,7 +113,7 @@ extension HTTP2ClientSession {
     package var openCount: Int { channels.count }
 
     /// All open streams.
-    package var openChannels: [HTTP2ClientChannel] { Array(channels.values) }
+    package var openChannels: [HTTP2ClientChannel] { channels.channels }
 
     /// How many streams may be open at once: the smaller of both limits.
     package var streamsMax: Int {
@@ -154,7 +154,7 @@ extension HTTP2ClientSession {
 
     /// The connection has ended: no stream gets or sends anything more.
     package func abandon() {
-        for channel in channels.values { closed(channel, channel.isHeadSent ? .lost : .refused) }
+        for channel in openChannels { closed(channel, channel.isHeadSent ? .lost : .refused) }
     }
 }
 
@@ -198,7 +198,7 @@ extension HTTP2ClientSession {
         guard let id, id > 0 else { return nil }
         let channel = HTTP2ClientChannel(id, isHead: isHead)
         if !hasContent { channel.output = .complete }
-        channels[id] = channel
+        channels.add(channel, as: id)
         return channel
     }
 
@@ -215,6 +215,22 @@ extension HTTP2ClientSession {
         guard channel.end == nil, case .open = channel.output else { return }
         channel.output = .complete
         goOn(channel)
+    }
+
+    /// Whether the windows of a stream and the connection let out all that waits on the stream.
+    package func isOpen(for channel: HTTP2ClientChannel) -> Bool {
+        let own =
+            channel.isHeadSent
+            ? nghttp2_session_get_stream_remote_window_size(pointer, channel.id)
+            // nghttp2 opens the stream with its head.
+            : Int32(
+                clamping: nghttp2_session_get_remote_settings(
+                    pointer,
+                    NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE
+                )
+            )
+        let shared = nghttp2_session_get_remote_window_size(pointer)
+        return channel.outgoingCount <= Int(min(own, shared))
     }
 
     private func goOn(_ channel: HTTP2ClientChannel) {
@@ -244,7 +260,7 @@ extension HTTP2ClientSession {
     }
 
     private func closed(_ channel: HTTP2ClientChannel, _ end: HTTP2StreamEnd) {
-        channels[channel.id] = nil
+        channels.remove(channel.id)
         channel.end = end
         channel.outgoing = []
         channel.outgoingStart = 0

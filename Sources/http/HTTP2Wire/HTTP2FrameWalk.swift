@@ -75,6 +75,12 @@ struct HTTP2FrameWalk {
         let skipped = min(rest, bytes.count - position)
         rest -= skipped
         position += skipped
+        if headBytes == 0, bytes.count - position >= Self.headCount {
+            // Most heads come whole.
+            for index in position..<position + Self.headCount { take(bytes[index]) }
+            position += Self.headCount
+            return headEnded()
+        }
         while position < bytes.count {
             take(bytes[position])
             position += 1

@@ -23,10 +23,10 @@ package final class HTTP2Session {
 
     let limits: HTTP2Limits
     private let memory: HeadMemory
-    private var builtHeads = BuiltHeads.none
+    @exclusivity(unchecked) private var builtHeads = BuiltHeads.none
     /// The `nghttp2_session`; ours from `init` to `deinit`.
     private(set) var pointer: OpaquePointer?
-    @exclusivity(unchecked) private(set) var channels: [Int32: HTTP2Channel] = [:]
+    @exclusivity(unchecked) private(set) var channels = StreamTable<HTTP2Channel>()
     @exclusivity(unchecked) private var news = ChannelNews<HTTP2Channel>()
     @exclusivity(unchecked) var builder: RequestHeadBuilder
     @exclusivity(unchecked) var ledger: HTTP2Ledger
@@ -35,13 +35,13 @@ package final class HTTP2Session {
     /// Where frames of content are written while nghttp2 is at work.
     @exclusivity(unchecked) var output: [UInt8] = []
     /// The driver's time at its last call, in milliseconds.
-    var now: UInt64 = 0
+    @exclusivity(unchecked) var now: UInt64 = 0
     /// Where frames begin.
     @exclusivity(unchecked) var walk = HTTP2FrameWalk()
     /// The newest stream that a head came for.
-    var newestHead: UInt32 = 0
+    @exclusivity(unchecked) var newestHead: UInt32 = 0
     /// Bytes of the trailers that are under way, unpacked.
-    var trailerBytes = 0
+    @exclusivity(unchecked) var trailerBytes = 0
     /// Streams that ended by the client's error, or were refused, since the driver last asked.
     private var errorsCount = 0
     /// Resets that were counted with their frames and that nghttp2 has still to send.
@@ -108,7 +108,7 @@ package final class HTTP2Session {
     func note(_ channel: HTTP2Channel) { news.note(channel) }
 
     func open(_ id: Int32) {
-        channels[id] = HTTP2Channel(id)
+        channels.add(HTTP2Channel(id), as: id)
         if case .none = builtHeads { memory.lend(to: &builder) }
         builtHeads = .some
         builder.begin()
@@ -137,7 +137,7 @@ package final class HTTP2Session {
     }
 
     func closed(_ channel: HTTP2Channel, _ code: UInt32) {
-        channels[channel.id] = nil
+        channels.remove(channel.id)
         channel.closeCode = code
         // The heads of requests that the client gives up at once must not pile up.
         if let head = channel.head.take() { builder.forget(head) }
@@ -231,7 +231,7 @@ extension HTTP2Session {
     package var openCount: Int { channels.count }
 
     /// All open streams.
-    package var openChannels: [HTTP2Channel] { Array(channels.values) }
+    package var openChannels: [HTTP2Channel] { channels.channels }
 
     /// Whether the connection has nothing more to send or receive.
     package var isOver: Bool {

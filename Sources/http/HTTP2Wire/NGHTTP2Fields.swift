@@ -1,4 +1,5 @@
 internal import CNGHTTP2
+import HTTPWire
 
 /// The fields of a head in HTTP/1.1's form, as nghttp2 takes them.
 enum NGHTTP2Fields {
@@ -23,28 +24,53 @@ enum NGHTTP2Fields {
         _ body: (UnsafeMutableBufferPointer<nghttp2_nv>) -> Int32
     ) -> Int32 {
         // The pointers live for the call, in which nghttp2 copies what they point to.
+        withLines(of: head, adding: 1) { lines, space in
+            var count = 0
+            if let code = Self.code(lines.head, status) {
+                space.initializeElement(at: 0, to: field(statusName, 7, code, 3))
+                count = 1
+                _ = lines.next()
+            }
+            while count < space.count, let line = lines.next() {
+                guard let field = Self.field(lines.head, line),
+                    status != .established || !isAccept(field)
+                else { continue }
+                space.initializeElement(at: count, to: field)
+                count += 1
+            }
+            return body(UnsafeMutableBufferPointer(rebasing: space[..<count]))
+        }
+    }
+
+    /// The lines of a head, read once.
+    private struct Lines {
+        let head: UnsafeBufferPointer<UInt8>
+        private var start = 0
+
+        init(_ head: UnsafeBufferPointer<UInt8>) { self.head = head }
+
+        /// The next line, without its end; `nil` after the last.
+        mutating func next() -> Range<Int>? {
+            guard start < head.count else { return nil }
+            let end = ByteScan.control(in: head.span, from: start, to: head.count)
+            defer { start = end + 2 }
+            return start..<end
+        }
+    }
+
+    /// Calls `body` with the lines of a head, and with memory for a field of each and for this
+    /// number of other fields.
+    private static func withLines<Result>(
+        of head: Span<UInt8>,
+        adding others: Int,
+        _ body: (inout Lines, UnsafeMutableBufferPointer<nghttp2_nv>) -> Result
+    ) -> Result {
         head.withUnsafeBufferPointer { head in
-            let lines = head.reduce(0) { $0 + ($1 == 0x0A ? 1 : 0) }
-            return withUnsafeTemporaryAllocation(of: nghttp2_nv.self, capacity: lines + 1) {
-                space in
-                var count = 0
-                var start = 0
-                if let code = Self.code(head, status) {
-                    space.initializeElement(at: 0, to: field(statusName, 7, code, 3))
-                    count = 1
-                    start = Self.lineEnd(head, 0) + 2
-                }
-                while start < head.count {
-                    let end = Self.lineEnd(head, start)
-                    if let field = Self.field(head, start..<end),
-                        status != .established || !isAccept(field)
-                    {
-                        space.initializeElement(at: count, to: field)
-                        count += 1
-                    }
-                    start = end + 2
-                }
-                return body(UnsafeMutableBufferPointer(rebasing: space[..<count]))
+            var count = others
+            for byte in head where byte == 0x0A { count &+= 1 }
+            return withUnsafeTemporaryAllocation(of: nghttp2_nv.self, capacity: count) { space in
+                var lines = Lines(head)
+                return body(&lines, space)
             }
         }
     }
@@ -74,12 +100,6 @@ enum NGHTTP2Fields {
     private static var statusName: UnsafePointer<UInt8> {
         let name: StaticString = ":status"
         return name.utf8Start
-    }
-
-    private static func lineEnd(_ head: UnsafeBufferPointer<UInt8>, _ start: Int) -> Int {
-        var end = start
-        while end < head.count, head[end] != 0x0D { end += 1 }
-        return end
     }
 
     /// The field of a line `name: value`; `nil` for any other line.
@@ -123,12 +143,6 @@ enum NGHTTP2Fields {
 
 // Requests.
 extension NGHTTP2Fields {
-    /// Fields of one connection of HTTP/1.1 (RFC 9113 §8.2.2). Host becomes a pseudo-field.
-    private static let leftOut: [StaticString] = [
-        "host", "connection", "transfer-encoding", "upgrade", "keep-alive", "proxy-connection",
-        "http2-settings",
-    ]
-
     /// Calls `body` with the fields of a request's head in HTTP/1.1's form.
     ///
     /// - head: from the request line to the blank line, as the gateway writes it.
@@ -139,60 +153,62 @@ extension NGHTTP2Fields {
         _ body: (UnsafeMutableBufferPointer<nghttp2_nv>) -> Int32
     ) -> Int32? {
         // The pointers live for the call, in which nghttp2 copies what they point to.
-        head.withUnsafeBufferPointer { head -> Int32? in
-            let lines = head.reduce(0) { $0 + ($1 == 0x0A ? 1 : 0) }
-            return withUnsafeTemporaryAllocation(of: nghttp2_nv.self, capacity: lines + 4) {
-                space -> Int32? in
-                let lineEnd = Self.lineEnd(head, 0)
-                guard let base = head.baseAddress,
-                    let methodEnd = head[..<lineEnd].firstIndex(of: 0x20),
-                    let targetEnd = head[..<lineEnd].lastIndex(of: 0x20), methodEnd < targetEnd
-                else { return nil }
-                let target = methodEnd + 1
-                space.initializeElement(at: 0, to: field(":method", base, methodEnd))
-                space.initializeElement(
-                    at: 1,
-                    to: field(":scheme", scheme.utf8Start, scheme.utf8CodeUnitCount)
-                )
-                space.initializeElement(
-                    at: 2,
-                    to: field(":path", base + target, targetEnd - target)
-                )
-                var count = 3
-                var start = lineEnd + 2
-                var others = start
-                while start < head.count {
-                    let end = Self.lineEnd(head, start)
-                    if let host = Self.field(head, start..<end), isNamed(host, "host") {
-                        space.initializeElement(
-                            at: count,
-                            to: field(":authority", host.value, host.valuelen)
-                        )
-                        count += 1
-                    }
-                    start = end + 2
+        withLines(of: head, adding: 4) { lines, space -> Int32? in
+            let head = lines.head
+            guard let base = head.baseAddress, let line = lines.next(),
+                let methodEnd = head[line].firstIndex(of: 0x20),
+                let targetEnd = head[line].lastIndex(of: 0x20), methodEnd < targetEnd
+            else { return nil }
+            let target = methodEnd + 1
+            // Host may stand anywhere, and pseudo-fields come first: its place is kept.
+            var first = 1
+            let scheme = (scheme.utf8Start, scheme.utf8CodeUnitCount)
+            space.initializeElement(at: 1, to: field(":method", base, methodEnd))
+            space.initializeElement(at: 2, to: field(":scheme", scheme.0, scheme.1))
+            let path = field(":path", base + target, targetEnd - target)
+            space.initializeElement(at: 3, to: path)
+            var count = 4
+            while count < space.count, let line = lines.next() {
+                guard let field = Self.field(head, line) else { continue }
+                switch place(of: field) {
+                case .authority:
+                    let authority = Self.field(":authority", field.value, field.valuelen)
+                    space.initializeElement(at: 0, to: authority)
+                    first = 0
+                case .others:
+                    space.initializeElement(at: count, to: field)
+                    count += 1
+                case .nowhere: break
                 }
-                while others < head.count {
-                    let end = Self.lineEnd(head, others)
-                    if let field = Self.field(head, others..<end), isForStream(field) {
-                        space.initializeElement(at: count, to: field)
-                        count += 1
-                    }
-                    others = end + 2
-                }
-                return body(UnsafeMutableBufferPointer(rebasing: space[..<count]))
             }
+            return body(UnsafeMutableBufferPointer(rebasing: space[first..<count]))
         }
     }
 
-    /// Whether a stream may have the field. TE may say `trailers` and nothing else (RFC 9113
-    /// §8.2.2).
-    private static func isForStream(_ field: nghttp2_nv) -> Bool {
-        if isNamed(field, "te") {
+    /// Where a request's field stands on a stream.
+    private enum Place {
+        /// Host becomes a pseudo-field.
+        case authority
+        case others
+        /// It is about one connection of HTTP/1.1 (RFC 9113 §8.2.2).
+        case nowhere
+    }
+
+    private static func place(of field: nghttp2_nv) -> Place {
+        switch field.namelen {
+        case 2 where isNamed(field, "te"):
+            // TE may say `trailers` and nothing else (RFC 9113 §8.2.2).
             let value = UnsafeBufferPointer(start: field.value, count: field.valuelen)
-            return value.elementsEqual("trailers".utf8)
+            return value.elementsEqual("trailers".utf8) ? .others : .nowhere
+        case 4 where isNamed(field, "host"): return .authority
+        case 7 where isNamed(field, "upgrade"): return .nowhere
+        case 10 where isNamed(field, "connection") || isNamed(field, "keep-alive"):
+            return .nowhere
+        case 14 where isNamed(field, "http2-settings"): return .nowhere
+        case 16 where isNamed(field, "proxy-connection"): return .nowhere
+        case 17 where isNamed(field, "transfer-encoding"): return .nowhere
+        default: return .others
         }
-        return !leftOut.contains { isNamed(field, $0) }
     }
 
     private static func isNamed(_ field: nghttp2_nv, _ name: StaticString) -> Bool {

@@ -170,10 +170,7 @@ package struct RequestHeadBuilder {
         case 10 where Self.equal(name, "connection"): return note(.connectionOption)
         default: break
         }
-        bytes.append(contentsOf: name)
-        Self.append(": ", to: &bytes)
-        bytes.append(contentsOf: value)
-        Self.append("\r\n", to: &bytes)
+        Self.appendLine(name, value, to: &bytes)
     }
 
     /// Writes the request line and Host.
@@ -245,13 +242,33 @@ package struct RequestHeadBuilder {
     /// Whether the client asked for an https target.
     package var isHTTPS: Bool { Self.equal(scheme, "https") }
 
-    private static func append(_ text: StaticString, to bytes: inout [UInt8]) {
+    static func append(_ text: StaticString, to bytes: inout [UInt8]) {
         // The pointer lives for the call only, and the copy is made inside it.
         text.withUTF8Buffer { bytes.append(contentsOf: $0) }
     }
 
-    private static func equal(_ bytes: some Sequence<UInt8>, _ text: StaticString) -> Bool {
-        text.withUTF8Buffer { bytes.elementsEqual($0) }
+    /// Appends a field's line.
+    static func appendLine(
+        _ name: UnsafeBufferPointer<UInt8>,
+        _ value: UnsafeBufferPointer<UInt8>,
+        to bytes: inout [UInt8]
+    ) {
+        bytes.append(contentsOf: name)
+        append(": ", to: &bytes)
+        bytes.append(contentsOf: value)
+        append("\r\n", to: &bytes)
+    }
+
+    static func equal(_ bytes: UnsafeBufferPointer<UInt8>, _ text: StaticString) -> Bool {
+        guard bytes.count == text.utf8CodeUnitCount else { return false }
+        return text.withUTF8Buffer { text in
+            for index in 0..<text.count where bytes[index] != text[index] { return false }
+            return true
+        }
+    }
+
+    private static func equal(_ bytes: [UInt8], _ text: StaticString) -> Bool {
+        bytes.withUnsafeBufferPointer { equal($0, text) }
     }
 
     /// Whether two hosts are equal but for case.

@@ -23,6 +23,7 @@ package struct ResponseHeadBuilder {
         package var isInterim = false
     }
 
+    /// The memory of one head after another.
     private var bytes: [UInt8] = []
     private var fault: Malformed.Reason?
     /// Bytes that the section has or would have.
@@ -33,15 +34,26 @@ package struct ResponseHeadBuilder {
     private var status = 0
     private var saysLength = false
 
+    /// The most memory that is kept.
+    private static let keptMax = 4 << 10
+
     package init() {}
 
     package mutating func begin(_ section: Section, _ limits: HeadLimits) {
-        self = ResponseHeadBuilder()
+        forget()
         switch section {
         case .head: (bytesMax, fieldsMax) = (limits.headBytesMax, limits.fieldsMax)
         case .trailers:
             (bytesMax, fieldsMax) = (limits.trailerBytesMax, limits.trailerFieldsMax)
         }
+    }
+
+    /// The memory is kept: few connections go to servers, and each carries many requests.
+    private mutating func forget() {
+        if bytes.capacity > Self.keptMax { bytes = [] }
+        bytes.removeAll(keepingCapacity: true)
+        fault = nil
+        (count, fieldCount, status, saysLength) = (0, 0, 0, false)
     }
 
     /// Takes a field. ``HTTP2Ledger`` bounds those beyond the bound of a head.
@@ -68,15 +80,15 @@ package struct ResponseHeadBuilder {
         _ value: UnsafeBufferPointer<UInt8>
     ) {
         let isDigits = value.allSatisfy { $0 &- 0x30 < 10 }
-        guard name.elementsEqual(":status".utf8), status == 0, bytes.isEmpty, value.count == 3,
-            isDigits
+        guard RequestHeadBuilder.equal(name, ":status"), status == 0, bytes.isEmpty,
+            value.count == 3, isDigits
         else { return note(.statusLineSyntax) }
         status = value.reduce(0) { $0 * 10 + Int($1 & 0x0F) }
-        bytes += Array("HTTP/1.1 ".utf8)
+        RequestHeadBuilder.append("HTTP/1.1 ", to: &bytes)
         bytes.append(contentsOf: value)
         bytes.append(0x20)
-        ReasonPhrase.of(status).withUTF8Buffer { bytes.append(contentsOf: $0) }
-        appendLineEnd()
+        RequestHeadBuilder.append(ReasonPhrase.of(status), to: &bytes)
+        RequestHeadBuilder.append("\r\n", to: &bytes)
     }
 
     private mutating func addField(
@@ -85,19 +97,14 @@ package struct ResponseHeadBuilder {
     ) {
         if let fault = RequestHeadBuilder.fault(name, value) { return note(fault) }
         switch name.count {
-        case 14 where name.elementsEqual("content-length".utf8): saysLength = true
-        case 17 where name.elementsEqual("transfer-encoding".utf8),
-            10 where name.elementsEqual("connection".utf8):
+        case 14 where RequestHeadBuilder.equal(name, "content-length"): saysLength = true
+        case 17 where RequestHeadBuilder.equal(name, "transfer-encoding"),
+            10 where RequestHeadBuilder.equal(name, "connection"):
             return note(.connectionOption)
         default: break
         }
-        bytes.append(contentsOf: name)
-        bytes += [UInt8(ascii: ":"), 0x20]
-        bytes.append(contentsOf: value)
-        appendLineEnd()
+        RequestHeadBuilder.appendLine(name, value, to: &bytes)
     }
-
-    private mutating func appendLineEnd() { bytes += [0x0D, 0x0A] }
 
     /// All fields of a head were taken.
     ///
@@ -108,8 +115,9 @@ package struct ResponseHeadBuilder {
         let isInterim = status > 0 && status < 200
         let mayHaveContent = !isHead && !isInterim && status != 204 && status != 304
         if mayHaveContent, !saysLength {
-            let framing = isLast ? "content-length: 0\r\n" : "transfer-encoding: chunked\r\n"
-            bytes += Array(framing.utf8)
+            let framing: StaticString =
+                isLast ? "content-length: 0\r\n" : "transfer-encoding: chunked\r\n"
+            RequestHeadBuilder.append(framing, to: &bytes)
         }
         var built = endTrailers()
         built.isInterim = isInterim
@@ -118,9 +126,10 @@ package struct ResponseHeadBuilder {
 
     /// All fields of trailers were taken.
     package mutating func endTrailers() -> Built {
-        appendLineEnd()
-        let built = Built(bytes: fault == nil ? bytes : [], fault: fault)
-        self = ResponseHeadBuilder()
-        return built
+        RequestHeadBuilder.append("\r\n", to: &bytes)
+        defer { forget() }
+        // A copy of just this size: the memory here is used again.
+        let built = fault == nil ? bytes.withUnsafeBufferPointer { Array($0) } : []
+        return Built(bytes: built, fault: fault)
     }
 }

@@ -47,22 +47,22 @@ final class HTTP2Connection: Connection, ClientConnection {
     let host: any ClientHost
     let session: HTTP2Session
     let client: ClientPeer
-    var phase = Phase.serving
-    var awaited = Awaited.firstRequest
-    var deadline: UInt64?
+    @exclusivity(unchecked) var phase = Phase.serving
+    @exclusivity(unchecked) var awaited = Awaited.firstRequest
+    @exclusivity(unchecked) var deadline: UInt64?
     /// The time of the endpoint's deadline: that of the earliest deadline, or before it.
-    var armedAt: UInt64?
+    @exclusivity(unchecked) var armedAt: UInt64?
     var untakenAtDeadline: UInt32 = 0
-    var input = Input.reading
+    @exclusivity(unchecked) var input = Input.reading
     var isDrainAnnounced = false
     /// Streams that had output since the last write.
     @exclusivity(unchecked) private var unsettled: [HTTP2Stream] = []
     /// Requests under way. Each but the first counts as a connection of the client's address.
-    var countedStreams = 0
+    @exclusivity(unchecked) var countedStreams = 0
     /// The count of waiting bytes that the host knows.
-    var countedUnsent = 0
+    @exclusivity(unchecked) var countedUnsent = 0
     /// Too much waits on all connections together, and the most on this one.
-    var mustDrop = false
+    @exclusivity(unchecked) var mustDrop = false
     /// The most bytes of one write.
     private static let writeMax = 64 << 10
     static let pauseMilliseconds: UInt64 = 1_000

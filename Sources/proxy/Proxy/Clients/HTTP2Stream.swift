@@ -8,9 +8,9 @@ final class HTTP2Stream {
     let connection: HTTP2Connection
     let channel: HTTP2Channel
     /// The request; `nil` when it is over.
-    var owner: (any ClientStreamOwner)?
+    @exclusivity(unchecked) var owner: (any ClientStreamOwner)?
     /// The reason that the owner gets when the stream is closed.
-    var end = ClientEnd.aborted
+    @exclusivity(unchecked) var end = ClientEnd.aborted
 
     /// Whether the stream carries WebSocket.
     enum Tunnelling {
@@ -21,23 +21,23 @@ final class HTTP2Stream {
         case over
     }
 
-    var tunnelling = Tunnelling.none
+    @exclusivity(unchecked) var tunnelling = Tunnelling.none
 
     // The request.
     let contentFraming: BodyFraming
     let isHead: Bool
-    private(set) var contentCount: UInt64 = 0
-    var awaitsContinue: Bool
+    @exclusivity(unchecked) private(set) var contentCount: UInt64 = 0
+    @exclusivity(unchecked) var awaitsContinue: Bool
     /// The response's head could not be handed over, for lack of memory.
-    var isUnsendable = false
+    @exclusivity(unchecked) var isUnsendable = false
     /// The stream counts among the connection's requests under way.
-    var isCounted = false
+    @exclusivity(unchecked) var isCounted = false
     /// The response was sent before the request had ended.
-    private var lingering: Lingering?
+    @exclusivity(unchecked) private var lingering: Lingering?
     /// The deadline for the client, in milliseconds of the event loop's clock.
-    private(set) var deadline: UInt64?
+    @exclusivity(unchecked) private(set) var deadline: UInt64?
     /// The count of bytes that had come or were taken when the deadline was set.
-    private var countAtDeadline: UInt64 = 0
+    @exclusivity(unchecked) private var countAtDeadline: UInt64 = 0
 
     init(
         _ connection: HTTP2Connection,

@@ -33,23 +33,25 @@ final class HTTP2OriginConnection: OriginConnection {
 
     let session: HTTP2ClientSession
     private unowned let shared: SharedConnections
-    private(set) var phase = Phase.making
+    @exclusivity(unchecked) private(set) var phase = Phase.making
     /// The failure of TLS after the handshake; `nil` while there is none.
     private(set) var tlsFault: TLSFailure?
     /// Those of its requests. A stream may outlive its channel, while its client takes the rest.
-    private var streams: [ObjectIdentifier: HTTP2OriginStream] = [:]
+    @exclusivity(unchecked) private var streams: [HTTP2OriginStream] = []
     /// Requests that it has carried.
-    private(set) var served: UInt64 = 0
+    @exclusivity(unchecked) private(set) var served: UInt64 = 0
     /// Milliseconds for which it is kept without a request.
-    private var idleTime = idleMilliseconds
-    private var awaited = Awaited.nothing
-    private var deadline: UInt64?
+    @exclusivity(unchecked) private var idleTime = idleMilliseconds
+    @exclusivity(unchecked) private var awaited = Awaited.nothing
+    @exclusivity(unchecked) private var deadline: UInt64?
     /// The time of the endpoint's deadline: that of the earliest deadline, or before it.
-    private var armedAt: UInt64?
+    @exclusivity(unchecked) private var armedAt: UInt64?
     /// Bytes can't be sent; the next turn ends the connection.
-    private var isBroken = false
+    @exclusivity(unchecked) private var isBroken = false
     /// The most bytes of one write.
     private static let writeMax = 64 << 10
+    /// The most content of a request that waits for the connection's turn.
+    private static let gatheredMax = 16 << 10
     /// Milliseconds in which a server has to answer a ping.
     private static let pongMilliseconds: UInt64 = 5_000
     /// Milliseconds for which a connection is kept on which no request has ended in order.
@@ -117,7 +119,8 @@ final class HTTP2OriginConnection: OriginConnection {
 
     /// A request gets a stream.
     func joined(_ stream: HTTP2OriginStream) {
-        streams[ObjectIdentifier(stream)] = stream
+        stream.place = streams.count
+        streams.append(stream)
         served &+= 1
         host.note(.streamBegan)
         if case .request = awaited { expectNothing() }
@@ -127,7 +130,12 @@ final class HTTP2OriginConnection: OriginConnection {
     ///
     /// - idleTime: milliseconds for which the connection may be kept without a request.
     func left(_ stream: HTTP2OriginStream, idleTime: UInt64?) {
-        streams[ObjectIdentifier(stream)] = nil
+        // The last one gets its place.
+        let last = streams.removeLast()
+        if last !== stream {
+            streams[stream.place] = last
+            last.place = stream.place
+        }
         if let idleTime { self.idleTime = idleTime }
         schedule()
         shared.serveLine()
@@ -278,6 +286,17 @@ final class HTTP2OriginConnection: OriginConnection {
         closeInOrder()
     }
 
+    /// Whether a request's bytes can wait for the connection's turn, and asks for that turn. What
+    /// many requests bring meanwhile goes out in one write: each write wakes the server. Large
+    /// content is sent at once, so that its source stops when the server takes no more.
+    func gathers(_ channel: HTTP2ClientChannel) -> Bool {
+        guard unsentBytes == 0, channel.outgoingCount <= Self.gatheredMax,
+            session.isOpen(for: channel)
+        else { return false }
+        schedule()
+        return true
+    }
+
     /// Hands the session's bytes to the socket.
     func send() {
         guard !isBroken, unsentBytes == 0 else { return }
@@ -332,7 +351,7 @@ final class HTTP2OriginConnection: OriginConnection {
             self.deadline = nil
             ownDeadlinePassed()
         }
-        for stream in streams.values where !isClosed {
+        for stream in streams where !isClosed {
             guard let deadline = stream.deadline else { continue }
             if deadline <= now { stream.deadlinePassed() }
             if let deadline = stream.deadline { arm(deadline) }

@@ -29,29 +29,31 @@ final class HTTP2OriginStream {
     let server: OriginServer
     private let shared: SharedConnections
     private let loop: EventLoop
-    private var state: State
-    private var owner: (any OriginStreamOwner)?
+    /// Its place among the streams of its connection, which sets it.
+    @exclusivity(unchecked) var place = 0
+    @exclusivity(unchecked) private var state: State
+    @exclusivity(unchecked) private var owner: (any OriginStreamOwner)?
     /// When the wait, or the request, began: milliseconds of ``EventLoop/now``.
-    private(set) var begunAt: UInt64
+    @exclusivity(unchecked) private(set) var begunAt: UInt64
     private(set) var handshakeFault: TLSFailure?
-    private(set) var isReused = false
-    private var load = OriginLoad()
+    @exclusivity(unchecked) private(set) var isReused = false
+    @exclusivity(unchecked) private var load = OriginLoad()
     /// Whether it has a place at a server whose requests are limited.
     private var holdsPlace: Bool
     /// Milliseconds of ``EventLoop/now``; `nil` for none.
-    private(set) var deadline: UInt64?
-    var inputMax = EventLoop.inputBytes
+    @exclusivity(unchecked) private(set) var deadline: UInt64?
+    @exclusivity(unchecked) var inputMax = EventLoop.inputBytes
 
     // The request.
-    private var method = Method.other
-    private var framing = BodyFraming.none
-    private var limits = ResponseLimits.none
-    private var contentCount: UInt64 = 0
+    @exclusivity(unchecked) private var method = Method.other
+    @exclusivity(unchecked) private var framing = BodyFraming.none
+    @exclusivity(unchecked) private var limits = ResponseLimits.none
+    @exclusivity(unchecked) private var contentCount: UInt64 = 0
 
     // Its response.
-    private var progress = Progress.head
-    private var interimCount = 0
-    private(set) var trailers: TrailerSection?
+    @exclusivity(unchecked) private var progress = Progress.head
+    @exclusivity(unchecked) private var interimCount = 0
+    @exclusivity(unchecked) private(set) var trailers: TrailerSection?
 
     init(
         _ server: OriginServer,
@@ -66,6 +68,24 @@ final class HTTP2OriginStream {
         begunAt = loop.now
         holdsPlace = server.isLimited
         load.reserve(at: server)
+    }
+
+    /// A stream of a connection that has room.
+    init(
+        _ server: OriginServer,
+        of connection: HTTP2OriginConnection,
+        _ shared: SharedConnections,
+        on loop: EventLoop
+    ) {
+        self.server = server
+        self.shared = shared
+        self.loop = loop
+        state = .joined(connection)
+        begunAt = loop.now
+        holdsPlace = server.isLimited
+        isReused = connection.served > 0
+        load.reserve(at: server)
+        connection.joined(self)
     }
 
     var waited: UInt64 {
@@ -238,10 +258,11 @@ extension HTTP2OriginStream: OriginStream {
 
     /// The place after the blank line.
     private static func headEnd(_ bytes: Span<UInt8>) -> Int {
-        var end = 0
-        while end + 3 < bytes.count {
-            if bytes[end] == 0x0D, bytes[end + 2] == 0x0D, bytes[end + 3] == 0x0A { return end + 4 }
-            end += 1
+        var start = 0
+        while start < bytes.count {
+            let end = ByteScan.control(in: bytes, from: start, to: bytes.count)
+            guard end > start else { return min(end + 2, bytes.count) }
+            start = end + 2
         }
         return bytes.count
     }
@@ -267,6 +288,7 @@ extension HTTP2OriginStream: OriginStream {
         guard case .busy(let connection, let channel) = state else { return .failed(.closed) }
         // A server may answer, and reset the stream, before it has read all (RFC 9113 §8.1).
         guard channel.end == nil, connection.isUsable else { return .failed(.closed) }
+        if connection.gathers(channel) { return .sent }
         connection.send()
         guard connection.isUsable else { return .failed(.closed) }
         // Other streams' bytes may have gone, too.
@@ -324,7 +346,7 @@ extension HTTP2OriginStream {
         _ owner: any OriginStreamOwner
     ) -> OriginRead {
         switch progress {
-        case .head: return takeHeads(of: channel, owner) ?? ended(channel)
+        case .head: return takeHeads(of: channel, connection, owner) ?? ended(channel)
         case .content: return takeContent(of: channel, connection, owner)
         case .complete, .broken: return .broke
         }
@@ -333,6 +355,7 @@ extension HTTP2OriginStream {
     /// Takes the heads that have come; `nil` where there is none.
     private func takeHeads(
         of channel: HTTP2ClientChannel,
+        _ connection: HTTP2OriginConnection,
         _ owner: any OriginStreamOwner
     ) -> OriginRead? {
         var found: OriginRead?
@@ -355,7 +378,7 @@ extension HTTP2OriginStream {
                 progress = .content
                 server.responded(status: heads.response.status, on: loop)
                 let goesOn = owner.originResponded(heads.response, head.span, rest: Span())
-                return goesOn ? contentEnd(of: channel) ?? .some : .stopped
+                return goesOn ? takeFirstContent(of: channel, connection, owner) : .stopped
             }
             interimCount += 1
             guard interimCount <= limits.interimMax else { return .tooManyInterim }
@@ -367,6 +390,16 @@ extension HTTP2OriginStream {
     private func malformed(_ reason: Malformed.Reason) -> OriginRead {
         progress = .broken
         return .malformed(reason)
+    }
+
+    /// Takes the content that came with the head: most responses come whole, and go on in one turn.
+    private func takeFirstContent(
+        of channel: HTTP2ClientChannel,
+        _ connection: HTTP2OriginConnection,
+        _ owner: any OriginStreamOwner
+    ) -> OriginRead {
+        guard channel.inboxCount > 0 else { return contentEnd(of: channel) ?? .some }
+        return takeContent(of: channel, connection, owner)
     }
 
     private func takeContent(

@@ -78,14 +78,21 @@ final class OriginPool {
             tryServers()
             return .failed(Unreached(failure: .originDown, server: servers.last))
         case .server(let server):
-            guard reusesIdle, let idle = server.takeIdle(preface, on: loop) else { break }
+            guard reusesIdle, let ready = ready(server, preface) else { break }
             host.note(.connectionReused)
-            idle.take(for: owner, flow: flow)
-            return .connected(idle)
+            ready.take(for: owner, flow: flow)
+            return .connected(ready)
         case .full: break
         }
         let dial = OriginDial(self, for: owner, flow: flow, affinity: affinity, preface, by: end)
         return dial.begin(choice)
+    }
+
+    /// A stream of a connection that is already there. Where a server's requests are limited, those
+    /// over HTTP/2 need a place first, which a dial looks for.
+    private func ready(_ server: OriginServer, _ preface: [UInt8]) -> (any DialedStream)? {
+        guard server.isShared else { return server.takeIdle(preface, on: loop) }
+        return server.isLimited ? nil : shared(server).freeStream()
     }
 
     /// Where a request may go.

@@ -36,10 +36,10 @@ final class SharedConnections {
     /// The most requests that wait; a reload may change it.
     var lineMax = 0
     /// Those that take requests.
-    private var open: [HTTP2OriginConnection] = []
-    private var making: HTTP2OriginConnection?
+    @exclusivity(unchecked) private var open: [HTTP2OriginConnection] = []
+    @exclusivity(unchecked) private var making: HTTP2OriginConnection?
     /// Requests that wait, in the order in which they came.
-    private var line: [HTTP2OriginStream] = []
+    @exclusivity(unchecked) private var line: [HTTP2OriginStream] = []
 
     init(
         _ server: OriginServer,
@@ -62,15 +62,19 @@ final class SharedConnections {
     /// Connections without a request.
     var idleCount: Int { open.count { $0.streamCount == 0 } }
 
+    /// A free stream, unless requests wait for one.
+    func freeStream() -> HTTP2OriginStream? {
+        guard line.isEmpty, let connection = free else { return nil }
+        return HTTP2OriginStream(server, of: connection, self, on: loop)
+    }
+
     /// A stream for the request of a dial: a free one, or one that waits.
     ///
     /// - Throws: of the connect, where the request needs one; ``SocketError/noStream`` where too
     ///   many wait.
     func stream(for dial: OriginDial) throws(SocketError) -> HTTP2OriginStream {
-        if line.isEmpty, let connection = free {
+        if let stream = freeStream() {
             host.note(.connectionReused)
-            let stream = HTTP2OriginStream(server, dial, self, on: loop)
-            stream.join(connection)
             return stream
         }
         guard line.count < lineMax else { throw .noStream }
@@ -147,7 +151,7 @@ final class SharedConnections {
 
     /// Gives free streams to those that wait, and connects for the rest.
     func serveLine() {
-        while let connection = free, !line.isEmpty {
+        while !line.isEmpty, let connection = free {
             let stream = line.removeFirst()
             stream.join(connection)
             stream.joined()
