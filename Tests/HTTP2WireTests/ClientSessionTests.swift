@@ -220,6 +220,26 @@ struct ClientSessionTests {
         #expect(channel.isOutputSent)
     }
 
+    @Test func `content that stands after the head goes with it, and the windows tell if it fits`()
+        throws
+    {
+        let line = try Line(settings: [(4, 8)])
+        let head = "POST / HTTP/1.1\r\nX: \u{E9}\r\nHost: a\r\n\r\n"
+        let bytes = Array((head + "a: b\r\n\r\n").utf8)
+        let begun = line.session.begin(bytes.span, isHead: false, hasContent: true)
+        let channel = try #require(begun)
+        #expect(channel.outgoingCount == 8)
+        #expect(line.session.isOpen(for: channel))
+        line.session.append(Array("c".utf8).span, to: channel)
+        #expect(!line.session.isOpen(for: channel))
+        line.flush()
+        #expect(line.frames.map(\.type) == [1, 0])
+        #expect(line.frames[1].payload == Array("a: b\r\n\r\n".utf8))
+        #expect(!line.session.isOpen(for: channel))
+        try line.take(Frame.make(8, 0, 1, Frame.number(1)))
+        #expect(line.session.isOpen(for: channel))
+    }
+
     @Test func `a reset request never looks complete`() throws {
         let line = try Line()
         let channel = try line.ask("POST / HTTP/1.1\r\nHost: a\r\n\r\n", hasContent: true)

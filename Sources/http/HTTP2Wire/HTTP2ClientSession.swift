@@ -160,13 +160,13 @@ extension HTTP2ClientSession {
 
 // Requests.
 extension HTTP2ClientSession {
-    /// Begins a request with a head in HTTP/1.1's form. Content follows with ``append(_:to:)``
-    /// unless there is none.
+    /// Begins a request with a head in HTTP/1.1's form, and the content that stands after it. More
+    /// follows with ``append(_:to:)`` unless there is none.
     ///
     /// - isHead: its method is HEAD.
     /// - Returns: `nil` where the session takes no more requests.
     package func begin(
-        _ head: Span<UInt8>,
+        _ bytes: Span<UInt8>,
         isHead: Bool,
         hasContent: Bool
     ) -> HTTP2ClientChannel? {
@@ -175,7 +175,7 @@ extension HTTP2ClientSession {
             guard let session = HTTP2ClientSession.of(me), let flags else { return 0 }
             return session.nextContent(of: id, atMost: length, &flags.pointee)
         }
-        let id = NGHTTP2Fields.with(request: head, scheme: scheme) { fields in
+        let begun = NGHTTP2Fields.with(request: bytes, scheme: scheme) { fields in
             guard hasContent else {
                 return nghttp2_submit_request(
                     pointer,
@@ -195,10 +195,14 @@ extension HTTP2ClientSession {
                 nil
             )
         }
-        guard let id, id > 0 else { return nil }
+        guard let (id, headEnd) = begun, id > 0 else { return nil }
         let channel = HTTP2ClientChannel(id, isHead: isHead)
-        if !hasContent { channel.output = .complete }
         channels.add(channel, as: id)
+        if hasContent {
+            append(bytes.extracting(headEnd...), to: channel)
+        } else {
+            channel.output = .complete
+        }
         return channel
     }
 

@@ -42,19 +42,21 @@ enum NGHTTP2Fields {
         }
     }
 
-    /// The lines of a head, read once.
+    /// The lines of a head up to its blank line, or of a section that has none.
     private struct Lines {
         let head: UnsafeBufferPointer<UInt8>
-        private var start = 0
+        /// The place after the last line.
+        private(set) var end = 0
 
         init(_ head: UnsafeBufferPointer<UInt8>) { self.head = head }
 
         /// The next line, without its end; `nil` after the last.
         mutating func next() -> Range<Int>? {
-            guard start < head.count else { return nil }
-            let end = ByteScan.control(in: head.span, from: start, to: head.count)
-            defer { start = end + 2 }
-            return start..<end
+            guard end < head.count else { return nil }
+            let start = end
+            let lineEnd = ByteScan.control(in: head.span, from: start, to: head.count)
+            end = min(lineEnd + 2, head.count)
+            return lineEnd > start ? start..<lineEnd : nil
         }
     }
 
@@ -65,10 +67,9 @@ enum NGHTTP2Fields {
         adding others: Int,
         _ body: (inout Lines, UnsafeMutableBufferPointer<nghttp2_nv>) -> Result
     ) -> Result {
-        head.withUnsafeBufferPointer { head in
-            var count = others
-            for byte in head where byte == 0x0A { count &+= 1 }
-            return withUnsafeTemporaryAllocation(of: nghttp2_nv.self, capacity: count) { space in
+        let count = ByteScan.count(of: 0x0A, in: head) + others
+        return head.withUnsafeBufferPointer { head in
+            withUnsafeTemporaryAllocation(of: nghttp2_nv.self, capacity: count) { space in
                 var lines = Lines(head)
                 return body(&lines, space)
             }
@@ -145,15 +146,16 @@ enum NGHTTP2Fields {
 extension NGHTTP2Fields {
     /// Calls `body` with the fields of a request's head in HTTP/1.1's form.
     ///
-    /// - head: from the request line to the blank line, as the gateway writes it.
-    /// - Returns: `nil` where the request line has no method and target.
+    /// - head: from the request line to the blank line, as the gateway writes it, and what follows.
+    /// - Returns: what `body` returns, and the place after the blank line; `nil` where the request
+    ///   line has no method and target.
     static func with(
         request head: Span<UInt8>,
         scheme: StaticString,
         _ body: (UnsafeMutableBufferPointer<nghttp2_nv>) -> Int32
-    ) -> Int32? {
+    ) -> (result: Int32, end: Int)? {
         // The pointers live for the call, in which nghttp2 copies what they point to.
-        withLines(of: head, adding: 4) { lines, space -> Int32? in
+        withLines(of: head, adding: 4) { lines, space -> (result: Int32, end: Int)? in
             let head = lines.head
             guard let base = head.baseAddress, let line = lines.next(),
                 let methodEnd = head[line].firstIndex(of: 0x20),
@@ -181,7 +183,8 @@ extension NGHTTP2Fields {
                 case .nowhere: break
                 }
             }
-            return body(UnsafeMutableBufferPointer(rebasing: space[first..<count]))
+            let fields = UnsafeMutableBufferPointer(rebasing: space[first..<count])
+            return (body(fields), lines.end)
         }
     }
 
@@ -199,7 +202,7 @@ extension NGHTTP2Fields {
         case 2 where isNamed(field, "te"):
             // TE may say `trailers` and nothing else (RFC 9113 §8.2.2).
             let value = UnsafeBufferPointer(start: field.value, count: field.valuelen)
-            return value.elementsEqual("trailers".utf8) ? .others : .nowhere
+            return RequestHeadBuilder.equal(value, "trailers") ? .others : .nowhere
         case 4 where isNamed(field, "host"): return .authority
         case 7 where isNamed(field, "upgrade"): return .nowhere
         case 10 where isNamed(field, "connection") || isNamed(field, "keep-alive"):

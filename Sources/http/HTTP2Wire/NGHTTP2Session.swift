@@ -79,6 +79,9 @@ protocol NotedChannel: AnyObject {
 
 /// Channels with news, in the order in which it came.
 struct ChannelNews<Channel: NotedChannel> {
+    /// The most places whose memory is kept.
+    private static var keptMax: Int { 16 }
+
     private var channels: [Channel] = []
     private var start = 0
 
@@ -99,7 +102,8 @@ struct ChannelNews<Channel: NotedChannel> {
         start += 1
         channel.isNoted = false
         if isEmpty {
-            channels = []
+            // Idle connections keep little memory.
+            channels.removeAll(keepingCapacity: channels.capacity <= Self.keptMax)
             start = 0
         }
         return channel

@@ -247,16 +247,23 @@ package struct RequestHeadBuilder {
         text.withUTF8Buffer { bytes.append(contentsOf: $0) }
     }
 
-    /// Appends a field's line.
+    /// Appends a field's line, as one piece: a head has many, and each piece may grow the array.
     static func appendLine(
         _ name: UnsafeBufferPointer<UInt8>,
         _ value: UnsafeBufferPointer<UInt8>,
         to bytes: inout [UInt8]
     ) {
-        bytes.append(contentsOf: name)
-        append(": ", to: &bytes)
-        bytes.append(contentsOf: value)
-        append("\r\n", to: &bytes)
+        let count = length(name, value)
+        withUnsafeTemporaryAllocation(of: UInt8.self, capacity: count) { line in
+            // All of it is written, in order, before it is read.
+            var end = line.initialize(fromContentsOf: name)
+            line.initializeElement(at: end, to: UInt8(ascii: ":"))
+            line.initializeElement(at: end + 1, to: 0x20)
+            end = line[(end + 2)...].initialize(fromContentsOf: value)
+            line.initializeElement(at: end, to: 0x0D)
+            line.initializeElement(at: end + 1, to: 0x0A)
+            bytes.append(contentsOf: UnsafeBufferPointer(line))
+        }
     }
 
     static func equal(_ bytes: UnsafeBufferPointer<UInt8>, _ text: StaticString) -> Bool {

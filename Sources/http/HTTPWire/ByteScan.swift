@@ -39,6 +39,28 @@ package enum ByteScan {
         return end
     }
 
+    /// How often a byte occurs.
+    package static func count(of byte: UInt8, in bytes: Span<UInt8>) -> Int {
+        let memory = bytes.bytes
+        let pattern = ones &* UInt64(byte)
+        var count = 0
+        var index = 0
+        while bytes.count - index >= 8 {
+            // Bounds-checked despite its name; the order of the memory does not matter.
+            let load = memory.unsafeLoadUnaligned(fromByteOffset: index, as: UInt64.self)
+            let word = load ^ pattern
+            // The top bit of each byte that is not zero. No carry reaches another byte.
+            let others = ((word & ~tops) &+ ~tops) | word
+            count += (~others & tops).nonzeroBitCount
+            index += 8
+        }
+        while index < bytes.count {
+            if bytes[index] == byte { count += 1 }
+            index += 1
+        }
+        return count
+    }
+
     /// Whether there is an upper-case letter of US-ASCII, and whether there is a dot.
     static func letters(in bytes: Span<UInt8>) -> (hasUpperCase: Bool, hasDot: Bool) {
         let memory = bytes.bytes

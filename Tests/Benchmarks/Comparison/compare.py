@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 
+import calls
 import fleet
 import loads
 import signed
@@ -37,6 +38,7 @@ def options():
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--sessions", action="store_true", help="compares sessions, nothing else")
     parser.add_argument("--edge", action="store_true", help="compares the edge, nothing else")
+    parser.add_argument("--calls", action="store_true", help="compares gRPC calls, nothing else")
     parser.add_argument("--fleet", action="store_true", help="compares PostgreSQL with SQLite")
     parser.add_argument("--keys", type=int, help="with --fleet: keys in the database")
     parser.add_argument("--rounds", type=int)
@@ -239,6 +241,10 @@ def gateways(chosen, systems, nginx):
     program = os.path.join(os.path.abspath(chosen.programs), "portcullis")
     results = {}
     with tempfile.TemporaryDirectory(prefix="portcullis-benchmark-") as folder:
+        if chosen.calls:
+            say(f"gRPC calls: {chosen.rounds} rounds of {len(calls.WIDTHS)} × {calls.COUNT}")
+            with Stand(folder, program, nginx) as stand:
+                return {"calls": calls.Calls(stand).measure(chosen.rounds)}
         slice_size = sign(chosen, folder)
         if chosen.sessions:
             with Stand(folder, program, nginx) as stand:
@@ -282,7 +288,7 @@ def main():
     facts.update(rounds=chosen.rounds, seconds=chosen.seconds, connections=CONNECTIONS)
     if facts["load"] > 0.5:
         say(f"the machine is busy (load {facts['load']}): trust the ratios, not the times")
-    is_part = chosen.sessions or chosen.edge or chosen.fleet
+    is_part = chosen.sessions or chosen.edge or chosen.calls or chosen.fleet
     try:
         results = {"machine": facts, "steps": [] if is_part else micro(chosen)}
         results.update(gateways(chosen, systems, nginx))

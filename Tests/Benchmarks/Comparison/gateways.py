@@ -86,9 +86,9 @@ class Stand:
     def _start_origins(self):
         self.origin_port, self.sink_port = free_port(), free_port()
         body = NGINX_ORIGIN.format(port=self.origin_port, content="x" * 64, folder=self.folder)
-        self._start("origin", self._nginx("origin", body), self.origin_port)
+        self.launch("origin", self.nginx_command("origin", body), self.origin_port)
         sink = [sys.executable, "-B", os.path.join(HERE, "sink.py"), str(self.sink_port)]
-        self._start("sink", sink, self.sink_port)
+        self.launch("sink", sink, self.sink_port)
 
     def _end(self):
         for process in self.running:
@@ -111,12 +111,12 @@ class Stand:
     def path(self, name):
         return os.path.join(self.folder, name)
 
-    def _write(self, name, text):
+    def write(self, name, text):
         with open(self.path(name), "w") as file:
             file.write(text)
         return self.path(name)
 
-    def _start(self, name, command, port):
+    def launch(self, name, command, port):
         with open(self.path(name + ".out"), "w") as log:
             process = subprocess.Popen(command, stdout=log, stderr=log, cwd=self.folder)
         self.running.append(process)
@@ -129,9 +129,9 @@ class Stand:
         with open(self.path(name + ".out")) as log:
             raise Failure(f"{name} does not listen: {log.read()[-500:]}", f"run it: {command}")
 
-    def _nginx(self, name, body):
+    def nginx_command(self, name, body):
         text = NGINX.format(folder=self.folder, name=name, body=body)
-        return [self.nginx, "-c", self._write(name + ".conf", text)]
+        return [self.nginx, "-c", self.write(name + ".conf", text)]
 
     def add_large_file(self, size):
         """A file of the origin, at /large."""
@@ -152,7 +152,7 @@ class Stand:
         """Starts a Portcullis that keeps its keys in a PostgreSQL; gives process id and port."""
         port = free_port()
         store = {"postgresql": {"address": address, **settings}}
-        return self._start(name, self._portcullis(port, keys, store, name), port).pid, port
+        return self.launch(name, self._portcullis(port, keys, store, name), port).pid, port
 
     def start(self, system, keys=None):
         """Starts one gateway on one core; gives process id and port."""
@@ -162,7 +162,7 @@ class Stand:
             "nginx": self._nginx_proxy,
             "haproxy": self._haproxy,
         }[system](port, keys)
-        return self._start(system, command, port).pid, port
+        return self.launch(system, command, port).pid, port
 
     def _nginx_proxy(self, port, _):
         tls = ""
@@ -172,11 +172,11 @@ class Stand:
         body = NGINX_PROXY.format(
             port=port, origin=self.origin_port, sink=self.sink_port, tls=tls
         )
-        return self._nginx("nginx", body)
+        return self.nginx_command("nginx", body)
 
     def _haproxy(self, port, _):
         text = HAPROXY.format(port=port, origin=self.origin_port)
-        return ["haproxy", "-db", "-f", self._write("haproxy.cfg", text)]
+        return ["haproxy", "-db", "-f", self.write("haproxy.cfg", text)]
 
     def _portcullis(self, port, keys, store=None, name="portcullis"):
         signed = {"mode": "enforce", "challenge": "none", "counter": "strict"}
@@ -202,7 +202,7 @@ class Stand:
                 "tls": {"certificate": certificate, "key": key},
             })
         # JSON is YAML.
-        file = self._write(name + ".yaml", json.dumps({
+        file = self.write(name + ".yaml", json.dumps({
             "listen": listen,
             "lanes": 1,
             "origins": {

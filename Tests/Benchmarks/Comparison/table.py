@@ -1,5 +1,6 @@
 """Shows what was measured: as aligned text, or as Markdown for the README."""
 
+import calls
 import fleet
 import sizing
 from edge import ROWS
@@ -23,6 +24,9 @@ class Table:
         ]
         if "sizing" in self.results:
             rows = sizing.table(self.results["sizing"])
+            return "\n\n".join([self._machine(), self._rows(rows)])
+        if "calls" in self.results:
+            rows = calls.table(self.results["calls"])
             return "\n\n".join([self._machine(), self._rows(rows)])
         if "fleet" in self.results:
             rows = fleet.table(self.results["fleet"])
@@ -48,9 +52,14 @@ class Table:
         return (
             f"{facts['processor']}, {facts['cores']} cores, {facts['system']}, "
             f"Linux {facts['kernel']}; {', '.join(versions)}; commit {facts['commit']}, "
-            f"load before {facts['load']}. Medians of {facts['rounds']} rounds of "
-            f"{facts['seconds']} s, {facts['connections']} connections."
+            f"load before {facts['load']}. Medians of {facts['rounds']} rounds of {self._round()}."
         )
+
+    def _round(self):
+        if "calls" in self.results:
+            return f"{calls.COUNT:,} calls on one connection"
+        facts = self.results["machine"]
+        return f"{facts['seconds']} s, {facts['connections']} connections"
 
     def _gateways(self):
         verified = self.results["verified"]

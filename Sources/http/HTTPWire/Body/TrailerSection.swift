@@ -18,11 +18,15 @@ package struct TrailerSection: Sendable {
     }
 
     /// Reads a section that is whole: the field lines and the blank line.
-    package init(_ bytes: Span<UInt8>, limits: HeadLimits) throws(Malformed) {
+    package init(whole section: [UInt8], limits: HeadLimits) throws(Malformed) {
         self.init(limits: limits)
-        var position = 0
-        let isWhole = try take(bytes, from: &position)
-        precondition(isWhole, "TrailerSection: the blank line")
+        // Without a field nothing is stored.
+        guard section != [ASCIIByte.carriageReturn, ASCIIByte.lineFeed] else { return }
+        guard section.count - 2 <= bytesMax else {
+            throw Malformed(.trailersTooLong, at: bytesMax)
+        }
+        bytes = section
+        try readFields(at: section.count)
     }
 
     /// Whether there is no field that may be forwarded.

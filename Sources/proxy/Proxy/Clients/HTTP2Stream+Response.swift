@@ -122,7 +122,7 @@ extension HTTP2Stream {
     private static let endOfCall: TrailerSection = {
         do throws(Malformed) {
             let lines = Array("grpc-status: 0\r\n\r\n".utf8)
-            return try TrailerSection(lines.span, limits: HeadLimits())
+            return try TrailerSection(whole: lines, limits: HeadLimits())
         } catch {
             preconditionFailure("HTTP2Stream: the trailers of a call")
         }

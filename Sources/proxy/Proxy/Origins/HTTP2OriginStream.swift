@@ -238,9 +238,8 @@ extension HTTP2OriginStream: OriginStream {
         guard case .joined(let connection) = state, connection.isUsable else {
             return .failed(.closed)
         }
-        let end = Self.headEnd(head)
         let channel = connection.session.begin(
-            head.extracting(..<end),
+            head,
             isHead: method == .head,
             hasContent: framing != .none && framing != .length(0)
         )
@@ -251,31 +250,25 @@ extension HTTP2OriginStream: OriginStream {
         }
         channel.owner = self
         state = .busy(connection, channel)
-        append(head.extracting(end...))
+        added(channel.outgoingCount)
         append(content)
         return flush()
-    }
-
-    /// The place after the blank line.
-    private static func headEnd(_ bytes: Span<UInt8>) -> Int {
-        var start = 0
-        while start < bytes.count {
-            let end = ByteScan.control(in: bytes, from: start, to: bytes.count)
-            guard end > start else { return min(end + 2, bytes.count) }
-            start = end + 2
-        }
-        return bytes.count
     }
 
     /// Content with a known length is complete with its last byte, as in HTTP/1.1.
     func append(_ content: Span<UInt8>) {
         guard case .busy(let connection, let channel) = state, !content.isEmpty else { return }
-        contentCount &+= UInt64(content.count)
-        if case .length(let length) = framing {
-            precondition(contentCount <= length, "HTTP2OriginStream: content beyond its length")
-        }
         connection.session.append(content, to: channel)
-        if case .length(contentCount) = framing { connection.session.complete(channel) }
+        added(content.count)
+    }
+
+    /// This number of bytes of content was given to the session.
+    private func added(_ count: Int) {
+        guard case .busy(let connection, let channel) = state, count > 0 else { return }
+        contentCount &+= UInt64(count)
+        guard case .length(let length) = framing else { return }
+        precondition(contentCount <= length, "HTTP2OriginStream: content beyond its length")
+        if contentCount == length { connection.session.complete(channel) }
     }
 
     func endContent() {
@@ -423,7 +416,7 @@ extension HTTP2OriginStream {
         if let section = channel.trailers {
             if let fault = section.fault { return malformed(fault) }
             do throws(Malformed) {
-                trailers = try TrailerSection(section.bytes.span, limits: limits.head)
+                trailers = try TrailerSection(whole: section.bytes, limits: limits.head)
             } catch {
                 return malformed(error.reason)
             }

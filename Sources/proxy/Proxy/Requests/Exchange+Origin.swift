@@ -27,7 +27,7 @@ extension Exchange {
         let connecting = pools[place].connect(
             for: self,
             flow: client?.flow ?? 0,
-            affinity: settings.origins[place].affinity(
+            affinity: settings.origins[place].rules.balance.affinity(
                 of: account.address,
                 passed: flow.judgement.passedKey
             ),

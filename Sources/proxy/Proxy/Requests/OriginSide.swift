@@ -96,13 +96,13 @@ struct OriginSide {
 }
 
 // The choice of requests for the same server.
-extension OriginSettings {
+extension Balance {
     /// The value that requests for the same server have in common, where the balance uses a hash.
     ///
     /// - passed: the key that has proven the request. With an unproved key id a client could choose
     ///   its server.
     func affinity(of address: IPAddress, passed: KeyID?) -> UInt64 {
-        switch rules.balance {
+        switch self {
         case .roundRobin, .leastRequests: return 0
         case .hashAddress: return address.affinity
         case .hashKey:
