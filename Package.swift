@@ -64,8 +64,8 @@ let measured = [
     "RequestBinding", "Rules", "KeyStore", "Sessions",
 ]
 let load: [Target.Dependency] = [
-    "Challenges", "ConfigurationReading", "Services", "Verification", "SoftwareAuthenticator",
-    histogram, deque,
+    "AppleStandIn", "Challenges", "ConfigurationReading", "GoogleServices", "Services",
+    "SoftwareAuthenticator", "Tokens", "Verification", histogram, deque,
 ]
 let client: [Target.Dependency] = [
     "ConfigurationReading", "LoadGenerator", "SoftwareAuthenticator", "Verification", arguments,

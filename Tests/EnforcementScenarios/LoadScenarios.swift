@@ -249,6 +249,98 @@ extension Scenarios {
             #expect(apps == [appID, package])
         }
 
+        private static let tokenRules =
+            ["orders", "bare"].map { name in
+                """
+                - id: \(name)
+                  match: { path: /v1/\(name) }
+                  mode: enforce
+                  sign: [method, target\(name == "bare" ? "" : ", body, challenge")]
+                  integrity: { proof: play, device: [strong], licensed: true, action: refuse }
+                """
+            }
+            .joined(separator: "\n") + """
+
+                - id: open
+                  match: { path: /v1/open }
+                  mode: enforce
+                  accept: [assertion, session]
+                """
+
+        /// A gateway that asks phones for tokens of Play Integrity, and a fleet of both platforms.
+        private func startWithTokens(_ scenario: Scenario) throws -> GatewayProcess {
+            let (appID, package) = ("TEAM123456.com.example.load", "com.example.load")
+            let made = try load(
+                scenario,
+                [
+                    "prepare", scenario.path("fleet.json"), "--app-id", appID, "--platform",
+                    "apple,android:2", "--package", package, "--devices", "30", "--root",
+                    scenario.path("root.pem"), "--decryption-key", scenario.path("decrypt.key"),
+                    "--verification-key", scenario.path("verify.key"),
+                ]
+            )
+            #expect(made.status == 0, "\(made)")
+            let trust = "environments: [test], test_root: root.pem"
+            let signer = String(repeating: "07", count: 32)
+            let demand = "integrity: { proof: play, recognized: true, action: refuse }"
+            try scenario.configure(
+                origin: try scenario.origin().address,
+                apps: """
+                      - { id: \(appID), \(trust) }
+                      - { android: \(package), signers: ["\(signer)"], \(trust), \(demand) }
+                    """,
+                rules: Scenario.naming("\(appID), \(package)", in: Self.tokenRules),
+                more: """
+                    limits: { address_failures: off }
+                    proofs:
+                      play: { kind: play-integrity, decryption_key: decrypt.key, \
+                    verification_key: verify.key }
+                    """
+            )
+            return try scenario.serve()
+        }
+
+        @Test func `phones show tokens where rule and enrolment ask for them`() throws {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            let gateway = try startWithTokens(scenario)
+            let enrolment = [
+                "enrol", scenario.path("fleet.json"), "http://127.0.0.1:\(gateway.port)",
+                "--config", scenario.path("portcullis.yaml"),
+            ]
+            let bare = try load(scenario, enrolment)
+            #expect(bare.status == 2 && bare.complained.contains("proof-missing"), "\(bare)")
+            let enrolled = try load(scenario, enrolment + ["--tokens"])
+            #expect(enrolled.status == 0, "\(enrolled)")
+            for (path, more) in [
+                ("/v1/orders", ["-X", "POST", "--content", "0..2000", "--lanes", "2"]),
+                ("/v1/bare", ["--sign-before"]),
+            ] {
+                let result = try run(scenario, gateway, path, more + ["--tokens"], count: 600)
+                #expect(result.status == 0, "\(result)")
+                #expect(result.printed.contains("all 600 as expected; none of "))
+                #expect(result.printed.contains("phones show tokens"))
+            }
+            let verdicts = try Metrics(try gateway.adminClient())
+            // Phones wait longer for their answers, so others take more turns.
+            #expect(verdicts["proof_verdicts_total"] > 100)
+            // Two of three good requests are phones'.
+            let without = try run(scenario, gateway, "/v1/orders", ["-X", "POST"], count: 300)
+            #expect(without.status == 1, "\(without)")
+            #expect(without.complained.contains("give --tokens"))
+            #expect(without.printed.contains("401 proof-missing"), "\(without)")
+            for (path, arguments, text) in [
+                ("/v1/open", ["--tokens"], "asks phones for no token"),
+                (
+                    "/v1/open", ["--tokens", "--sessions", "--mix", "missing=1%"],
+                    "--tokens with --sessions"
+                ),
+            ] {
+                let result = try run(scenario, gateway, path, arguments)
+                #expect(result.status == 2 && result.complained.contains(text), "\(result)")
+            }
+        }
+
         @Test func `a fleet's receipts are good enough for an app that requires them`() throws {
             let scenario = try Scenario()
             defer { scenario.end() }

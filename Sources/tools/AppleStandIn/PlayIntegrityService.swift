@@ -231,9 +231,19 @@ package struct StandInVerdict: Hashable, Sendable {
 /// The two keys of the Play Console, and the tokens of classic requests.
 package struct StandInPlayConsole: Sendable {
     private let key: SymmetricKey
-    private let signer = P256PrivateKey()
+    private let signer: P256PrivateKey
 
-    package init() { key = SymmetricKey(size: .bits256) }
+    package init() {
+        (key, signer) = (SymmetricKey(size: .bits256), P256PrivateKey())
+    }
+
+    /// Each seed always gives the same keys.
+    package init(seed: [UInt8]) {
+        key = SymmetricKey(
+            data: Signatures.SHA256.digest(of: seed + Array(" decryption".utf8)).array
+        )
+        signer = P256PrivateKey(seed: (seed + Array(" verification".utf8)).span)
+    }
 
     /// The files, in base64 as the Play Console shows them.
     package var decryptionKey: String { Base64.text(key.withUnsafeBytes { Array($0) }) }

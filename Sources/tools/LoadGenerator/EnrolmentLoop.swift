@@ -17,7 +17,8 @@ final class EnrolmentLoop: ConnectionOwner {
     private var next = 0
     private var waiting = WaitingDevices()
     /// The documents of devices whose keys are attested and not enrolled.
-    private var documents: [Int: String] = [:]
+    private var documents: [Int: (text: String, challenge: [UInt8])] = [:]
+    private var mint: TokenMint?
     private var idle: Deque<LoadConnection> = []
     private var open = 0
     private var alarm: Alarm?
@@ -30,6 +31,7 @@ final class EnrolmentLoop: ConnectionOwner {
         tell: @escaping @Sendable (EnrolmentNews) -> Void
     ) {
         self.plan = plan
+        mint = plan.mint
         self.loop = loop
         self.tell = tell
     }
@@ -81,7 +83,8 @@ final class EnrolmentLoop: ConnectionOwner {
             }
             connection.request.device = device
             if let document = documents[device] {
-                send("keys", document, on: connection)
+                let token = plan.token(of: device, document.challenge, &mint)
+                send("keys", document.text, token, on: connection)
             } else {
                 send("challenges", plan.call(of: device), on: connection)
             }
@@ -94,13 +97,20 @@ final class EnrolmentLoop: ConnectionOwner {
         return next
     }
 
-    private func send(_ name: String, _ document: String, on connection: LoadConnection) {
+    private func send(
+        _ name: String,
+        _ document: String,
+        _ token: [UInt8]? = nil,
+        on connection: LoadConnection
+    ) {
+        let text = { (bytes: [UInt8]) in String(decoding: bytes, as: UTF8.self) }
+        let field = token.map { "\(text(mint?.field ?? [])): \(text($0))\r\n" } ?? ""
         let head = """
             POST \(plan.endpoints)/\(name) HTTP/1.1\r
             Host: \(plan.host)\r
             Content-Type: application/json\r
             Content-Length: \(document.utf8.count)\r
-            \r
+            \(field)\r
             \(document)
             """
         connection.message = Message(head: Array(head.utf8))
@@ -141,7 +151,7 @@ final class EnrolmentLoop: ConnectionOwner {
                 return finish(answer.text)
             }
             counts.attested += 1
-            documents[device] = plan.enrolment(of: device, challenge)
+            documents[device] = (plan.enrolment(of: device, challenge), challenge)
             waiting.add(device, at: 0)
         case (201, _?):
             counts.enrolled += 1

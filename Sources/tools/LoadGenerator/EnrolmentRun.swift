@@ -17,6 +17,8 @@ package struct EnrolmentRun: Sendable {
     let endpoints: String
     let fleet: Fleet
     let connections: Int
+    /// Makes the tokens of phones; `nil` where they show none.
+    let mint: TokenMint?
     private let devices: FleetDevices
     private let now: UnixTime
     private let hashing: AppPolicy.ClientDataHash
@@ -27,13 +29,16 @@ package struct EnrolmentRun: Sendable {
     /// Milliseconds for a connection and for an answer.
     static let timeout: UInt64 = 10_000
 
-    /// - Throws: when the configuration has no such app for software devices.
+    /// - showsTokens: phones show a token of Play Integrity beside their chain.
+    /// - Throws: when the configuration has no such app for software devices, or can't read the
+    ///   phones' tokens.
     package init(
         _ fleet: Fleet,
         _ configuration: GatewayConfiguration,
         url: LoadURL,
         server: ServerPlace,
         connections: Int,
+        showsTokens: Bool = false,
         now: UnixTime
     ) throws(LoadError) {
         let apps = try fleet.appIDs.map { id throws(LoadError) in
@@ -53,6 +58,11 @@ package struct EnrolmentRun: Sendable {
         endpoints = configuration.endpointsPath
         devices = fleet.devices(at: now)
         hashing = apps.first?.clientDataHash ?? .sha256
+        let asked = apps.last?.android?.settings.integrity
+        let asker = "app \(apps.last?.id ?? "")"
+        mint =
+            showsTokens
+            ? try TokenMint(fleet, for: asked, of: asker, configuration, now: now) : nil
     }
 
     /// The document that asks for a device's challenge.
@@ -75,6 +85,15 @@ package struct EnrolmentRun: Sendable {
             clientDataHash: hashing == .raw ? challenge : nil,
             at: now
         )
+    }
+
+    /// A token beside the document: over the challenge, as the key is.
+    func token(
+        of index: Int,
+        _ challenge: [UInt8],
+        _ mint: inout TokenMint?
+    ) -> [UInt8]? {
+        mint?.token(of: devices.key(index), over: SHA256.digest(of: challenge).array)
     }
 
     /// Enrols all devices; those that are enrolled already count as `known`.

@@ -4,6 +4,7 @@
 //   RequestDemand      the demands of the gateway's own configuration on the request
 //   RequestTemplate    the bytes of a request without its proof, and the hashed part of them
 //   Mix, Sending       the kind of the n-th request, its parts, and its expected answer
+//   TokenMint          the tokens of Play Integrity that phones show
 //   SessionStock       the sessions of an event loop's devices, which sign requests
 //   Pacing             when the n-th request is due
 //   LoadLoop           one event loop: connections, devices, challenges; sends, and judges answers

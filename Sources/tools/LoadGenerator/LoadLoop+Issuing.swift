@@ -135,6 +135,7 @@ extension LoadLoop {
             )
         {
             _ = devices.begin(device)
+            addToken(device, content, to: &proof)
         } else {
             var challenge: [UInt8] = []
             if needsChallenge {
@@ -166,6 +167,15 @@ extension LoadLoop {
             into: &proof
         )
         signer.note(nanoseconds: MonotonicClock.nanoseconds - start)
+    }
+
+    private func addToken(_ device: Int, _ content: Int, to proof: inout ProofTexts) {
+        guard plan.mint != nil else { return }
+        signer.addToken(
+            device: plan.fleetIndex(device, loop: number),
+            content: content,
+            to: &proof
+        )
     }
 
     private func nextStale(_ now: UInt64) -> (sending: Sending, proof: ProofTexts)? {

@@ -100,7 +100,7 @@ final class LoadLoop {
             firstCounter: plan.fleet.nextCounter,
             underWayMax: plan.demand.underWayMax
         )
-        signer = Signer(plan.devices, template)
+        signer = Signer(plan.devices, template, plan.mint)
         challenges = ChallengePool(lifetime: plan.challengeLifetime)
         sessions = SessionStock(plan.template, deviceCount: count)
         openingSigner = Signer(plan.devices, plan.openingTemplate)

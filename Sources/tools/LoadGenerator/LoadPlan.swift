@@ -20,6 +20,8 @@ package struct LoadPlan: Sendable {
     let openingTemplate: RequestTemplate
     let fleet: Fleet
     let devices: FleetDevices
+    /// Makes the tokens of phones; `nil` where they show none.
+    let mint: TokenMint?
     let options: Options
 
     /// The user's choices.
@@ -31,6 +33,8 @@ package struct LoadPlan: Sendable {
         package var isSignedBefore = false
         /// How good requests prove themselves.
         package var proof = ProofKind.assertion
+        /// Phones show a token of Play Integrity beside their signature.
+        package var showsTokens = false
         /// The most requests of one device under way together, under a window.
         package var underWayMax: Int?
         package var connectTimeout: UInt64 = 3_000
@@ -78,7 +82,9 @@ package struct LoadPlan: Sendable {
         )
         rule = try configuration.judgingRule(for: sketch, keysOf: fleet.appIDs)
         if case .session = options.proof { try Self.checkSessions(rule, options) }
-        let demand = RequestDemand(rule, underWayMax: options.underWayMax)
+        mint = try Self.mint(rule, fleet, configuration, options, now)
+        var demand = RequestDemand(rule, underWayMax: options.underWayMax)
+        demand.tokenField = mint?.field ?? []
         template = RequestTemplate(
             demand,
             method: request.method,
@@ -129,6 +135,21 @@ package struct LoadPlan: Sendable {
         }
     }
 
+    private static func mint(
+        _ rule: Rule,
+        _ fleet: Fleet,
+        _ configuration: GatewayConfiguration,
+        _ options: Options,
+        _ now: UnixTime
+    ) throws(LoadError) -> TokenMint? {
+        guard options.showsTokens else { return nil }
+        guard options.proof == .assertion else {
+            throw LoadError("--tokens with --sessions: phones show them beside assertions alone")
+        }
+        let asker = "rule \(rule.id)"
+        return try TokenMint(fleet, for: rule.integrity, of: asker, configuration, now: now)
+    }
+
     var demand: RequestDemand { template.demand }
     /// Whether the run uses up challenges.
     var needsChallenges: Bool { demand.challenge != nil || options.proof == .session }
@@ -159,6 +180,12 @@ package struct LoadPlan: Sendable {
     /// Warnings before the run, for people.
     package var warnings: [String] {
         var found: [String] = []
+        if mint == nil, fleet.platforms.android > 0, rule.integrity?.action == .refuse {
+            found.append(
+                "rule \(rule.id) asks phones for a token of Play Integrity: give --tokens, or "
+                    + "they are refused"
+            )
+        }
         if rule.mode == .observe {
             found.append("rule \(rule.id) observes: what should be refused will be admitted")
         } else if rule.rollout.schedule != .fixed(.whole) {
@@ -189,6 +216,7 @@ extension LoadPlan {
         }
         let loops = options.loops == 1 ? "1 event loop" : "\(options.loops) event loops"
         text += "; \(options.connections) connections, \(loops)"
+        if mint != nil { text += "; phones show tokens" }
         return options.proof == .session ? text + "; signed with sessions" : text
     }
 }

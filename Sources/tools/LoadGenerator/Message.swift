@@ -27,6 +27,7 @@ extension RequestTemplate {
             if demand.sendsChallengeField {
                 field(demand.fields.challenge, proof.challenge, into: &message.head)
             }
+            if !proof.token.isEmpty { field(demand.tokenField, proof.token, into: &message.head) }
         }
         end(made, content, sending, into: &message)
         guard let place = made.challengePlace, let proof else { return }

@@ -239,6 +239,8 @@ struct RequestDemand: Sendable {
     let fields: FieldNames
     /// The head declares the digest of the content.
     let declaresDigest: Bool
+    /// The field of a token of Play Integrity, which phones show; empty where none is shown.
+    var tokenField: [UInt8] = []
     /// Requests of one device that may be under way together.
     let underWayMax: Int
 
@@ -290,4 +292,6 @@ struct ProofTexts: Sendable {
     var keyID: [UInt8] = []
     var assertion: [UInt8] = []
     var challenge: [UInt8] = []
+    /// Of Play Integrity; empty for none.
+    var token: [UInt8] = []
 }

@@ -21,6 +21,7 @@ package struct SignedRequest: Sendable {
     ///   - configuration: the gateway's, which has the rule.
     ///   - fleet: what signs.
     ///   - index: the number of the device in the fleet, from 0.
+    ///   - showsTokens: a phone shows a token of Play Integrity beside its signature.
     ///   - now: the time, for the device's certificates.
     /// - Throws: that no rule verifies the request, that a challenge is missing, that the fleet has
     ///   no such device or no counter left.
@@ -32,6 +33,7 @@ package struct SignedRequest: Sendable {
         _ configuration: GatewayConfiguration,
         fleet: inout Fleet,
         device index: Int,
+        showsTokens: Bool = false,
         now: UnixTime
     ) throws(LoadError) {
         let rule = try configuration.judgingRule(for: request, keysOf: fleet.appIDs)
@@ -48,27 +50,38 @@ package struct SignedRequest: Sendable {
                     + "POST \(configuration.endpointsPath)/challenges, as --challenge"
             )
         }
+        var mint =
+            showsTokens
+            ? try TokenMint(
+                fleet,
+                for: rule.integrity,
+                of: "rule \(rule.id)",
+                configuration,
+                now: now
+            ) : nil
         var values = ["host": url.authority]
         for field in request.headers { values[field.name.lowercased()] = field.value }
         var key = fleet.devices(at: now).key(index)
         key.counter = SignCounter(rawValue: fleet.nextCounter - 1)
         fleet.nextCounter += 1
-        let proof = key.proof(
-            of: SoftwareKey.Request(
-                method: request.method,
-                target: url.target,
-                content: content,
-                challenge: challenge,
-                fields: values
-            ),
-            signing: rule.signing
+        let signed = SoftwareKey.Request(
+            method: request.method,
+            target: url.target,
+            content: content,
+            challenge: challenge,
+            fields: values
         )
+        let proof = key.proof(of: signed, signing: rule.signing)
+        let digest = SHA256.digest(of: content).array
+        let clientData = SoftwareKey.clientData(of: signed, rule.signing, digest)
+        let token = mint?.token(of: key, over: SHA256.digest(of: clientData).array)
         let text = { (name: [UInt8]) in String(decoding: name, as: UTF8.self) }
         let fields: [(name: String, value: String?)] = [
             (text(rule.fields.keyID), proof.keyID),
             (text(rule.fields.assertion), proof.assertion),
             (text(rule.fields.challenge), demand.sendsChallengeField ? proof.challenge : nil),
             ("content-digest", demand.declaresDigest ? proof.contentDigest : nil),
+            (text(mint?.field ?? []), token.map(text)),
         ]
         self.fields = fields.compactMap { name, value in value.map { (name, $0) } }
     }

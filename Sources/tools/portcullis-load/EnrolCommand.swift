@@ -19,6 +19,9 @@ struct EnrolCommand: AsyncParsableCommand {
     @Option(help: "Connections that enrol at once.")
     var connections = 4
 
+    @Flag(help: "Phones show a token of Play Integrity, which the app's `integrity` asks for.")
+    var tokens = false
+
     @Argument(help: "The fleet's file.")
     var fleet: String
 
@@ -35,6 +38,7 @@ struct EnrolCommand: AsyncParsableCommand {
             url: url,
             server: server,
             connections: connections,
+            showsTokens: tokens,
             now: .current
         )
         try target.awaitGateway(server)

@@ -76,6 +76,18 @@ enum TextFile {
     }
 }
 
+/// Files that others may not read.
+enum SecretFile {
+    static func write(_ path: String, _ text: String) throws(LoadError) {
+        let isWritten = FileManager.default.createFile(
+            atPath: path,
+            contents: Data(text.utf8),
+            attributes: [.posixPermissions: 0o600]
+        )
+        guard isWritten else { throw LoadError("\(path): can't be written") }
+    }
+}
+
 /// A fleet on disk.
 enum FleetFile {
     static func read(_ path: String) throws(LoadError) -> Fleet {

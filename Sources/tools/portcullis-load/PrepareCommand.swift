@@ -11,7 +11,9 @@ struct PrepareCommand: AsyncParsableCommand {
         discussion: """
             The fleet's file holds no keys but what they are made from, and the counter at which \
             the next run begins. Importing needs --keys; enrolling needs --root, which goes into \
-            the app's test_root.
+            the app's test_root. A gateway reads the phones' tokens of Play Integrity with the \
+            keys of --decryption-key and --verification-key, which go into the proof of \
+            `kind: play-integrity`.
             """
     )
 
@@ -40,6 +42,12 @@ struct PrepareCommand: AsyncParsableCommand {
 
     @Option(help: "Write the root certificate to this file.")
     var root: String?
+
+    @Option(help: "Write the decryption_key of the phones' tokens of Play Integrity to this file.")
+    var decryptionKey: String?
+
+    @Option(help: "Write the verification_key of the phones' tokens to this file.")
+    var verificationKey: String?
 
     /// Devices whose keys one task makes.
     private static let batch = 1_000
@@ -72,6 +80,14 @@ struct PrepareCommand: AsyncParsableCommand {
         if let root {
             try TextFile.write(root, made.authority(at: .current).rootPEM)
             print("root: \(root)")
+        }
+        if let decryptionKey {
+            try SecretFile.write(decryptionKey, made.tokenKeys.decryption + "\n")
+            print("decryption key: \(decryptionKey)")
+        }
+        if let verificationKey {
+            try SecretFile.write(verificationKey, made.tokenKeys.verification + "\n")
+            print("verification key: \(verificationKey)")
         }
         if let keys {
             try await writeKeys(made, to: keys)

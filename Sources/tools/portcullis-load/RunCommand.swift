@@ -47,6 +47,9 @@ struct RunCommand: AsyncParsableCommand {
     @Flag(help: "Open a session for each device, and sign good requests with it.")
     var sessions = false
 
+    @Flag(help: "Phones show a token of Play Integrity, which the rule's `integrity` asks for.")
+    var tokens = false
+
     @Option(name: [.customShort("X"), .long], help: "The method.")
     var method = "GET"
 
@@ -162,6 +165,7 @@ struct RunCommand: AsyncParsableCommand {
         options.loops = lanes
         options.isSignedBefore = signBefore
         options.proof = sessions ? .session : .assertion
+        options.showsTokens = tokens
         options.underWayMax = underWay
         options.responseTimeout = try Self.nanoseconds("--timeout", timeout) / 1_000_000
         if let mix {

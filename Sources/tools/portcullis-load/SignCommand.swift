@@ -31,6 +31,9 @@ struct SignCommand: AsyncParsableCommand {
     @Option(help: "The device that signs, from 0.")
     var device = 0
 
+    @Flag(help: "A phone shows a token of Play Integrity, which the rule's `integrity` asks for.")
+    var tokens = false
+
     @Argument(help: "The fleet's file.")
     var fleet: String
 
@@ -53,6 +56,7 @@ struct SignCommand: AsyncParsableCommand {
             try TargetOptions.configuration(config),
             fleet: &fleetOnDisk,
             device: device,
+            showsTokens: tokens,
             now: .current
         )
         // The file is written first: a counter that was shown must not be used again.
