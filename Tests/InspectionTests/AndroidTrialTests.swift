@@ -57,12 +57,83 @@ extension AndroidVector {
         let found = try #require(
             try JSONSerialization.jsonObject(with: line) as? [String: Any]
         )
-        for (name, value) in try expected(vector) where name != "quirks" {
+        let expected = try expected(vector)
+        for (name, value) in expected {
             let value = try #require(value as? NSObject)
             #expect(found[name] as? NSObject == value, "\(name)")
         }
+        // These are there where there is something to say.
+        for name in ["why", "limits", "module_hash_hex", "quirks"] where expected[name] == nil {
+            #expect(found[name] == nil || found[name] is NSNull, "\(name)")
+        }
         if vector.mayEnrol {
             #expect(report.json["public_key"] == report.json["key"]?["public_key_x963_b64"])
+        }
+    }
+
+    /// The content of a file beside the chains.
+    private static func file(_ path: String) throws -> [UInt8] {
+        let folder = try #require(SharedVectorFiles.folder)
+        return try Array(Data(contentsOf: folder.appending(path: "android/\(path)")))
+    }
+
+    /// A row of `status/expected.json`.
+    private struct StatusRow: Decodable {
+        let file: String
+        let chain: String
+        let expect: String
+        let reason: String?
+    }
+
+    @Test(.enabled(if: !all.isEmpty))
+    func `each status list does to a chain what is expected`() throws {
+        let rows = try JSONDecoder().decode(
+            [StatusRow].self,
+            from: Data(try Self.file("status/expected.json"))
+        )
+        #expect(Set(rows.map(\.file)).count == 24)
+        for row in rows {
+            let vector = try #require(Self.all.first { $0.id == row.chain })
+            var options = AndroidTrial.Options(vector)
+            options.status = try Self.file("status/\(row.file)")
+            let report: Report?
+            do {
+                report = try options.report(on: vector.pem)
+            } catch is UsageError {
+                report = nil
+            }
+            let comment: Comment = "\(row.file) \(row.chain)"
+            switch row.expect {
+            case "accept": #expect(report?.status == .accepted, comment)
+            case "refuse":
+                #expect(report?.json["reason"] == row.reason.map { .string($0) }, comment)
+            case "not-accept": #expect(report?.status != .accepted, comment)
+            default: #expect(row.expect == "either", comment)
+            }
+        }
+    }
+
+    @Test(.enabled(if: !all.isEmpty))
+    func `a root of the folder stands in for Google's`() throws {
+        let files = [
+            ("rsa", "google-rsa"), ("ec2026", "google-ec-2026"),
+            ("software", "test-only/aosp-software-ec"), ("software", "test-only/aosp-software-rsa"),
+        ]
+        for (root, file) in files {
+            let pem = try Self.file("roots/\(file).pem")
+            var trusted = 0
+            for vector in Self.all {
+                let report = try AndroidTrial.Options(vector).report(on: vector.pem)
+                let isOther = vector.expected.root != root
+                let reason = try AndroidTrial.Options(vector).reason(on: vector.pem) {
+                    $0.root = pem
+                }
+                if reason == .string("malformed") { continue }
+                if isOther { #expect(reason == .string("root-unknown"), "\(vector.id) \(file)") }
+                if reason != .string("root-unknown") { trusted += 1 }
+                if !isOther, root != "software" { #expect(reason == report.json["reason"]) }
+            }
+            #expect(trusted > 0, "\(file)")
         }
     }
 

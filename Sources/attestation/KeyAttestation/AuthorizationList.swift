@@ -51,6 +51,8 @@ public struct AuthorizationList: Hashable, Sendable {
     public private(set) var bootPatchLevel: Int64?
     /// 724: a digest of the system's modules.
     public private(set) var moduleHash: [UInt8]?
+    /// What a strict reader would refuse, and genuine phones write.
+    package private(set) var oddities = ListOddities()
 
     init(_ content: Range<Int>, in der: Span<UInt8>) throws(DERError) {
         var cursor = DERCursor(content)
@@ -65,6 +67,7 @@ public struct AuthorizationList: Hashable, Sendable {
                 throw DERError(.duplicate, at: start)
             }
             guard seen.count <= Self.tagsMax else { throw DERError(.tooMany, at: start) }
+            oddities.note(element, in: der)
             var value = DERCursor(element.content)
             guard try read(element.tag.number, &value, in: der) else { continue }
             try value.finish()
@@ -107,6 +110,45 @@ public struct AuthorizationList: Hashable, Sendable {
         try value.list(max: numbersMax, in: der) { cursor throws(DERError) in
             try cursor.integer(.integer, in: der)
         }
+    }
+}
+
+/// What a strict reader of an ``AuthorizationList`` would stumble over. It decides nothing.
+package struct ListOddities: Hashable, Sendable {
+    /// Tags whose SET is not in the order of X.690 §11.6.
+    package private(set) var unsortedSets: [UInt32] = []
+    /// Whether a tag comes after a greater one.
+    package private(set) var hasUnsortedTags = false
+    /// Whether the list has `creationDateTime` (701), which the system writes.
+    package private(set) var hasCreationDate = false
+    private var greatestTag: UInt32 = 0
+
+    mutating func note(_ element: DERCursor.Element, in der: Span<UInt8>) {
+        let tag = element.tag.number
+        if tag < greatestTag { hasUnsortedTags = true }
+        greatestTag = max(greatestTag, tag)
+        if tag == 701 { hasCreationDate = true }
+        var value = DERCursor(element.content)
+        // A value that can't be read is refused elsewhere, or belongs to a tag that is skipped.
+        guard let set = try? value.next(.set, in: der), (try? Self.isSorted(set, in: der)) == false
+        else { return }
+        unsortedSets.append(tag)
+    }
+
+    private static func isSorted(
+        _ content: Range<Int>,
+        in der: Span<UInt8>
+    ) throws(DERError) -> Bool {
+        var cursor = DERCursor(content)
+        var before: [UInt8] = []
+        while !cursor.isAtEnd {
+            let start = cursor.offset
+            _ = try cursor.next(in: der)
+            let element = der.copy(start..<cursor.offset)
+            guard !element.lexicographicallyPrecedes(before) else { return false }
+            before = element
+        }
+        return true
     }
 }
 

@@ -102,6 +102,8 @@ public struct RootOfTrust: Hashable, Sendable {
     public let state: VerifiedBootState
     /// The digest of all that was started; all zeros on some phones.
     public let bootHash: [UInt8]?
+    /// The byte that says whether the bootloader is locked.
+    package let lockedByte: UInt8
 
     init(_ cursor: inout DERCursor, in der: Span<UInt8>) throws(DERError) {
         var fields = DERCursor(try cursor.next(.sequence, in: der))
@@ -110,7 +112,8 @@ public struct RootOfTrust: Hashable, Sendable {
         // reads as true.
         let locked = try fields.next(.boolean, in: der)
         guard locked.count == 1 else { throw DERError(.unexpectedTag, at: locked.lowerBound) }
-        isLocked = der[locked.lowerBound] != 0
+        lockedByte = der[locked.lowerBound]
+        isLocked = lockedByte != 0
         state = try fields.word(of: VerifiedBootState.self, .enumerated, in: der)
         bootHash = fields.isAtEnd ? nil : der.copy(try fields.next(.octetString, in: der))
         try fields.finish()

@@ -195,10 +195,49 @@ extension Facts {
             limits(software?.dates, "softwareEnforced")
             + limits(hardware?.dates, "hardwareEnforced")
         if !limits.isEmpty { members.append(.init("limits", .object(limits))) }
-        if chain.hasMalformedProvisioningInfo {
-            members.append(.init("quirks", .array([.string("provisioningInfo can't be read")])))
-        }
+        let quirks = quirks(chain, description)
+        if !quirks.isEmpty { members.append(.init("quirks", .array(quirks.map { .string($0) }))) }
         return members
+    }
+
+    /// Tags with a set, by the names of their fields.
+    private static let sets: [UInt32: String] = [
+        1: "purposes", 4: "blockModes", 5: "digests", 6: "paddings", 203: "mgfDigests",
+    ]
+
+    /// What a strict reader would stumble over.
+    private static func quirks(_ chain: ChainSummary, _ description: KeyDescription?) -> [String] {
+        var found: [String] = []
+        if let software = description?.softwareEnforced {
+            found += quirks(software.oddities, "softwareEnforced")
+            if software.rootOfTrust != nil { found.append("rootOfTrust in softwareEnforced") }
+            if software.origin != nil { found.append("origin in softwareEnforced") }
+        }
+        if let hardware = description?.hardwareEnforced {
+            found += quirks(hardware.oddities, "hardwareEnforced")
+            if hardware.oddities.hasCreationDate {
+                found.append("creationDateTime in hardwareEnforced")
+            }
+            if let byte = hardware.rootOfTrust?.lockedByte, byte != 0, byte != 0xFF {
+                found.append("BOOLEAN 0x\(hex([byte]))")
+            }
+            found += quirk(hardware.osPatchLevel, digits: 6, "os")
+            found += quirk(hardware.vendorPatchLevel, digits: 8, "vendor")
+            found += quirk(hardware.bootPatchLevel, digits: 8, "boot")
+        }
+        if chain.hasMalformedProvisioningInfo { found.append("provisioningInfo can't be read") }
+        return found
+    }
+
+    private static func quirks(_ oddities: ListOddities, _ side: String) -> [String] {
+        (oddities.hasUnsortedTags ? ["\(side): tags not in order"] : [])
+            + oddities.unsortedSets.map { "\(sets[$0] ?? String($0)): SET not in order" }
+    }
+
+    /// A patch level with other digits than those of its form.
+    private static func quirk(_ level: Int64?, digits: Int, _ name: String) -> [String] {
+        guard let level, String(level).count != digits else { return [] }
+        return ["\(name) patch level \(level)"]
     }
 
     private static func packages(_ apps: AttestedApps?) -> JSONValue {
