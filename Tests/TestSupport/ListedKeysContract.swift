@@ -10,9 +10,11 @@ package enum ListedKeysContract {
     package static func compare(
         _ archive: some KeyArchive,
         with list: [Substring: String],
+        of date: Int64 = 101,
+        passing passed: [Int64] = [],
         now: Int64 = 100
     ) throws -> (comparison: ListComparison, keys: [ListedKey]) {
-        var comparison = ListComparison()
+        var comparison = ListComparison(passing: passed, date: date)
         var keys: [ListedKey] = []
         while try archive.compare(
             &comparison,
@@ -53,6 +55,11 @@ package enum ListedKeysContract {
         #expect(try archive.changes(of: phones[0].keyID, limit: 9).count == 2)
         #expect(try archive.revoke(phones[2].keyID, note) == .revoked)
 
+        // An older list brings nothing back: another gateway has the newer one.
+        let older = try compare(archive, with: [serial(2): "REVOKED"], of: 100)
+        #expect(older.keys.isEmpty && older.comparison.withheld == 1)
+        #expect(try archive.record(phones[1].keyID)?.status == .revoked(at: 100))
+
         // Where the entries disappear, the one that the list alone has revoked is good again.
         let lifted = try compare(archive, with: [serial(2): "REVOKED"])
         #expect(lifted.keys.map(\.keyID) == [phones[1].keyID])
@@ -72,6 +79,15 @@ package enum ListedKeysContract {
         #expect(try archive.record(phones[3].keyID)?.chain?.listed == nil)
         let anew = try compare(archive, with: [serial(3): "REVOKED"])
         #expect(anew.keys.map(\.keyID) == [phones[3].keyID])
+        // One that goes on with a list passes over the keys that it has compared.
+        #expect(anew.comparison.recent.count == 4)
+        #expect(try archive.restore(phones[3].keyID, note) == .restored)
+        let next = try compare(
+            archive,
+            with: [serial(3): "REVOKED"],
+            passing: anew.comparison.recent
+        )
+        #expect(next.keys.isEmpty && next.comparison.compared == 4)
 
         // Any certificate of a chain counts, and a deleted key is left alone.
         _ = try archive.delete(phones[3].keyID, note)

@@ -126,7 +126,7 @@ final class GoogleOperations: Sendable {
         let date = UnixTime(seconds: known.date).iso8601
         let words = "\(known.list.count) entries, \(known.source.words), of \(date)"
         plane.perform { [plane] in plane.log.notice("Google's status list: \(words)") }
-        comparer.compare(with: known.list)
+        comparer.compare(with: known)
         wait(pause)
     }
 
@@ -233,7 +233,7 @@ final class GoogleOperations: Sendable {
             state.outcomes[outcome, default: 0] &+= 1
             return state.schedule.answered(fresh: freshness, random: RandomBytes.word())
         }
-        comparer.compare(with: known.list)
+        comparer.compare(with: known)
         wait(pause)
     }
 

@@ -1,6 +1,7 @@
 import ConfigurationReading
 import Cryptography
 import Dispatch
+import GoogleServices
 import KeyAttestation
 import KeyStore
 import Logging
@@ -11,8 +12,9 @@ import Synchronization
 /// Compares the chains of all enrolled keys with Google's list, on a queue of its own.
 ///
 /// It works on the store as a command does, piece by piece, so neither event loops nor the writer
-/// wait for it, and every gateway of the store obeys. A list that is the same as before is compared
-/// with the keys that were enrolled since: another gateway may have judged them by an older one.
+/// wait for it, and every gateway of the store obeys. Between lists, the list in use is compared
+/// three times a minute with the keys that were enrolled since: another gateway may have judged
+/// them by an older list, and this one while the list came.
 final class ListedKeyComparer: Sendable {
     /// The author of the changes, for `keys history`.
     static let actor = "portcullis"
@@ -22,15 +24,28 @@ final class ListedKeyComparer: Sendable {
     private static let toldMax = 20
     /// Rows before the last one that are compared again: a database may show a row later than the
     /// next one.
-    private static let overlap: Int64 = 1_000
+    private static let overlap = Int64(ListComparison.recentMax)
+    /// The time between two comparisons of one list. A key that the list names is refused within a
+    /// minute of its enrolment then.
+    private static let pause = DispatchTimeInterval.seconds(20)
+
+    /// A comparison of all keys up to a row.
+    private struct Done {
+        /// The list, with its date when the first of the keys was compared.
+        let list: KnownStatusList
+        let last: Int64
+        let recent: [Int64]
+        /// Whether the same list brings keys back when it has a later date.
+        let isWithholding: Bool
+    }
 
     private struct State {
         /// The list to compare with.
-        var list: StatusList?
-        /// The list that all keys up to ``last`` were compared with.
-        var doneList: StatusList?
-        var last: Int64 = 0
+        var list: KnownStatusList?
+        var done: Done?
         var isRunning = false
+        /// A pause with a lower number than this one ends without a comparison.
+        var pause: UInt64 = 0
         var isEnded = false
         var facts = StatusListFacts.Keys()
     }
@@ -46,9 +61,10 @@ final class ListedKeyComparer: Sendable {
     }
 
     /// A list came, or the list in use was confirmed. A comparison with an older one ends.
-    func compare(with list: StatusList) {
+    func compare(with list: KnownStatusList) {
         let begins = state.withLock { state in
             state.list = list
+            state.pause &+= 1
             defer { state.isRunning = true }
             return !state.isRunning
         }
@@ -63,32 +79,58 @@ final class ListedKeyComparer: Sendable {
     // MARK: On the queue
 
     private func run(failures: Int) {
-        while let (list, first) = next() {
+        while let (list, before) = next() {
             let start = ContinuousClock.now
-            var comparison = ListComparison(after: first)
+            var comparison = ListComparison(
+                after: before.map { max($0.last - Self.overlap, 0) } ?? 0,
+                passing: before?.recent ?? [],
+                date: list.date
+            )
             do throws(StoreProblem) {
-                guard try compare(list, &comparison) else { continue }
+                guard try compare(list.list, &comparison) else { continue }
             } catch {
                 return retry(after: failures + 1, error)
             }
             state.withLock { state in
-                (state.doneList, state.last) = (list, comparison.last)
+                state.done = Done(
+                    list: before?.list ?? list,
+                    last: comparison.last,
+                    recent: comparison.recent,
+                    isWithholding: before?.isWithholding ?? (comparison.withheld > 0)
+                )
                 // Only what is not asked for again is done.
                 if state.list == list { state.list = nil }
                 state.facts.seconds = (ContinuousClock.now - start).inSeconds
             }
             report(comparison)
         }
+        waitForKeys()
     }
 
-    /// The next list, and the row after which it is compared; `nil` when there is none.
-    private func next() -> (StatusList, Int64)? {
+    /// Compares the list in use with the keys that are enrolled until then, unless another list
+    /// comes.
+    private func waitForKeys() {
+        let number = state.withLock(\.pause)
+        queue.asyncAfter(deadline: .now() + Self.pause) { [weak self] in
+            guard let self else { return }
+            let list = state.withLock { state in
+                state.pause == number && !state.isEnded ? state.done?.list : nil
+            }
+            if let list { compare(with: list) }
+        }
+    }
+
+    /// The next list, and the comparison that it goes on with; `nil` when there is no list.
+    private func next() -> (KnownStatusList, Done?)? {
         state.withLock { state in
             guard let list = state.list, !state.isEnded else {
                 state.isRunning = false
                 return nil
             }
-            return (list, list == state.doneList ? max(state.last - Self.overlap, 0) : 0)
+            let isGoingOn = state.done.map { done in
+                list.list == done.list.list && !(done.isWithholding && list.date > done.list.date)
+            }
+            return (list, isGoingOn == true ? state.done : nil)
         }
     }
 
@@ -102,7 +144,7 @@ final class ListedKeyComparer: Sendable {
         var told = 0
         var hasMore = true
         while hasMore {
-            guard state.withLock({ $0.list == list && !$0.isEnded }) else { return false }
+            guard state.withLock({ $0.list?.list == list && !$0.isEnded }) else { return false }
             hasMore = try archive.compare(
                 &comparison,
                 with: { digits in

@@ -5,8 +5,9 @@ extension PostgreSQLKeyArchive {
     package func chains(after row: Int64) throws(StoreProblem) -> ChainPiece {
         let rows = try ask(
             """
-            SELECT key, serials, listed IS NOT NULL FROM chains
-            WHERE key > $1 ORDER BY key LIMIT $2
+            SELECT key, serials, CASE WHEN listed IS NOT NULL THEN
+                coalesce((SELECT revoked_at FROM keys WHERE id = key), 0) END
+            FROM chains WHERE key > $1 ORDER BY key LIMIT $2
             """,
             [.number(row), .number(Int64(ChainPiece.countMax))]
         )
@@ -18,7 +19,7 @@ extension PostgreSQLKeyArchive {
                     StoredChain(
                         row: try rows.present(place, 0),
                         serialText: rows.text(place, 1) ?? "",
-                        isListed: rows.flag(place, 2)
+                        listedAt: try rows.number(place, 2)
                     )
                 )
             }

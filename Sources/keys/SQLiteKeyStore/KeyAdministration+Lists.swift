@@ -7,15 +7,16 @@ extension KeyAdministration {
             let rows = try Row.fetchCursor(
                 db.cachedStatement(
                     sql: """
-                        SELECT key, serials, listed IS NOT NULL FROM chains
-                        WHERE key > ? ORDER BY key LIMIT ?
+                        SELECT key, serials, CASE WHEN listed IS NOT NULL THEN
+                            coalesce((SELECT revoked_at FROM keys WHERE id = key), 0) END
+                        FROM chains WHERE key > ? ORDER BY key LIMIT ?
                         """
                 ),
                 arguments: [row, ChainPiece.countMax]
             )
             return ChainPiece(
                 try Array(
-                    rows.map { StoredChain(row: $0[0], serialText: $0[1], isListed: $0[2]) }
+                    rows.map { StoredChain(row: $0[0], serialText: $0[1], listedAt: $0[2]) }
                 )
             )
         }

@@ -7,6 +7,10 @@ package import DeviceKey
 // comes back when a newer list no longer names its certificates. A key that a command has revoked
 // has no mark, and only a command brings it back; `keys revoke` takes the mark of a listed key
 // away.
+//
+// The gateways of a store may have different lists: one can't fetch it, or begins with the list of
+// its release. Any list revokes, and only a list that is newer than the mark brings back. Otherwise
+// the older list of one gateway would undo what the newer list of another one has done.
 
 /// A stored chain.
 package struct StoredChain: Hashable, Sendable {
@@ -14,13 +18,13 @@ package struct StoredChain: Hashable, Sendable {
     package let row: Int64
     /// As ``ChainRecord/serialText``.
     package let serialText: String
-    /// Whether a list has revoked the key.
-    package let isListed: Bool
+    /// The second of Unix time at which a list has revoked the key; `nil` where none has.
+    package let listedAt: Int64?
 
-    package init(row: Int64, serialText: String, isListed: Bool) {
+    package init(row: Int64, serialText: String, listedAt: Int64?) {
         self.row = row
         self.serialText = serialText
-        self.isListed = isListed
+        self.listedAt = listedAt
     }
 }
 
@@ -74,10 +78,37 @@ package struct ListComparison: Sendable {
     package internal(set) var compared = 0
     package internal(set) var revoked = 0
     package internal(set) var restored = 0
+    /// Keys that are not in the list and stay revoked, since the list is older than their mark.
+    package internal(set) var withheld = 0
     /// The last row; keys that are stored later have higher ones.
     package internal(set) var last: Int64
 
-    package init(after row: Int64 = 0) { last = row }
+    /// The last rows that were compared, ``recentMax`` at most.
+    package fileprivate(set) var recent: [Int64] = []
+    /// Second of Unix time at which Google vouched for the list.
+    private let date: Int64
+    private let passed: Set<Int64>
+
+    package static let recentMax = 1_000
+
+    /// - row: the row after which it begins.
+    /// - passed: rows after that which were compared with this list before. A command may have
+    ///   restored such a key since.
+    package init(after row: Int64 = 0, passing passed: some Sequence<Int64> = [], date: Int64) {
+        (last, self.passed, self.date) = (row, Set(passed), date)
+    }
+
+    /// What a list asks for that says this of a chain; `nil` for no change.
+    fileprivate mutating func change(_ chain: StoredChain, _ entry: String?) -> ListedChange? {
+        guard !passed.contains(chain.row), (entry != nil) != (chain.listedAt != nil) else {
+            return nil
+        }
+        if let second = chain.listedAt, second >= date {
+            withheld += 1
+            return nil
+        }
+        return ListedChange(row: chain.row, entry: entry)
+    }
 }
 
 extension KeyArchive {
@@ -101,9 +132,7 @@ extension KeyArchive {
         var changes: [ListedChange] = []
         for chain in piece.chains {
             let found = chain.serialText.split(separator: " ").lazy.compactMap(entry).first
-            if (found != nil) != chain.isListed {
-                changes.append(ListedChange(row: chain.row, entry: found))
-            }
+            if let change = comparison.change(chain, found) { changes.append(change) }
         }
         for start in stride(from: 0, to: changes.count, by: Self.changesMax) {
             let made = try apply(
@@ -115,6 +144,8 @@ extension KeyArchive {
             comparison.restored += made.count { $0.change.entry == nil }
             if !made.isEmpty { told(made) }
         }
+        let rows = comparison.recent + piece.chains.map(\.row)
+        comparison.recent = Array(rows.suffix(ListComparison.recentMax))
         comparison.compared += piece.chains.count
         comparison.last = piece.chains.last?.row ?? comparison.last
         return piece.next != nil
