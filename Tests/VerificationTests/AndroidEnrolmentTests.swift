@@ -287,6 +287,35 @@ import Verification
         #expect(await fixture.enrol(document).status == 201)
     }
 
+    /// Otherwise one chain, sent again and again, uses up what all phones of a factory's batch
+    /// have.
+    @Test func `a key that is refused for its integrity token is not its attester's`() async throws
+    {
+        var admission = EnrolmentFixture.unlimited
+        admission.perAttester = 2
+        let proof = TokenProof(name: "play", index: 0, place: .field(Array("x-token".utf8)))
+        var rule = IntegrityRule(proof)
+        rule.action = .refuse
+        var fixture = try Self.fixture({ $0.integrity = rule }, admission: admission)
+        let batch = Trial.phone { $0.name = "batch" }
+        let keys = (0..<3).map { _ in batch.makeKey() }
+        let documents = try keys.map { key in
+            key.enrolment(challenge: try fixture.challenge(), at: fixture.now)
+        }
+        for finding in [TokenFinding.missing, .invalid, .refused, .unavailable, .spent] {
+            fixture.finding = finding
+            let answer = await fixture.enrol(documents[0])
+            #expect(answer.reason.hasPrefix("proof-"), "\(finding): \(answer)")
+        }
+        fixture.finding = .verdict(IntegrityVerdict())
+        #expect(await fixture.enrol(documents[0]).status == 201)
+        #expect(await fixture.enrol(documents[1]).status == 201)
+        // No service is asked about a key that its attester may not have.
+        #expect(await fixture.enrol(documents[2]).reason == "attester-throttled")
+        fixture.tick += 43_201_000_000_000
+        #expect(await fixture.enrol(documents[2]).status == 201)
+    }
+
     @Test func `where the limit is off, nothing counts`() async throws {
         var admission = EnrolmentFixture.unlimited
         admission.perAttester = nil

@@ -33,13 +33,13 @@ package final class Enrolment: Sendable {
         /// Store this key, then report the result to ``stored(_:spending:)``.
         case store(KeyRecord, spending: ChallengeSerial)
         /// Have the request's integrity token checked, then report the result to
-        /// ``checked(_:_:)``.
+        /// ``checked(_:_:at:)``.
         case check(AwaitedIntegrity)
     }
 
     /// A key that may be enrolled as far as Google Play's verdict lets it.
     package struct AwaitedIntegrity: Sendable {
-        let record: KeyRecord
+        let attested: KeyAttestor.Attested
         let serial: ChallengeSerial
         package let rule: IntegrityRule
         package let binding: IntegrityBinding
@@ -222,25 +222,26 @@ package final class Enrolment: Sendable {
         switch examined {
         case .failure(let refusal): return .refuse(refusal)
         case .success(let attested):
-            if let attester = attested.attester,
-                let wait = admission.take(attester: attester, tick: tick)
-            {
-                return .refuse(.waiting(.attesterThrottled, wait))
-            }
-            return spend(serial, for: attested.record, SHA256.digest(of: clientData))
+            return spend(serial, for: attested, SHA256.digest(of: clientData), at: tick)
         }
     }
 
     /// - clientDataHash: what the app of an Android phone has handed to the system.
     private func spend(
         _ serial: ChallengeSerial,
-        for record: KeyRecord,
-        _ clientDataHash: SHA256Digest
+        for attested: KeyAttestor.Attested,
+        _ clientDataHash: SHA256Digest,
+        at tick: UInt64
     ) -> Action {
+        let record = attested.record
         switch issuer.spend(serial) {
         case .spent:
             guard let rule = attestor.integrity(of: record.appID) else {
-                return .store(record, spending: serial)
+                return store(attested, spending: serial, at: tick)
+            }
+            // No service is asked about a key that its attester may not have.
+            if let wait = attested.attester.flatMap({ admission.wait(attester: $0, tick: tick) }) {
+                return throttled(serial, wait)
             }
             let binding = IntegrityBinding(
                 package: record.appID,
@@ -248,11 +249,31 @@ package final class Enrolment: Sendable {
                 clientDataHash: clientDataHash
             )
             return .check(
-                AwaitedIntegrity(record: record, serial: serial, rule: rule, binding: binding)
+                AwaitedIntegrity(attested: attested, serial: serial, rule: rule, binding: binding)
             )
         case .spentBefore: return repeated(record.keyID, .challengeSpent)
         case .noRoom: return .refuse(EnrolmentRefusal(.challengesExhausted))
         }
+    }
+
+    /// Takes the key's place among those of its attester, last of all: what is refused before takes
+    /// none. Otherwise one chain, sent again and again with bad tokens, would use up what all
+    /// phones of a batch have.
+    private func store(
+        _ attested: KeyAttestor.Attested,
+        spending serial: ChallengeSerial,
+        at tick: UInt64
+    ) -> Action {
+        if let wait = attested.attester.flatMap({ admission.take(attester: $0, tick: tick) }) {
+            return throttled(serial, wait)
+        }
+        return .store(attested.record, spending: serial)
+    }
+
+    /// The challenge is good again: the key may be enrolled later.
+    private func throttled(_ serial: ChallengeSerial, _ wait: UInt64) -> Action {
+        issuer.takeBack(serial)
+        return .refuse(.waiting(.attesterThrottled, wait))
     }
 
     /// A call whose challenge is not good: its client may have lost the answer to an earlier call,
@@ -274,12 +295,20 @@ package final class Enrolment: Sendable {
 
     /// The integrity token was checked. If it refuses the enrolment, the challenge is good again:
     /// the app gets another token for the same key.
-    package func checked(_ awaited: AwaitedIntegrity, _ note: IntegrityNote) -> Action {
+    ///
+    /// - `tick`: monotonic nanoseconds.
+    package func checked(
+        _ awaited: AwaitedIntegrity,
+        _ note: IntegrityNote,
+        at tick: UInt64
+    ) -> Action {
         let rule = awaited.rule
         let isRefused =
             rule.action == .refuse && !note.isMet
             && (note.refusal != nil || rule.proof.onError == .refuse)
-        guard isRefused else { return .store(awaited.record, spending: awaited.serial) }
+        guard isRefused else {
+            return store(awaited.attested, spending: awaited.serial, at: tick)
+        }
         issuer.takeBack(awaited.serial)
         switch note.refusal {
         case nil: return .refuse(EnrolmentRefusal(.proofUnavailable))

@@ -151,8 +151,17 @@ package final class EnrolmentAdmission: Sendable {
     /// - `tick`: monotonic nanoseconds.
     func take(attester: [UInt8], tick: UInt64) -> UInt64? {
         guard let attesters, attester.count == 32 else { return nil }
-        let subject = Self.subject(InstallHash(key: keyWords).hash(attester.span))
-        return attesters.take(subject, of: gatewayCount, now: tick)
+        return attesters.take(subject(attester), of: gatewayCount, now: tick)
+    }
+
+    /// The nanoseconds until ``take(attester:tick:)`` can succeed; `nil` where it can now.
+    func wait(attester: [UInt8], tick: UInt64) -> UInt64? {
+        guard let attesters, attester.count == 32 else { return nil }
+        return attesters.wait(for: subject(attester), now: tick)
+    }
+
+    private func subject(_ attester: [UInt8]) -> UInt64 {
+        Self.subject(InstallHash(key: keyWords).hash(attester.span))
     }
 
     /// Asks for one challenge.

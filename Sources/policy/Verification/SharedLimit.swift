@@ -75,6 +75,13 @@ final class SharedLimit: Sendable {
         return nil
     }
 
+    /// The nanoseconds until a token can be taken; `nil` where one can be taken now.
+    func wait(for subject: UInt64, now: UInt64) -> UInt64? {
+        let row = row(of: subject)
+        guard let way = row.place(of: subject) else { return nil }
+        return rate.wait(in: row.slots[way].bucket, now: now)
+    }
+
     private func row(of subject: UInt64) -> Row {
         rows[Int(truncatingIfNeeded: subject) & (rows.count - 1)]
     }

@@ -20,6 +20,8 @@ struct EnrolmentFixture {
     var now = Trial.start
     /// Monotonic nanoseconds; far from zero, as a machine's is.
     var tick: UInt64 = 1 << 40
+    /// What is found of the integrity tokens that an app asks for.
+    var finding = TokenFinding.missing
 
     /// - `capacity`: how many spent challenges of each purpose are remembered.
     init(
@@ -120,8 +122,9 @@ struct EnrolmentFixture {
     func answer(_ action: Enrolment.Action) async -> Answer {
         switch action {
         case .challenges, .enrolled, .refuse: return Answer(ServiceResult(action).response)
-        case .check:
-            preconditionFailure("EnrolmentFixture: no app asks for integrity tokens")
+        case .check(let awaited):
+            let note = IntegrityNote(finding, awaited.rule)
+            return await answer(enrolment.checked(awaited, note, at: tick))
         case .store(let record, let serial):
             return await answer(enrolment.stored(await store(record), spending: serial))
         }

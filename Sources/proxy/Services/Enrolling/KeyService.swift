@@ -56,7 +56,7 @@ struct KeyService: Service {
         let rule = awaited.rule
         let found = { @Sendable (finding: TokenFinding) in
             let note = IntegrityNote(finding, rule)
-            let action = enrolment.checked(awaited, note)
+            let action = enrolment.checked(awaited, note, at: request.tick)
             guard case .store(let record, let serial) = action else {
                 var result = ServiceResult(action)
                 result.integrity = note
