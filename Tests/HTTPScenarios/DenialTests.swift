@@ -83,6 +83,62 @@ extension Scenarios {
             #expect(origin.requests.isEmpty)
         }
 
+        /// A client that sends head and content apart, as most do, must not pay a new connection
+        /// for each refusal.
+        @Test(arguments: [false, true])
+        func `a denied client whose content is on its way keeps its connection`(
+            isSecure: Bool
+        ) throws {
+            let bench = try Bench(isSecure: isSecure, more: Self.more)
+            defer { bench.stop() }
+            let client = try bench.connect()
+            defer { client.close() }
+            let count = 64 << 10
+            try client.send(
+                "POST /no/a HTTP/1.1\r\nHost: a\r\nContent-Length: \(count + 2)\r\n\r\nab"
+            )
+            let answer = try client.readResponse()
+            #expect(answer.status == 404)
+            #expect(answer.head.all("connection") == [])
+            let hidden = "GET /open?hidden HTTP/1.1\r\nHost: a\r\n\r\n"
+            let content = String(repeating: hidden, count: count / hidden.utf8.count)
+            try client.send(content)
+            let rest = String(repeating: "c", count: count - content.utf8.count)
+            try client.send(rest + "GET /open HTTP/1.1\r\nHost: a\r\n\r\n")
+            #expect(try client.readResponse().status == 200)
+            #expect(bench.origin.requests.map(\.head.startLine) == ["GET /open HTTP/1.1"])
+        }
+
+        @Test(arguments: [
+            "Content-Length: \((64 << 10) + 1)\r\n\r\n",
+            "Content-Length: \(1 << 40)\r\n\r\n",
+            "Transfer-Encoding: chunked\r\n\r\n2\r\nab\r\n",
+            "Content-Length: 2\r\nConnection: close\r\n\r\n",
+        ])
+        func `a denied client with much to send, or an unknown amount, is let go of`(
+            rest: String
+        ) throws {
+            let bench = try Bench(more: Self.more)
+            defer { bench.stop() }
+            let client = try bench.connect()
+            defer { client.close() }
+            try client.send("POST /no/a HTTP/1.1\r\nHost: a\r\n\(rest)")
+            let answer = try client.readResponse()
+            #expect(answer.status == 404)
+            #expect(answer.head.all("connection") == ["close"])
+            #expect(try client.endsSilently())
+        }
+
+        @Test func `a denied client that does not send what it announced is let go of`() throws {
+            let bench = try Bench(more: Self.more + "\ntimeouts: { linger: 200ms }")
+            defer { bench.stop() }
+            let client = try bench.connect()
+            defer { client.close() }
+            try client.send("POST /no/a HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nab")
+            #expect(try client.readResponse().status == 404)
+            #expect(try client.endsSilently())
+        }
+
         @Test func `a path that can't be read in one way is malformed before it is denied`()
             throws
         {

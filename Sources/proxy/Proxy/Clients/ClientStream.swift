@@ -43,7 +43,8 @@ protocol ClientStream: AnyObject {
     var hasWholeContent: Bool { get }
     /// Takes all content, if all of it is here and it has at most `max` bytes.
     func takeWholeContent(max: UInt64) -> [UInt8]?
-    /// Drops content that is here; `true` when that was all of it.
+    /// Drops content that is here; `true` when that was all of it, or when the rest of it will be
+    /// dropped as it comes and the connection goes on.
     func dropContent() -> Bool
     /// Reads the content that is here, or reads once from the client. Each piece is handed over,
     /// valid for the call. A `false` ends the reading: the owner has another turn later.

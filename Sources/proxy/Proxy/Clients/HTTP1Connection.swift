@@ -11,8 +11,11 @@ final class HTTP1Connection: Connection, ClientConnection {
         case first
         /// Between requests, or in the middle of a head. Leaves to `request`, `lingering`, closed.
         case head
-        /// A request is under way. Leaves to `head`, `lingering`, `tunnel`, closed.
+        /// A request is under way. Leaves to `head`, `skipping`, `lingering`, `tunnel`, closed.
         case request(HTTP1Stream)
+        /// A response was sent; the rest of its request's content is read and discarded. Leaves to
+        /// `head`, `lingering`, closed.
+        case skipping(HTTP1Stream, Lingering)
         /// The last response was sent; further input is read and discarded. Leaves to closed.
         case lingering(Lingering)
         /// Upgraded. Leaves to closed.
@@ -76,7 +79,7 @@ final class HTTP1Connection: Connection, ClientConnection {
         // The tunnel's owner is notified also when the remaining bytes can't be sent: only it ends
         // the other side.
         case .tunnel(let owner): owner.closed(self)
-        case .first, .head, .lingering: break
+        case .first, .head, .skipping, .lingering: break
         }
         // Stream and connection hold each other.
         phase = .head
@@ -94,6 +97,7 @@ final class HTTP1Connection: Connection, ClientConnection {
             {
                 expectNothing()
             }
+        case .skipping(let stream, let lingering): skipContent(of: stream, lingering)
         case .lingering: drainInput()
         case .tunnel(let owner): owner.readable(self)
         }
@@ -104,6 +108,7 @@ final class HTTP1Connection: Connection, ClientConnection {
         switch phase {
         case .first, .head: awaitHead()
         case .request(let stream): stream.owner?.clientDrained()
+        case .skipping(let stream, _): skip(stream)
         case .lingering: finishLingering()
         case .tunnel(let owner): owner.drained(self)
         }
@@ -115,7 +120,7 @@ final class HTTP1Connection: Connection, ClientConnection {
     /// The client has closed both directions, and this was not read yet.
     override public func brokeWhileUnread() {
         switch phase {
-        case .first, .head, .lingering: close()
+        case .first, .head, .skipping, .lingering: close()
         case .request(let stream): if stream.owner?.clientBroke() != false { close() }
         case .tunnel(let owner): owner.broke(self)
         }
@@ -139,7 +144,7 @@ final class HTTP1Connection: Connection, ClientConnection {
             // An orderly end would make an incomplete response look whole, if the response ends
             // with its connection.
             if host.isDraining, isEnding { reset() }
-        case .lingering: close()
+        case .skipping, .lingering: close()
         case .tunnel(let owner): owner.failed(self)
         }
     }
@@ -336,7 +341,7 @@ extension HTTP1Connection {
             setDeadline(milliseconds: host.settings.timeouts.drainIdle)
         case .request(let stream):
             if unsentBytes == 0, isEnding, stream.owner?.isUploaded == true { expectNothing() }
-        case .lingering, .tunnel: break
+        case .skipping, .lingering, .tunnel: break
         }
     }
 
@@ -347,7 +352,7 @@ extension HTTP1Connection {
         case .request(let stream):
             stream.end = .drained
             reset()
-        case .first, .head, .lingering: if unsentBytes > 0 { reset() } else { close() }
+        case .first, .head, .skipping, .lingering: if unsentBytes > 0 { reset() } else { close() }
         }
     }
 }
@@ -362,6 +367,28 @@ extension HTTP1Connection {
         loop.giveBack(&out)
         if case .failed = outcome { return close() }
         linger()
+    }
+
+    /// Reads and discards the rest of a request's content, then goes on with the next head.
+    func skip(_ stream: HTTP1Stream) {
+        guard !isClosed else { return }
+        let lingering = lingering
+        phase = .skipping(stream, lingering)
+        if unsentBytes > 0 { return watchOutput() }
+        setDeadline(milliseconds: lingering.wait(now: loop.now))
+        resumeReading()
+    }
+
+    private func skipContent(of stream: HTTP1Stream, _ lingering: Lingering) {
+        guard unsentBytes == 0 else { return }
+        switch read() {
+        case .bytes(let bytes):
+            guard !stream.skip(bytes.span) else { return takeNext() }
+            setDeadline(milliseconds: lingering.wait(now: loop.now))
+            resumeReading()
+        case .wouldBlock: return
+        case .ended, .failed: close()
+        }
     }
 
     /// Shuts down the output, then reads and discards further input.

@@ -58,7 +58,7 @@ extension HTTP1Stream {
     /// Decides whether the connection continues, before the head says so. A response that comes
     /// before the end of its request does not wait for the rest of that.
     private func settlePersistence() {
-        if out.framing == .untilClose || !body.isFinished || connection.host.isDraining {
+        if out.framing == .untilClose || leavesContent || connection.host.isDraining {
             endAfterResponse()
         }
     }

@@ -12,13 +12,20 @@ final class HTTP1Stream {
 
     /// What follows the response on the connection.
     private enum Sequel {
-        /// The next request. Leaves to `linger`.
+        /// The next request. Leaves to `skip`, `linger`.
         case request
+        /// The next request, after the rest of the content was read and discarded. Leaves to
+        /// `linger`.
+        case skip
         /// The end at once: this request without content is the client's last, as it has said.
         case end
         /// The end, after further input was read and discarded.
         case linger
     }
+
+    /// The most content of a refused request, in bytes, that is read and discarded for the sake of
+    /// the connection. More costs a client more than a new connection does.
+    private static let skippedBytesMax: UInt64 = 64 << 10
 
     // The request.
     let version: HTTPVersion
@@ -121,7 +128,7 @@ extension HTTP1Stream: ClientStream {
             while true {
                 switch try body.read(bytes.span, from: &position) {
                 case .content: continue
-                case .needMore: return false
+                case .needMore: return skipRest()
                 case .finished:
                     if position > 0 { connection.inbox = Array(bytes[position...]) }
                     return true
@@ -130,6 +137,24 @@ extension HTTP1Stream: ClientStream {
         } catch {
             return false
         }
+    }
+
+    /// Lets the rest of the content be discarded as it comes, if it is little. A client that
+    /// expects `100 Continue` may send none of it (RFC 9110 §10.1.1).
+    private func skipRest() -> Bool {
+        guard !awaitsContinue, let rest = body.expectedCount, rest <= Self.skippedBytesMax else {
+            return false
+        }
+        connection.inbox = []
+        sequel = .skip
+        return true
+    }
+
+    /// Discards content that is on its way to a request whose response was sent.
+    ///
+    /// - Returns: whether that was the rest of it. What follows is the next request.
+    func skip(_ bytes: Span<UInt8>) -> Bool {
+        if case .complete = decode(bytes, { _ in true }) { true } else { false }
     }
 
     func readContent(_ take: (Span<UInt8>) -> Bool) -> ContentRead {
@@ -185,15 +210,24 @@ extension HTTP1Stream: ClientStream {
 
     // MARK: The end
 
-    func endAfterResponse() { if case .request = sequel { sequel = .linger } }
+    func endAfterResponse() { if isPersistent { sequel = .linger } }
 
     /// Whether the connection takes another request after this one.
-    var isPersistent: Bool { if case .request = sequel { true } else { false } }
+    var isPersistent: Bool {
+        switch sequel {
+        case .request, .skip: true
+        case .end, .linger: false
+        }
+    }
+
+    /// Whether content follows the response that is not read.
+    var leavesContent: Bool { if case .skip = sequel { false } else { !body.isFinished } }
 
     func finish() {
         guard leave() != nil else { return }
         switch sequel {
         case .request where body.isFinished: connection.takeNext()
+        case .skip: connection.skip(self)
         case .end: endBehindLast()
         case .request, .linger: connection.linger()
         }

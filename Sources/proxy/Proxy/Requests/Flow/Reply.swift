@@ -33,8 +33,8 @@ enum Reply: Equatable, Sendable {
 enum ClientFate: Equatable, Sendable {
     /// All of the request was read: another may follow.
     case goesOn
-    /// Content was not read. If all of it is here, it is dropped, and another request may follow;
-    /// otherwise as `lingers`.
+    /// Content was not read. If all of it is here, or a little is on its way, it is dropped, and
+    /// another request may follow; otherwise as `lingers`.
     case skips
     /// The rest of the request is read and discarded for a bounded time, or the connection ends.
     case lingers
