@@ -49,6 +49,28 @@ import Testing
         #expect(texts.first?.contains(problem) == true, "\(texts)")
     }
 
+    /// Its requests are answered before a rule is looked for.
+    @Test(arguments: [
+        ("", "/.well-known/app-attest/challenges", "/.well-known/app-attest/"),
+        ("", "/.well-known/app-attest-trial/**", "/.well-known/app-attest-trial/"),
+        ("endpoints: /own\n", "/own/*", "/own/"),
+    ])
+    func `a rule for the gateway's own paths is refused`(
+        more: String,
+        path: String,
+        own: String
+    ) {
+        let rules = "rules:\n  - { id: a, match: { path: \(path) }, mode: off }\n"
+        let texts = load(InvalidConfigurationTests.base + more + rules).errors.map(\.text)
+        let problem =
+            "rules[0].match: found \(path), which no request reaches: the gateway answers what is "
+            + "below \(own); use a path outside it"
+        #expect(texts.count == 1)
+        #expect(texts.first?.contains(problem) == true, "\(texts)")
+        let around = "rules:\n  - { id: a, match: { path: /.well-known/** }, mode: off }\n"
+        #expect(load(InvalidConfigurationTests.base + more + around).errors.isEmpty)
+    }
+
     @Test func `a path that a rule's wildcard has is warned of`() throws {
         let loaded = Self.loaded("{ ready: /v1/ready }")
         #expect(loaded.configuration != nil)

@@ -147,6 +147,7 @@ extension ConfigurationDraft {
         validator.proofs = ruleProofs(proofs, log)
         let built = drafts.enumerated().compactMap { validator.rule($1, index: $0) }
         validator.findShadows(drafts)
+        validator.findUnreached(drafts, endpoints: endpointsPath)
         let methods = Set(drafts.flatMap { $0.match?.value.methods ?? [] })
         if let section = reader.node("rules"), methods.count > RuleSet.methodsMax {
             log.error(

@@ -1,6 +1,7 @@
 import HTTPWire
 import RequestBinding
 import Rules
+import Services
 
 /// Turns drafts of rules into rules: references, defaults, and options without effect.
 struct RuleValidation {
@@ -104,6 +105,22 @@ struct RuleValidation {
                 match.keyPath,
                 found: "only requests that meet the rule at \(first.reader.place.text)\(id) before",
                 use: "this rule before that one, or none"
+            )
+        }
+    }
+
+    /// Finds rules for paths that the gateway answers itself, before it looks for a rule.
+    func findUnreached(_ drafts: [RuleDraft], endpoints: String) {
+        let own = [endpoints + "/", endpoints + FrontTrials.suffix]
+        for match in drafts.compactMap(\.match) {
+            let path = match.value.path.text
+            guard let prefix = own.first(where: path.hasPrefix) else { continue }
+            log.error(
+                match.place,
+                match.keyPath,
+                found: "\(path), which no request reaches: the gateway answers what is below "
+                    + prefix,
+                use: "a path outside it, or `endpoints` for another place of the gateway's own"
             )
         }
     }
