@@ -61,10 +61,10 @@ import Testing
         }
     }
 
-    @Test func `a bit of any byte flipped is read or malformed, never a trap`() throws {
-        for sample in AppleSamples.all {
+    @Test func `a bit of a byte flipped is read or malformed, never a trap`() throws {
+        for (place, sample) in AppleSamples.all.enumerated() {
             var object = try bytes(sample.attestation)
-            for index in object.indices {
+            for index in stride(from: place, to: object.count, by: 5) {
                 let bit = UInt8(1) << UInt8(index % 8)
                 object[index] ^= bit
                 let reason = AttestationRefusal.reason {

@@ -117,7 +117,10 @@ package final class DatabaseServer: Sendable {
                 >> \(folder)/log 2>&1 3<&- &
             server=$!
             (cat <&3; kill -QUIT $server) > /dev/null 2>&1 &
-            until \(programs)/pg_isready -q -h \(folder); do kill -0 $server || exit 1; done
+            until \(programs)/pg_isready -q -h \(folder); do
+                kill -0 $server || exit 1
+                sleep 0.05
+            done
             echo "ready $server."
             wait $server
             """

@@ -102,13 +102,13 @@ import Testing
     func `both readers refuse a path with a byte damaged`(vector: AttestationVector) throws {
         let chain = try chain(vector)
         for place in 0..<2 {
-            for index in stride(from: place, to: chain[place].count, by: 23) {
+            for index in stride(from: place, to: chain[place].count, by: 47) {
                 var damaged = chain
                 damaged[place][index] ^= 1 << UInt8(index % 8)
                 let verdicts = Verdict.both(damaged[0], [damaged[1]], [damaged[2]])
                 #expect(verdicts.isSubset(of: [.malformed, .untrusted]), "\(place) \(index)")
             }
-            for count in stride(from: 0, to: chain[place].count, by: 17) {
+            for count in stride(from: 0, to: chain[place].count, by: 37) {
                 let short = Array(chain[place][..<count])
                 #expect(Verdict.both(short, [], []) == [.malformed])
             }
@@ -128,13 +128,14 @@ import Testing
     /// reader may refuse what the other does not read. What either accepts is the same content by
     /// the same signer. In a sweep over receipts the two said different things in 349 cases, all of
     /// them in bytes that no signature covers.
-    @Test func `whatever byte of a message is damaged, a reader finds what was signed, or nothing`()
+    @Test func `whatever part of a message is damaged, a reader finds what was signed, or nothing`()
         throws
     {
         let message = try #require(Self.messages.min { $0.ber.count < $1.ber.count })
         let good = Verdict.both(message: message.ber, to: message.root)
         #expect(good.count == 1)
-        for index in message.ber.indices {
+        // A third of the bytes: part of each field that has more than two with its tag and length.
+        for index in stride(from: 1, to: message.ber.count, by: 3) {
             var damaged = message.ber
             damaged[index] ^= 1 << UInt8(index % 8)
             let verdicts = Verdict.both(message: damaged, to: message.root)
@@ -146,7 +147,7 @@ import Testing
     @Test(arguments: messages)
     func `neither reader takes a damaged message for another one`(message: Message) throws {
         let good = Verdict.both(message: message.ber, to: message.root)
-        for index in stride(from: message.ber.count % 41, to: message.ber.count, by: 41) {
+        for index in stride(from: message.ber.count % 83, to: message.ber.count, by: 83) {
             var damaged = message.ber
             damaged[index] ^= 1 << UInt8(index % 8)
             let verdicts = Verdict.both(message: damaged, to: message.root)
@@ -155,7 +156,7 @@ import Testing
                 "\(index): \(verdicts)"
             )
         }
-        for count in stride(from: 0, to: message.ber.count, by: 37) {
+        for count in stride(from: 0, to: message.ber.count, by: 73) {
             let short = Array(message.ber[..<count])
             #expect(Verdict.both(message: short, to: message.root) == [.malformed])
         }

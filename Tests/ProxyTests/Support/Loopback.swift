@@ -106,7 +106,8 @@ extension String {
         var start = 0
         var index = 0
         while index + mark.count <= bytes.count {
-            if bytes[index..<index + mark.count].elementsEqual(mark) {
+            // The first byte alone, most times: an answer may have megabytes.
+            if bytes[index] == mark[0], bytes[index..<index + mark.count].elementsEqual(mark) {
                 parts.append(String(decoding: bytes[start..<index], as: UTF8.self))
                 index += mark.count
                 start = index
