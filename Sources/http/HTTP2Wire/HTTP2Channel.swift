@@ -5,7 +5,7 @@ package final class HTTP2Channel: NotedChannel {
     package let id: Int32
     /// The driver's object for the stream; it gets the news. `nil` before the head is complete, and
     /// when the driver has released the stream.
-    @exclusivity(unchecked) package var owner: (any HTTP2ChannelOwner)?
+    package var owner: (any HTTP2ChannelOwner)?
 
     // MARK: The request
 

@@ -5,7 +5,7 @@ package final class HTTP2ClientChannel: NotedChannel {
     package let id: Int32
     /// The driver's object for the stream; it gets the news. `nil` when the driver has released the
     /// stream.
-    @exclusivity(unchecked) package var owner: (any HTTP2ChannelOwner)?
+    package var owner: (any HTTP2ChannelOwner)?
     /// The request is HEAD.
     let isHead: Bool
     /// The channel waits among the session's news.

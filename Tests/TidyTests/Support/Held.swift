@@ -28,6 +28,10 @@ enum Held {
     static let exclusivity: [String: String] = [
         "Sources/http/HTTP2Wire/HTTP2Channel.swift":
             "bytes, memory for them, and how far both directions are",
+        "Sources/http/HTTP2Wire/HTTP2ClientChannel.swift":
+            "bytes, and how far both directions are",
+        "Sources/http/HTTP2Wire/HTTP2ClientSession.swift":
+            "bytes, counters, and lists; nghttp2 calls back outside of them",
         "Sources/http/HTTP2Wire/HTTP2Session.swift":
             "bytes, counters, and lists; nghttp2 calls back outside of them",
         "Sources/net/EventLoops/Connection.swift": "bytes",
@@ -37,7 +41,14 @@ enum Held {
             "bytes, and HTTPWire's scanner",
         "Sources/proxy/Proxy/Clients/HTTP1Stream.swift": "HTTPWire's reader and writer of content",
         "Sources/proxy/Proxy/Clients/ClientPeer.swift": "what is told of a client",
-        "Sources/proxy/Proxy/Clients/HTTP2Connection.swift": "a list of streams",
+        "Sources/proxy/Proxy/Clients/HTTP2Connection.swift":
+            "a list of streams, counters, and what is awaited",
+        "Sources/proxy/Proxy/Clients/HTTP2Stream.swift": "counters, times, and flags",
+        "Sources/proxy/Proxy/Origins/HTTP2OriginConnection.swift":
+            "a list of streams, counters, times, and what is awaited",
+        "Sources/proxy/Proxy/Origins/HTTP2OriginStream.swift":
+            "counters, times, and how far both directions are",
+        "Sources/proxy/Proxy/Origins/SharedConnections.swift": "lists of connections and streams",
         "Sources/proxy/Proxy/Origins/OriginServer.swift": "lists of streams",
         "Sources/proxy/Proxy/Origins/HTTP1OriginStream.swift":
             "the same, bytes, and HTTPWire's scanner",

@@ -8,7 +8,7 @@ final class HTTP2Stream {
     let connection: HTTP2Connection
     let channel: HTTP2Channel
     /// The request; `nil` when it is over.
-    @exclusivity(unchecked) var owner: (any ClientStreamOwner)?
+    var owner: (any ClientStreamOwner)?
     /// The reason that the owner gets when the stream is closed.
     @exclusivity(unchecked) var end = ClientEnd.aborted
 
@@ -21,7 +21,7 @@ final class HTTP2Stream {
         case over
     }
 
-    @exclusivity(unchecked) var tunnelling = Tunnelling.none
+    var tunnelling = Tunnelling.none
 
     // The request.
     let contentFraming: BodyFraming

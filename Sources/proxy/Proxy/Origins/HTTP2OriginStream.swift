@@ -31,8 +31,8 @@ final class HTTP2OriginStream {
     private let loop: EventLoop
     /// Its place among the streams of its connection, which sets it.
     @exclusivity(unchecked) var place = 0
-    @exclusivity(unchecked) private var state: State
-    @exclusivity(unchecked) private var owner: (any OriginStreamOwner)?
+    private var state: State
+    private var owner: (any OriginStreamOwner)?
     /// When the wait, or the request, began: milliseconds of ``EventLoop/now``.
     @exclusivity(unchecked) private(set) var begunAt: UInt64
     private(set) var handshakeFault: TLSFailure?

@@ -37,7 +37,7 @@ final class SharedConnections {
     var lineMax = 0
     /// Those that take requests.
     @exclusivity(unchecked) private var open: [HTTP2OriginConnection] = []
-    @exclusivity(unchecked) private var making: HTTP2OriginConnection?
+    private var making: HTTP2OriginConnection?
     /// Requests that wait, in the order in which they came.
     @exclusivity(unchecked) private var line: [HTTP2OriginStream] = []
 
