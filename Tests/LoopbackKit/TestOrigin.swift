@@ -113,8 +113,8 @@ package final class TestOrigin: @unchecked Sendable {
             fault = error as? WireFault ?? .failed("\(error)", 0)
         }
         connection.wire.close()
-        condition.withLock { wires[connection.number] = nil }
         change(connection.number) { log in
+            wires[connection.number] = nil
             log.isOpen = false
             if fault != .reset, !isStopped { log.fault = fault }
         }
@@ -135,11 +135,42 @@ package final class TestOrigin: @unchecked Sendable {
     /// All complete requests, by connection.
     package var requests: [WireRequest] { connections.flatMap(\.requests) }
 
+    /// A moment: how many connections there were, and the heads and requests of those that were
+    /// open.
+    package struct Moment {
+        fileprivate let count: Int
+        fileprivate let open: [Int: (heads: Int, requests: Int)]
+    }
+
+    package var now: Moment {
+        condition.withLock {
+            var open: [Int: (heads: Int, requests: Int)] = [:]
+            for number in wires.keys {
+                open[number] = (logs[number].heads.count, logs[number].requests.count)
+            }
+            return Moment(count: logs.count, open: open)
+        }
+    }
+
+    /// What came since, by connection. Whoever plays thousands of cases before one origin asks for
+    /// the new part alone.
+    package func connections(since moment: Moment) -> [ConnectionLog] {
+        condition.withLock {
+            let older = moment.open.sorted { $0.key < $1.key }.map { number, seen in
+                var log = logs[number]
+                log.heads.removeFirst(seen.heads)
+                log.requests.removeFirst(seen.requests)
+                return log
+            }
+            return older + logs[moment.count...]
+        }
+    }
+
     /// Waits until no connection waits to be accepted, is in the middle of a request or has bytes
     /// that nobody has read; whether that came before the deadline.
     package func settles() -> Bool {
         wait { logs in
-            logs.allSatisfy { !$0.isOpen || $0.isAtBoundary }
+            wires.keys.allSatisfy { logs[$0].isAtBoundary }
                 && !wires.values.contains { $0.isReadable(within: 0) }
                 && !Wire.isReady(listener, for: POLLIN, within: 0)
         }

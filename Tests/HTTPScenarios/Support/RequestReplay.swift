@@ -63,7 +63,7 @@ struct RequestReplay {
 
     /// What differs from the expectation; `nil` when nothing does.
     mutating func fault() throws -> String? {
-        let before = bench.origin.connections.map(\.heads.count)
+        let before = bench.origin.now
         try exchange()
         guard try goodRequestWorks() else { return "the next request failed" }
         guard bench.origin.settles() else {
@@ -71,11 +71,10 @@ struct RequestReplay {
         }
         var heads: [WireRequest] = []
         var complete: [WireRequest] = []
-        for (index, log) in bench.origin.connections.enumerated() {
+        for log in bench.origin.connections(since: before) {
             if let fault = log.fault { return "the origin got \(fault)" }
-            let skipped = index < before.count ? before[index] : 0
-            heads += log.heads.dropFirst(skipped)
-            complete += log.requests.dropFirst(skipped)
+            heads += log.heads
+            complete += log.requests
         }
         heads.removeAll { $0.target == Self.goodTarget }
         complete.removeAll { $0.target == Self.goodTarget }
