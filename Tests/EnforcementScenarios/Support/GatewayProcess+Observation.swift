@@ -20,13 +20,14 @@ extension GatewayProcess {
 
     /// The last line of the access log about a path, once it has more than `earlier` of them.
     func line(about path: String, after earlier: Int = 0) throws -> [String: Any] {
-        let text: Substring = try child.wait(for: "line about \(path)") { printed, _ in
-            let lines = printed.split(separator: "\n", omittingEmptySubsequences: false)
+        let member = Array(#""path":"\#(path)""#.utf8)
+        let line = try child.wait(for: "line about \(path)") { printed, _ in
             // The last one may be half a line.
-            return lines.dropLast().filter { $0.contains(#""path":"\#(path)""#) }
+            Wire.split(Array(printed.utf8), at: [UInt8(ascii: "\n")]).dropLast()
+                .filter { Wire.index(of: member, in: $0) != nil }
                 .dropFirst(earlier).last
         }
-        let object = try JSONSerialization.jsonObject(with: Data(text.utf8)) as? [String: Any]
+        let object = try JSONSerialization.jsonObject(with: Data(line)) as? [String: Any]
         return try #require(object)
     }
 

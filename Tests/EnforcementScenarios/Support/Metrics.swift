@@ -16,12 +16,15 @@ struct Metrics {
     init(_ client: HTTPClient) throws {
         let page = try client.send("GET", "/metrics")
         var values: [String: Double] = [:]
-        for line in page.text.split(separator: "\n") where line.hasPrefix("portcullis_") {
-            let words = line.dropFirst("portcullis_".count).split(separator: " ")
-            guard words.count == 2, let name = words[0].split(separator: "{").first else {
-                continue
-            }
-            values[String(name), default: 0] += Double(words[1]) ?? 0
+        let prefix = Array("portcullis_".utf8)
+        for line in Wire.split(page.body, at: [UInt8(ascii: "\n")])
+        where Wire.index(of: prefix, in: line) == 0 {
+            // The name ends before labels, or before the value.
+            guard let space = line.lastIndex(of: UInt8(ascii: " ")) else { continue }
+            let end = Wire.index(of: [UInt8(ascii: "{")], in: line) ?? space
+            let name = String(decoding: line[prefix.count..<end], as: UTF8.self)
+            let value = String(decoding: line[(space + 1)...], as: UTF8.self)
+            values[name, default: 0] += Double(value) ?? 0
         }
         self.values = values
     }
