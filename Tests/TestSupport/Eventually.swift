@@ -3,7 +3,9 @@ import Foundation
 /// Waits until the condition holds: looks, pauses, looks again until the deadline.
 ///
 /// The one way in which tests wait for what another thread or process does. It counts seconds and
-/// not tries: how long a try takes depends on what else the machine does.
+/// not tries: how long a try takes depends on what else the machine does. A pause is an eighth of
+/// the time waited so far, at most a tenth of a second: looks cost processor time, often more than
+/// what is waited for.
 ///
 /// - Parameters:
 ///   - seconds: The deadline, in seconds; ample, since only a failure waits for it.
@@ -15,13 +17,18 @@ package func eventually(
     within seconds: Double = 120,
     _ condition: () throws -> Bool
 ) rethrows -> Bool {
-    let deadline = ContinuousClock.now + .seconds(seconds)
-    while ContinuousClock.now < deadline {
+    let start = ContinuousClock.now
+    while true {
         if try condition() { return true }
-        // A pause leaves the processor to what is waited for.
-        Thread.sleep(forTimeInterval: 0.005)
+        let waited = start.duration(to: .now)
+        guard waited < .seconds(seconds) else { return try condition() }
+        Thread.sleep(forTimeInterval: pause(after: waited) / .seconds(1))
     }
-    return try condition()
+}
+
+/// The time between two looks.
+private func pause(after waited: Duration) -> Duration {
+    min(max(waited / 8, .milliseconds(5)), .milliseconds(100))
 }
 
 /// The same for a condition that is asked asynchronously.
@@ -31,12 +38,13 @@ package func eventually(
     isolation: isolated (any Actor)? = #isolation,
     _ condition: () async throws -> Bool
 ) async rethrows -> Bool {
-    let deadline = ContinuousClock.now + .seconds(seconds)
-    while ContinuousClock.now < deadline {
+    let start = ContinuousClock.now
+    while true {
         if try await condition() { return true }
-        try? await Task.sleep(for: .milliseconds(5))
+        let waited = start.duration(to: .now)
+        guard waited < .seconds(seconds) else { return try await condition() }
+        try? await Task.sleep(for: pause(after: waited))
     }
-    return try await condition()
 }
 
 /// What the body returns, once it throws no more.
