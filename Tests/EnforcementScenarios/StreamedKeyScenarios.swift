@@ -37,24 +37,27 @@ extension Scenarios {
               sign: [method, target]
             """
 
-        /// A gateway on one of the stores, and a key.
+        /// A gateway on one of the stores, and keys.
         private struct Stage {
             let scenario: Scenario
             let fleet: Fleet?
             let origin: RecordingOrigin
             let gateway: GatewayProcess
-            var key: SoftwareKey
+            private(set) var keys: [SoftwareKey]
 
-            init(_ store: Store) throws {
+            init(_ store: Store, keys count: Int) throws {
                 switch store {
                 case .sqlite:
                     scenario = try Scenario()
                     fleet = nil
-                    (gateway, origin, key) = try scenario.start(rules: StreamedKeys.rules)
+                    origin = try scenario.origin()
+                    try scenario.configure(origin, rules: StreamedKeys.rules)
+                    keys = try scenario.imported(count)
+                    gateway = try scenario.serve()
                 case .postgresql:
                     let fleet = try Fleet(1, rules: StreamedKeys.rules)
                     (self.fleet, scenario, origin) = (fleet, fleet.scenario, fleet.origin)
-                    key = try fleet.imported(1)[0]
+                    keys = try fleet.imported(count)
                     gateway = try #require(fleet.gateway(0))
                 }
             }
@@ -63,23 +66,27 @@ extension Scenarios {
                 if let fleet { fleet.end() } else { scenario.end() }
             }
 
-            /// Gives the order, and waits until the gateway has heard of it.
-            func give(_ order: Order) throws {
+            /// Gives the order about the last key, and waits until the gateway has heard of it.
+            mutating func give(_ order: Order) throws {
                 let file = scenario.path(fleet == nil ? "portcullis.yaml" : "direct.yaml")
-                let id = key.keyID.base64
+                let id = keys.removeLast().keyID.base64
+                let before = try Metrics(gateway.adminClient())
                 let done = try scenario.portcullis("keys", order.rawValue, "--config", file, id)
                 try #require(done.status == 0, "\(done.complained)")
                 let admin = try gateway.adminClient()
                 let isHeard = try eventually {
                     let metrics = try Metrics(admin)
-                    return metrics["keys_revoked"] == 1 || metrics["keys"] == 0
+                    return metrics["keys_revoked"] > before["keys_revoked"]
+                        || metrics["keys"] < before["keys"]
                 }
                 try #require(isHeard)
             }
 
-            mutating func fields(_ proof: Proof, _ content: [UInt8]) throws
+            /// What the last key sends.
+            func fields(_ proof: Proof, _ content: [UInt8]) throws
                 -> [(name: String, value: String)]
             {
+                var key = keys[keys.count - 1]
                 let target = proof == .unsignedContent ? "/v1/bare" : "/v1/signed"
                 let request = SoftwareKey.Request(method: "POST", target: target, content: content)
                 switch proof {
@@ -115,15 +122,24 @@ extension Scenarios {
             store: Store,
             proof: Proof
         ) throws {
+            var stage = try Stage(store, keys: 4)
+            defer { stage.end() }
             for order in Order.allCases {
-                for isChunked in [false, true] { try play(store, proof, order, isChunked) }
+                for isChunked in [false, true] {
+                    let remark: Comment = "\(store), \(proof), \(order), chunked: \(isChunked)"
+                    try play(&stage, proof, order, isChunked, remark)
+                }
             }
         }
 
-        private func play(_ store: Store, _ proof: Proof, _ order: Order, _ isChunked: Bool) throws
-        {
-            var stage = try Stage(store)
-            defer { stage.end() }
+        private func play(
+            _ stage: inout Stage,
+            _ proof: Proof,
+            _ order: Order,
+            _ isChunked: Bool,
+            _ remark: Comment
+        ) throws {
+            let before = stage.origin.seen.count
             let content = [UInt8](repeating: 7, count: 40_000)
             var fields = try stage.fields(proof, content)
             fields.append(
@@ -134,18 +150,17 @@ extension Scenarios {
             try socket.send(HTTPClient.head("POST", target, fields) + "\r\n")
             if isChunked { try socket.send("9c40\r\n") }
             try socket.send([UInt8](content[..<20_000]))
-            try stage.origin.awaitHeads(1)
+            try stage.origin.awaitHeads(before + 1)
             try stage.give(order)
             try socket.send([UInt8](content[20_000...]))
             if isChunked { try socket.send("\r\n0\r\n\r\n") }
-            let remark: Comment = "\(store), \(proof), \(order), chunked: \(isChunked)"
             let answer = try socket.readHead()
             let (status, reason) =
                 order == .revoke ? ("403", "key-revoked") : ("401", "key-unknown")
             #expect(answer.startLine.hasPrefix("HTTP/1.1 \(status)"), remark)
-            let seen = try stage.origin.seen(1)[0]
+            let seen = try stage.origin.seen(before + 1)[before]
             #expect(!seen.isComplete && seen.wasReset && !seen.wasEndedInOrder, remark)
-            let line = try stage.gateway.line(about: target)
+            let line = try stage.gateway.line(about: target, after: before)
             #expect(line["reason"] as? String == reason, remark)
             #expect(line["content"] as? String == "cut-short", remark)
         }

@@ -30,6 +30,10 @@ package final class DatabaseServer: Sendable {
 
     /// An empty database, which each server gets a copy of. A copy takes a tenth of the time that
     /// PostgreSQL takes to make one.
+    ///
+    /// Without the databases that new ones are made from, and with small segments of the log: a
+    /// third of the files, half of the bytes. ext4 is slow to make files where as many were removed
+    /// a moment ago, as the server before this one's were.
     private static let template: Result<String, any Error> = Result {
         let folder = try makeFolder()
         atexit { DatabaseServer.removeTemplate() }
@@ -37,7 +41,10 @@ package final class DatabaseServer: Sendable {
         try run(
             """
             \(programs)/initdb --no-sync --auth=trust --username=portcullis --encoding=UTF8 \
-                --pgdata=\(folder)/data \
+                --wal-segsize=1 --pgdata=\(folder)/data \
+                && printf '%s\\n' 'UPDATE pg_database SET datistemplate = false' \
+                    'DROP DATABASE template0' 'DROP DATABASE template1' \
+                | \(asOther) \(programs)/postgres --single -F -D \(folder)/data postgres \
                 && echo host all all 10.0.0.0/8 trust >> \(folder)/data/pg_hba.conf
             """
         )
