@@ -8,6 +8,10 @@ import LoopbackKit
 final class FleetOrderLoad: @unchecked Sendable {
     /// The longest time in which every gateway that reaches the database obeys an order.
     private static let obedience = Duration.seconds(2)
+    /// Between two looks of a watcher, in seconds; a page of metrics is dear to make and to read.
+    /// A gateway is known to be back when it says so twice in a second (``FleetReach``).
+    private static let pause: TimeInterval =
+        ProcessInfo.processInfo.environment["PORTCULLIS_FLEET_CYCLES"] == nil ? 0.04 : 0
 
     private let fleet: Fleet
     private let condition = NSCondition()
@@ -38,7 +42,11 @@ final class FleetOrderLoad: @unchecked Sendable {
         // The closure is handed to one thread.
         nonisolated(unsafe) let turn = turn
         Thread.detachNewThread { [self] in
-            while condition.withLock({ !isEnding }) { turn() }
+            while condition.withLock({ !isEnding }) {
+                turn()
+                let next = Date(timeIntervalSinceNow: Self.pause)
+                condition.withLock { while !isEnding, condition.wait(until: next) {} }
+            }
             condition.withLock {
                 running -= 1
                 condition.broadcast()
