@@ -96,7 +96,8 @@ extension Scenarios {
 
         @Test func `an answer in another form is believed in nothing, and on_error decides`() throws
         {
-            let stand = try PeopleStand(", timeout: 1s")
+            // A good call has to come within this on a busy machine, too.
+            let stand = try PeopleStand(", timeout: 3s")
             defer { stand.end() }
             for play in Self.answersInAnotherForm {
                 for (rule, status) in [("turnstile", 503), ("lenient", 200)] {
@@ -108,7 +109,7 @@ extension Scenarios {
                     let answer = try stand.send(rule, stand.token())
                     #expect(answer.status == status, "\(play) \(answer.text)")
                     #expect(answer.reason == (status == 200 ? "" : "proof-unavailable"), "\(play)")
-                    #expect(ContinuousClock.now - begin < .seconds(5), "\(play)")
+                    #expect(ContinuousClock.now - begin < .seconds(20), "\(play)")
                     // Nothing was followed or repeated.
                     #expect(stand.tests.testCalls.count == before + 1, "\(play)")
                 }

@@ -88,7 +88,7 @@ extension Scenarios {
             try awaitGeneration(2, gateway.server)
             gate.open()
             #expect(try wire.readResponse().status == 200)
-            #expect(eventually(within: 5) { origin.connections.first?.isOpen == false })
+            #expect(eventually(within: 20) { origin.connections.first?.isOpen == false })
             wire.close()
         }
 

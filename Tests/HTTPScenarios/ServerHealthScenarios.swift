@@ -175,7 +175,7 @@ extension Scenarios {
             #expect(answer.head.all("retry-after") == ["1"])
             let (count, clock) = (Self.requests(sick), ContinuousClock())
             let time = try clock.measure { _ = try gateway.ask(Self.get) }
-            #expect(time < .seconds(1))
+            #expect(time < .seconds(10))
             #expect(Self.requests(sick) == count)
         }
 
@@ -184,7 +184,7 @@ extension Scenarios {
             let deaf = try (0..<2).map { _ in try DeafPort() }
             let gateway = try TestGateway(
                 [("shop", deaf.map(\.address))],
-                more: "timeouts: { connect: 1s }"
+                more: "timeouts: { connect: 5s }"
             )
             defer { gateway.stop() }
             // The first one finds it out.
@@ -193,7 +193,7 @@ extension Scenarios {
             for _ in 0..<3 {
                 let began = clock.now
                 #expect(try gateway.ask(Self.get).status == 503)
-                #expect(clock.now - began < .milliseconds(900))
+                #expect(clock.now - began < .milliseconds(4_500))
             }
             withExtendedLifetime(deaf) {}
         }

@@ -206,8 +206,8 @@ package final class StandInServer: Sendable {
     /// The calls to Play Integrity so far.
     package var integrityCalls: [StandInIntegrityCall] { state.withLock { $0.integrity.calls } }
 
-    /// Waits until this holds of the requests for the list; `false` when it does not within ten
-    /// seconds.
+    /// Waits until this holds of the requests for the list; `false` when it does not within two
+    /// minutes.
     package func waitForList(until isTrue: ([StandInListCall]) -> Bool) -> Bool {
         wait { _ in isTrue(statusListCalls) }
     }
@@ -229,9 +229,11 @@ package final class StandInServer: Sendable {
     /// The calls so far.
     package var calls: StandInCalls { state.withLock { $0.calls } }
 
-    /// Waits until this holds of the calls so far; `false` when it does not within ten seconds.
+    /// Waits until this holds of the calls so far; `false` when it does not within two minutes.
     package func wait(until isTrue: (StandInCalls) -> Bool) -> Bool {
-        let deadline = Date(timeIntervalSinceNow: 10)
+        // Ample: a change that Apple refuses is tried again after pauses that grow, and each try may
+        // open a connection on a busy machine.
+        let deadline = Date(timeIntervalSinceNow: 120)
         return changed.withLock {
             while !isTrue(calls) {
                 guard changed.wait(until: deadline) else { return isTrue(calls) }
