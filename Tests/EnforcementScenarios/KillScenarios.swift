@@ -45,6 +45,8 @@ extension Scenarios {
             var admitted: [Load.Sent] = []
             var unanswered: [Load.Sent] = []
             var counters: [String: Int] = [:]
+            /// Of those that were admitted, how many have been sent again.
+            var replayed = 0
         }
 
         private func start(_ scenario: Scenario, _ moment: Moment) throws -> GatewayProcess {
@@ -74,15 +76,24 @@ extension Scenarios {
             }
         }
 
-        /// Sends again all that was ever sent. What was admitted is refused; what was never
-        /// answered may be admitted once, unless the origin has it already.
-        private func replay(_ past: inout Past, _ gateway: GatewayProcess, seen: [String]) throws {
+        /// Sends again what was sent since the last time, which has the newest of each key: where
+        /// its counter is spent, all before are. At the end all that was ever sent. What was
+        /// admitted is refused; what was never answered may be admitted once, unless the origin has
+        /// it already.
+        private func replay(
+            _ past: inout Past,
+            _ gateway: GatewayProcess,
+            seen: [String],
+            all: Bool = false
+        ) throws {
             let loops = 4
-            let admitted = past.admitted
+            let admitted = past.admitted.dropFirst(all ? 0 : past.replayed)
+            past.replayed = past.admitted.count
             let faults = Faults()
             DispatchQueue.concurrentPerform(iterations: loops) { loop in
                 let client = gateway.client()
-                for index in stride(from: loop, to: admitted.count, by: loops) {
+                let first = admitted.startIndex + loop
+                for index in stride(from: first, to: admitted.endIndex, by: loops) {
                     faults.note {
                         let sent = admitted[index]
                         let answer = try client.send(raw: sent.raw)
@@ -166,7 +177,7 @@ extension Scenarios {
                 }
             }
             let last = try scenario.serve()
-            try replay(&past, last, seen: origin.seen.map(\.target))
+            try replay(&past, last, seen: origin.seen.map(\.target), all: true)
             #expect(try last.stop() == 0)
             #expect(!load.enrolled.isEmpty)
             let targets = origin.seen.map(\.target)

@@ -116,6 +116,7 @@ extension Scenarios {
                             let raw = key.get(path)
                             let answer = Result { try client.send(raw: raw) }
                             guard note(raw, answer) else { return }
+                            pause()
                         }
                     }
                 }
@@ -131,6 +132,13 @@ extension Scenarios {
                     }
                     return faults.isEmpty
                 }
+            }
+
+            /// Leaves processors to the commands: a copy that is made beside two hundred requests a
+            /// second meets as many of each kind as one beside thousands.
+            private func pause() {
+                let next = Date(timeIntervalSinceNow: 0.02)
+                condition.withLock { while !isOver, condition.wait(until: next) {} }
             }
 
             /// Waits until so many more were admitted.
