@@ -152,7 +152,7 @@ package final class TestOrigin: @unchecked Sendable {
         }
     }
 
-    /// What came since, by connection. Whoever plays thousands of cases before one origin asks for
+    /// What came since, by connection. A test that plays thousands of cases to one origin asks for
     /// the new part alone.
     package func connections(since moment: Moment) -> [ConnectionLog] {
         condition.withLock {

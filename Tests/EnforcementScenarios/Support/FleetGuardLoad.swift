@@ -43,7 +43,7 @@ final class FleetGuardLoad {
             return isStopped && fault.isThere
         }
         try fault.value()
-        // What comes behind the stop is no second release.
+        // What comes after the stop is no second release.
         send()
         #expect(isStopped)
         releases += 1
