@@ -231,8 +231,8 @@ package final class StandInServer: Sendable {
 
     /// Waits until this holds of the calls so far; `false` when it does not within two minutes.
     package func wait(until isTrue: (StandInCalls) -> Bool) -> Bool {
-        // Ample: a change that Apple refuses is tried again after pauses that grow, and each try may
-        // open a connection on a busy machine.
+        // Ample: a change that Apple refuses is tried again after pauses that grow, and each try
+        // may open a connection on a busy machine.
         let deadline = Date(timeIntervalSinceNow: 120)
         return changed.withLock {
             while !isTrue(calls) {
