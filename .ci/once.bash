@@ -4,3 +4,18 @@
 # the toolchain and of C nobody looks up, and it is a sixth of a build.
 once=(-Xswiftc -wmo -Xswiftc -num-threads -Xswiftc 1 -Xswiftc -no-emit-module-separately-wmo)
 once+=(-Xswiftc -index-ignore-system-modules -Xswiftc -index-ignore-clang-modules)
+
+# Adds to `once` the headers of the standard library that BoringSSL's 486 files of C++ (swift-crypto) read, compiled in
+# a folder: with them a file takes 0.04 s in place of 0.18 s. The options are those that SwiftPM gives for debugging,
+# since clang takes no headers that were compiled with others.
+compile_headers() {
+    local folder=$1 clang
+    clang=$(dirname -- "$(realpath -- "$(command -v swift)")")/clang
+    mkdir -p -- "$folder"
+    printf '#include <%s>\n' algorithm atomic memory string_view type_traits utility > "$folder/headers.h"
+    "$clang" -x c++-header -std=c++17 -O0 -DSWIFT_PACKAGE=1 -DDEBUG=1 -fblocks -fPIC -g -fno-omit-frame-pointer -w \
+        -o "$folder/headers.new" "$folder/headers.h" || return 0
+    # A file that stays the same leaves what was built with it as it is.
+    cmp -s -- "$folder/headers.new" "$folder/headers.pch" || cp -- "$folder/headers.new" "$folder/headers.pch"
+    once+=(-Xcxx -include-pch -Xcxx "$folder/headers.pch")
+}
