@@ -203,14 +203,15 @@ import Testing
     }
 
     @Test func `many lines go through many reads and more than one transaction`() throws {
-        let records = KeyRecord.many(25_000)
+        // A transaction has 20,000.
+        let records = KeyRecord.many(20_500)
         let report = try importing(records.map(KeyLine.text))
-        #expect(report.inserted == 25_000)
-        #expect(try keys.count() == 25_000)
+        #expect(report.inserted == 20_500)
+        #expect(try keys.count() == 20_500)
         let revision = try keys.read { try Int.fetchOne($0, sql: "SELECT revision FROM state") }
         #expect(revision == 2)
-        let again = try importing(records.map(KeyLine.text))
-        #expect(again.merged == 25_000)
+        let again = try importing(records.suffix(1_000).map(KeyLine.text))
+        #expect(again.merged == 1_000)
         #expect(again.problems.isEmpty)
     }
 
