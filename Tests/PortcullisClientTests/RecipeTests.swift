@@ -156,8 +156,12 @@ import Testing
         let bench = try Bench()
         #expect(try await library.send("/a", by: bench) == 200)
         let calls = await bench.gateway.calls.count
-        for _ in 0..<12 { #expect(try await library.send("/a", by: bench) == 200) }
-        #expect(await bench.gateway.calls.count == calls)
+        // The gateway gives eight challenges at once.
+        for _ in 0..<24 { #expect(try await library.send("/a", by: bench) == 200) }
+        // Alamofire tells of an answer after its caller has it, so one may be too late for the next
+        // request.
+        let late = library == .alamofire ? 1 : 0
+        #expect(await bench.gateway.calls.count <= calls + late)
     }
 
     // MARK: Alamofire
