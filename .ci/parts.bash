@@ -36,7 +36,7 @@ tell_costs() {
 # and a test that waits beside too many others waits too long.
 mkfifo -- "$scratch/tests-pool" "$scratch/builds-pool"
 exec {tests_pool}<> "$scratch/tests-pool" {builds_pool}<> "$scratch/builds-pool"
-printf '%*s' "$((3 * $(nproc)))" '' >&"$tests_pool"
+printf '%*s' "$((2 * $(nproc)))" '' >&"$tests_pool"
 printf ' ' >&"$builds_pool"
 
 # What a process has started and what that has started, also in process groups of their own, as SwiftPM's compilers.
