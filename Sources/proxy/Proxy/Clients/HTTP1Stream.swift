@@ -123,20 +123,8 @@ extension HTTP1Stream: ClientStream {
     func dropContent() -> Bool {
         guard isPersistent else { return body.isFinished }
         let bytes = connection.inbox
-        var position = 0
-        do throws(Malformed) {
-            while true {
-                switch try body.read(bytes.span, from: &position) {
-                case .content: continue
-                case .needMore: return skipRest()
-                case .finished:
-                    if position > 0 { connection.inbox = Array(bytes[position...]) }
-                    return true
-                }
-            }
-        } catch {
-            return false
-        }
+        connection.inbox = []
+        return skip(bytes.span) || skipRest()
     }
 
     /// Lets the rest of the content be discarded as it comes, if it is little. A client that
@@ -145,12 +133,11 @@ extension HTTP1Stream: ClientStream {
         guard !awaitsContinue, let rest = body.expectedCount, rest <= Self.skippedBytesMax else {
             return false
         }
-        connection.inbox = []
         sequel = .skip
         return true
     }
 
-    /// Discards content that is on its way to a request whose response was sent.
+    /// Discards content of a request that is answered.
     ///
     /// - Returns: whether that was the rest of it. What follows is the next request.
     func skip(_ bytes: Span<UInt8>) -> Bool {

@@ -55,37 +55,40 @@ final class HTTP2OriginStream {
     @exclusivity(unchecked) private var interimCount = 0
     @exclusivity(unchecked) private(set) var trailers: TrailerSection?
 
-    init(
+    private init(
         _ server: OriginServer,
-        _ dial: OriginDial,
+        _ state: State,
         _ shared: SharedConnections,
         on loop: EventLoop
     ) {
         self.server = server
         self.shared = shared
         self.loop = loop
-        state = .waiting(dial)
+        self.state = state
         begunAt = loop.now
         holdsPlace = server.isLimited
         load.reserve(at: server)
     }
 
+    /// A stream that waits for a connection.
+    convenience init(
+        _ server: OriginServer,
+        _ dial: OriginDial,
+        _ shared: SharedConnections,
+        on loop: EventLoop
+    ) {
+        self.init(server, .waiting(dial), shared, on: loop)
+    }
+
     /// A stream of a connection that has room.
-    init(
+    convenience init(
         _ server: OriginServer,
         of connection: HTTP2OriginConnection,
         _ shared: SharedConnections,
         on loop: EventLoop
     ) {
-        self.server = server
-        self.shared = shared
-        self.loop = loop
-        state = .joined(connection)
-        begunAt = loop.now
-        holdsPlace = server.isLimited
-        isReused = connection.served > 0
-        load.reserve(at: server)
-        connection.joined(self)
+        self.init(server, .joined(connection), shared, on: loop)
+        takePlace(on: connection)
     }
 
     var waited: UInt64 {
@@ -113,9 +116,13 @@ final class HTTP2OriginStream {
             preconditionFailure("HTTP2OriginStream: a second connection")
         }
         deadline = nil
+        takePlace(on: connection)
+        state = .granted(connection, dial)
+    }
+
+    private func takePlace(on connection: HTTP2OriginConnection) {
         isReused = connection.served > 0
         connection.joined(self)
-        state = .granted(connection, dial)
     }
 
     /// The wait is over.
