@@ -192,16 +192,16 @@ package struct RequestHeadBuilder {
             }
         }
         // In HTTP/1.1 a handshake is a GET (RFC 6455 §4.1): rules and signatures take it as one.
-        if asksTunnel { Self.append("GET", to: &bytes) } else { bytes += method }
+        if asksTunnel { bytes.append("GET") } else { bytes += method }
         bytes.append(0x20)
         bytes += path
-        Self.append(" HTTP/1.1\r\n", to: &bytes)
+        bytes.append(" HTTP/1.1\r\n")
         if asksTunnel { writeHandshake() }
         guard !authority.isEmpty else { return }
         hasHost = true
-        Self.append("host: ", to: &bytes)
+        bytes.append("host: ")
         bytes += authority
-        Self.append("\r\n", to: &bytes)
+        bytes.append("\r\n")
     }
 
     /// Writes the fields that ask an HTTP/1.1 server for WebSocket (RFC 6455 §4.1).
@@ -216,9 +216,9 @@ package struct RequestHeadBuilder {
             word ^= word >> 31
             key += stride(from: 0, to: 64, by: 8).map { UInt8(truncatingIfNeeded: word >> $0) }
         }
-        Self.append("connection: upgrade\r\nupgrade: websocket\r\nsec-websocket-key: ", to: &bytes)
+        bytes.append("connection: upgrade\r\nupgrade: websocket\r\nsec-websocket-key: ")
         Base64.append(key.span, to: &bytes)
-        Self.append("\r\n", to: &bytes)
+        bytes.append("\r\n")
     }
 
     /// All fields were taken.
@@ -227,25 +227,20 @@ package struct RequestHeadBuilder {
     package mutating func end(hasContent: Bool) -> Built {
         if !isLineWritten, fault == nil { writeLine() }
         if !cookie.isEmpty {
-            Self.append("cookie: ", to: &bytes)
+            bytes.append("cookie: ")
             bytes += cookie
-            Self.append("\r\n", to: &bytes)
+            bytes.append("\r\n")
         }
         if hasContent, !saysLength, !asksTunnel {
-            Self.append("transfer-encoding: chunked\r\n", to: &bytes)
+            bytes.append("transfer-encoding: chunked\r\n")
         }
-        Self.append("\r\n", to: &bytes)
+        bytes.append("\r\n")
         if fault != nil { bytes.removeSubrange(start...) }
         return Built(range: start..<bytes.count, fault: fault)
     }
 
     /// Whether the client asked for an https target.
     package var isHTTPS: Bool { Self.equal(scheme, "https") }
-
-    static func append(_ text: StaticString, to bytes: inout [UInt8]) {
-        // The pointer lives for the call only, and the copy is made inside it.
-        text.withUTF8Buffer { bytes.append(contentsOf: $0) }
-    }
 
     /// Appends a field's line, as one piece: a head has many, and each piece may grow the array.
     static func appendLine(

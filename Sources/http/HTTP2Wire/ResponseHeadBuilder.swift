@@ -84,11 +84,11 @@ package struct ResponseHeadBuilder {
             value.count == 3, isDigits
         else { return note(.statusLineSyntax) }
         status = value.reduce(0) { $0 * 10 + Int($1 & 0x0F) }
-        RequestHeadBuilder.append("HTTP/1.1 ", to: &bytes)
+        bytes.append("HTTP/1.1 ")
         bytes.append(contentsOf: value)
         bytes.append(0x20)
-        RequestHeadBuilder.append(ReasonPhrase.of(status), to: &bytes)
-        RequestHeadBuilder.append("\r\n", to: &bytes)
+        bytes.append(ReasonPhrase.of(status))
+        bytes.append("\r\n")
     }
 
     private mutating func addField(
@@ -117,7 +117,7 @@ package struct ResponseHeadBuilder {
         if mayHaveContent, !saysLength {
             let framing: StaticString =
                 isLast ? "content-length: 0\r\n" : "transfer-encoding: chunked\r\n"
-            RequestHeadBuilder.append(framing, to: &bytes)
+            bytes.append(framing)
         }
         var built = endTrailers()
         built.isInterim = isInterim
@@ -126,7 +126,7 @@ package struct ResponseHeadBuilder {
 
     /// All fields of trailers were taken.
     package mutating func endTrailers() -> Built {
-        RequestHeadBuilder.append("\r\n", to: &bytes)
+        bytes.append("\r\n")
         defer { forget() }
         // A copy of just this size: the memory here is used again.
         let built = fault == nil ? bytes.withUnsafeBufferPointer { Array($0) } : []

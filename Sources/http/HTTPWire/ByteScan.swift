@@ -240,7 +240,7 @@ extension Array where Element == UInt8 {
 
     /// Appends an ASCII text.
     @inline(__always)
-    mutating func append(_ text: StaticString) {
+    package mutating func append(_ text: StaticString) {
         // The pointer lives for the call only, and the copy is made inside it.
         text.withUTF8Buffer { append(contentsOf: $0) }
     }
