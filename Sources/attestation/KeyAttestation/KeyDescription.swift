@@ -97,7 +97,7 @@ public struct RootOfTrust: Hashable, Sendable {
     /// The key that signed the system; 32 zeros on some phones that are verified and locked.
     public let bootKey: [UInt8]
     /// Whether the bootloader is locked.
-    public let isLocked: Bool
+    public var isLocked: Bool { lockedByte != 0 }
     /// What was checked.
     public let state: VerifiedBootState
     /// The digest of all that was started; all zeros on some phones.
@@ -113,7 +113,6 @@ public struct RootOfTrust: Hashable, Sendable {
         let locked = try fields.next(.boolean, in: der)
         guard locked.count == 1 else { throw DERError(.unexpectedTag, at: locked.lowerBound) }
         lockedByte = der[locked.lowerBound]
-        isLocked = lockedByte != 0
         state = try fields.word(of: VerifiedBootState.self, .enumerated, in: der)
         bootHash = fields.isAtEnd ? nil : der.copy(try fields.next(.octetString, in: der))
         try fields.finish()
