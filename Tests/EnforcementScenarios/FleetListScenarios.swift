@@ -68,13 +68,7 @@ extension Scenarios {
             _ target: String = "/v1/orders"
         ) throws -> Answer {
             let gateway = try #require(fleet.gateway(number))
-            let client = gateway.client()
-            let request = SoftwareKey.Request(
-                method: "POST",
-                target: target,
-                challenge: try gateway.challenges("assertion", client)[0]
-            )
-            return try client.send(request, key.proof(of: request, signing: Self.signing))
+            return try gateway.post(target, by: &key, gateway.client(), signing: Self.signing)
         }
 
         private func enrolled(at number: Int) throws -> SoftwareKey {

@@ -28,13 +28,12 @@ extension Scenarios {
             -> SoftwareSession
         {
             let gateway = try #require(fleet.gateway(number))
-            let client = gateway.client()
-            let request = SoftwareKey.Request(
-                method: "POST",
-                target: "/.well-known/app-attest/sessions",
-                challenge: try gateway.challenges("assertion", client)[0]
+            let answer = try gateway.post(
+                "/.well-known/app-attest/sessions",
+                by: &key,
+                gateway.client(),
+                signing: Self.signing
             )
-            let answer = try client.send(request, key.proof(of: request, signing: Self.signing))
             #expect(answer.object?["accepts_key_id"] as? Bool == true)
             return try #require(SoftwareSession(answer: answer.body), "\(answer.text)")
         }

@@ -128,13 +128,8 @@ extension Scenarios {
             #expect(imported.status == 0, "\(imported)")
             let next = try scenario.serve()
             let client = next.client()
-            let request = SoftwareKey.Request(
-                method: "POST",
-                target: "/v1/orders",
-                challenge: try next.challenges("assertion", client)[0]
-            )
-            let proof = key.proof(of: request, signing: Self.signing)
-            #expect(try client.send(request, proof).status == 200)
+            let answer = try next.post("/v1/orders", by: &key, client, signing: Self.signing)
+            #expect(answer.status == 200)
         }
     }
 }

@@ -356,12 +356,7 @@ extension Scenarios {
             defer { gateway.stop() }
             let client = gateway.client()
             func open(_ key: inout SoftwareKey) throws -> Answer {
-                let request = SoftwareKey.Request(
-                    method: "POST",
-                    target: Self.target,
-                    challenge: try gateway.challenges("assertion", client)[0]
-                )
-                return try client.send(request, key.proof(of: request, signing: Self.signing))
+                try gateway.post(Self.target, by: &key, client, signing: Self.signing)
             }
             func send(_ session: inout SoftwareSession) throws -> String {
                 let request = SoftwareKey.Request(method: "GET", target: "/v1/chat/1")

@@ -88,12 +88,7 @@ extension Scenarios {
             func enrol(_ key: SoftwareKey) throws -> Answer { try gateway.enrol(key, client) }
 
             func send(_ key: inout SoftwareKey, _ target: String = "/v1/orders") throws -> Answer {
-                let request = SoftwareKey.Request(
-                    method: "POST",
-                    target: target,
-                    challenge: try gateway.challenges("assertion", client)[0]
-                )
-                return try client.send(request, key.proof(of: request, signing: signing))
+                try gateway.post(target, by: &key, client, signing: signing)
             }
 
             func send(_ session: inout SoftwareSession) throws -> Answer {

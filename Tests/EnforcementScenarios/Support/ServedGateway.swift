@@ -3,6 +3,7 @@ import ByteCoding
 import Cryptography
 import Foundation
 import LoopbackKit
+import RequestBinding
 import SoftwareAuthenticator
 
 /// A gateway that serves at a port of this machine.
@@ -35,6 +36,21 @@ extension ServedGateway {
 
     func challenges(_ purpose: String, _ client: HTTPClient) throws -> [String] {
         try challenges(purpose, 1, client)
+    }
+
+    /// Sends a POST without content that a key signs over a new challenge.
+    func post(
+        _ target: String,
+        by key: inout SoftwareKey,
+        _ client: HTTPClient,
+        signing: SigningForm
+    ) throws -> Answer {
+        let request = SoftwareKey.Request(
+            method: "POST",
+            target: target,
+            challenge: try challenges("assertion", client)[0]
+        )
+        return try client.send(request, key.proof(of: request, signing: signing))
     }
 
     /// Asks for an enrolment challenge as an app does that names its key.
