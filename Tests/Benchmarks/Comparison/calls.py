@@ -13,7 +13,7 @@ from gateways import find, free_port
 from gauges import cpu_seconds
 
 # Calls under way at a time, and calls of a round.
-WIDTHS = (32, 4)
+WIDTHS = (32, 4, 1)
 COUNT = 20_000
 MESSAGE = b"\0\0\0\0\5hello"
 PATH = "pkg.Service/Call"
