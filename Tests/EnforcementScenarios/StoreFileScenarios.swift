@@ -131,6 +131,8 @@ extension Scenarios {
             for name in names.sorted() where name.hasPrefix("portcullis.db") {
                 // These two hold the keys; without them there is nothing that could be saved.
                 guard !["portcullis.db", "portcullis.db-wal"].contains(name) else { continue }
+                // Nothing survives a cut while SQLite reads or writes there.
+                try gateway.waitUntil("a commit", admin) { $0["commits_pending"] == 0 }
                 truncate(scenario.path(name), 0)
                 // Two looks at the store, one after the other.
                 for _ in 0..<2 {

@@ -41,6 +41,8 @@ final class UpgradeStand {
                 "admin: { address: 127.0.0.1:0 }",
                 with: "admin: { address: \"unix:\(scenario.path("admin"))\" }"
             )
+            // No scenario here measures it, and two processes that start keep a database waiting.
+            .replacing("postgresql: { ", with: "postgresql: { statement_timeout: 10s, ")
         try scenario.write("portcullis.yaml", changed)
         if database != nil {
             let made = try scenario.portcullis("store", "migrate", file)
