@@ -1,7 +1,6 @@
 """Unary gRPC calls beside nginx (grpc_pass) and Envoy: processor time for each, and how long they take.
 
-The origin is nghttpd on one thread, which answers with a message of a few bytes and trailers. One
-connection comes from the client, with some calls under way at a time.
+The origin is nghttpd on one thread, which answers with a message of a few bytes and trailers.
 """
 import json
 import os
@@ -12,8 +11,12 @@ from failure import Failure
 from gateways import find, free_port
 from gauges import cpu_seconds
 
-# Calls under way at a time, and calls of a round.
-WIDTHS = (32, 4, 1)
+# Connections of the client, and calls that are under way on each at a time.
+LOADS = {
+    "32 at a time": (1, 32), "4 at a time": (1, 4), "one at a time": (1, 1),
+    "one on each of 32 connections": (32, 1),
+}
+# Calls of a round.
 COUNT = 20_000
 MESSAGE = b"\0\0\0\0\5hello"
 PATH = "pkg.Service/Call"
@@ -96,15 +99,15 @@ class Calls:
         }}
 
     def measure(self, rounds):
-        """Medians of rounds in which the gateways take turns, for each width."""
-        return {width: self._rounds(width, rounds) for width in WIDTHS}
+        """Medians of rounds in which the gateways take turns, for each load."""
+        return {name: self._rounds(load, rounds) for name, load in LOADS.items()}
 
-    def _rounds(self, width, rounds):
+    def _rounds(self, load, rounds):
         samples = {system: [] for system in self.running}
         # The first round warms up.
         for number in range(rounds + 1):
             for system, (pid, port) in self.running.items():
-                sample = self._sample(pid, port, width)
+                sample = self._sample(pid, port, *load)
                 if number > 0:
                     samples[system].append(sample)
         return {
@@ -112,12 +115,12 @@ class Calls:
             for system, rows in samples.items()
         }
 
-    def _sample(self, pid, port, width):
+    def _sample(self, pid, port, connections, width):
         log = self.stand.path("calls.log")
         if os.path.exists(log):
             os.remove(log)
-        command = ["h2load", "-n", str(COUNT), "-c", "1", "-m", str(width), "-d",
-                   self.stand.path("message"), "-H", "content-type: application/grpc",
+        command = ["h2load", "-n", str(COUNT), "-c", str(connections), "-m", str(width),
+                   "-d", self.stand.path("message"), "-H", "content-type: application/grpc",
                    "-H", "te: trailers", "--log-file", log, f"http://127.0.0.1:{port}/{PATH}"]
         before = cpu_seconds(pid)
         done = subprocess.run(command, capture_output=True, text=True)
@@ -137,9 +140,9 @@ def table(results):
     rows = [["unary gRPC call", *(names[system] for system in shown), "Portcullis to nginx"]]
     kinds = [("cpu_us", "CPU", "{:.1f} µs"), ("p50_us", "p50", "{:.0f} µs"),
              ("p99_us", "p99", "{:.0f} µs")]
-    for width, found in results.items():
+    for load, found in results.items():
         for name, what, form in kinds:
             ratio = found["portcullis"][name] / found["nginx"][name]
-            rows.append([f"{width} at a time, {what}",
+            rows.append([f"{load}, {what}",
                          *(form.format(found[system][name]) for system in shown), f"{ratio:.2f}"])
     return rows

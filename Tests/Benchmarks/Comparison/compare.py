@@ -16,6 +16,7 @@ import tempfile
 import calls
 import fleet
 import loads
+import phones
 import signed
 import sizing
 from database import Database
@@ -39,6 +40,7 @@ def options():
     parser.add_argument("--sessions", action="store_true", help="compares sessions, nothing else")
     parser.add_argument("--edge", action="store_true", help="compares the edge, nothing else")
     parser.add_argument("--calls", action="store_true", help="compares gRPC calls, nothing else")
+    parser.add_argument("--phones", action="store_true", help="compares Android with App Attest")
     parser.add_argument("--fleet", action="store_true", help="compares PostgreSQL with SQLite")
     parser.add_argument("--keys", type=int, help="with --fleet: keys in the database")
     parser.add_argument("--rounds", type=int)
@@ -78,18 +80,28 @@ def micro(chosen):
     ]
 
 
+def requests_a_slice(chosen):
+    """The most that a gateway verifies in a round of one load.
+
+    One event loop verifies on one thread: it is never faster than the bare verification.
+    """
+    return int(chosen.seconds * 1.2e6 / bare_verification_us(1))
+
+
+def signer(chosen):
+    return os.path.join(chosen.benchmarks, "signed-requests")
+
+
 def sign(chosen, folder):
     """The requests and uploads that are sent later, signed."""
     say("signing requests")
-    # One event loop verifies on one thread: it is never faster than the bare verification.
-    slice_size = int(chosen.seconds * 1.2e6 / bare_verification_us(1))
+    slice_size = requests_a_slice(chosen)
     loads_a_round = 1
     if chosen.fleet:
         loads_a_round = 3 if chosen.keys else len(fleet.WIDTHS) + 2
     slices = (chosen.rounds + 1) * loads_a_round
     rounds = -(-slice_size * slices // KEYS)
-    program = os.path.join(chosen.benchmarks, "signed-requests")
-    command = [program, folder, str(KEYS), str(rounds), "GET", "/verified"]
+    command = [signer(chosen), folder, str(KEYS), str(rounds), "GET", "/verified"]
     command += [str(chosen.rounds + 1), str(chosen.upload), "/upload"]
     subprocess.run(command, check=True)
     return slice_size
@@ -198,8 +210,7 @@ def by_session(chosen, stand):
     """Pass-through and requests by session, in turns at one gateway."""
     say(f"requests by session: {chosen.rounds} rounds of 2 × {chosen.seconds} s")
     pid, port = stand.start("portcullis", stand.path("keys.jsonl"))
-    signer = [os.path.join(chosen.benchmarks, "signed-requests"), "--sign"]
-    sessions = Sessions(port, signer, CONNECTIONS)
+    sessions = Sessions(port, [signer(chosen), "--sign"], CONNECTIONS)
     script, file = stand.path("sessions.lua"), stand.path("sessions.tsv")
     with open(script, "w") as out:
         out.write(SCRIPT)
@@ -242,9 +253,15 @@ def gateways(chosen, systems, nginx):
     results = {}
     with tempfile.TemporaryDirectory(prefix="portcullis-benchmark-") as folder:
         if chosen.calls:
-            say(f"gRPC calls: {chosen.rounds} rounds of {len(calls.WIDTHS)} × {calls.COUNT}")
+            say(f"gRPC calls: {chosen.rounds} rounds of {len(calls.LOADS)} × {calls.COUNT}")
             with Stand(folder, program, nginx) as stand:
                 return {"calls": calls.Calls(stand).measure(chosen.rounds)}
+        if chosen.phones:
+            say(f"Android and App Attest: {chosen.rounds} rounds of 2 × {chosen.seconds} s")
+            with Stand(folder, program, nginx) as stand:
+                slice_size = requests_a_slice(chosen)
+                both = phones.Phones(stand, signer(chosen), KEYS, chosen.seconds, slice_size)
+                return {"phones": both.measure(chosen.rounds, CONNECTIONS)}
         slice_size = sign(chosen, folder)
         if chosen.sessions:
             with Stand(folder, program, nginx) as stand:
@@ -288,7 +305,9 @@ def main():
     facts.update(rounds=chosen.rounds, seconds=chosen.seconds, connections=CONNECTIONS)
     if facts["load"] > 0.5:
         say(f"the machine is busy (load {facts['load']}): trust the ratios, not the times")
-    is_part = chosen.sessions or chosen.edge or chosen.calls or chosen.fleet
+    is_part = any(
+        (chosen.sessions, chosen.edge, chosen.calls, chosen.phones, chosen.fleet)
+    )
     try:
         results = {"machine": facts, "steps": [] if is_part else micro(chosen)}
         results.update(gateways(chosen, systems, nginx))

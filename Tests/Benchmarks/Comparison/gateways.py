@@ -217,11 +217,12 @@ class Stand:
         }))
         if keys:
             if "postgresql" in store:
-                self._run("store", "migrate", file)
-            self._run("keys", "import", "--config", file, keys)
+                self.run("store", "migrate", file)
+            self.run("keys", "import", "--config", file, keys)
         return [self.program, "serve", file]
 
-    def _run(self, *arguments):
+    def run(self, *arguments):
+        """Runs a command of the gateway's to its end."""
         command = [self.program, *arguments]
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode:

@@ -2,6 +2,7 @@
 
 import calls
 import fleet
+import phones
 import sizing
 from edge import ROWS
 
@@ -22,15 +23,10 @@ class Table:
             [f"{step['group']}: {step['name']}", time(step["ns"]), number(step["allocations"])]
             for step in self.results["steps"]
         ]
-        if "sizing" in self.results:
-            rows = sizing.table(self.results["sizing"])
-            return "\n\n".join([self._machine(), self._rows(rows)])
-        if "calls" in self.results:
-            rows = calls.table(self.results["calls"])
-            return "\n\n".join([self._machine(), self._rows(rows)])
-        if "fleet" in self.results:
-            rows = fleet.table(self.results["fleet"])
-            return "\n\n".join([self._machine(), self._rows(rows)])
+        for part in (sizing, calls, phones, fleet):
+            if part.__name__ in self.results:
+                rows = part.table(self.results[part.__name__])
+                return "\n\n".join([self._machine(), self._rows(rows)])
         if "session" not in self.results:
             return "\n\n".join([self._machine(), self._rows([heads] + self._edge())])
         if "pass" not in self.results:
@@ -57,7 +53,7 @@ class Table:
 
     def _round(self):
         if "calls" in self.results:
-            return f"{calls.COUNT:,} calls on one connection"
+            return f"{calls.COUNT:,} calls"
         facts = self.results["machine"]
         return f"{facts['seconds']} s, {facts['connections']} connections"
 

@@ -14,10 +14,12 @@ import SoftwareAuthenticator
 @main
 enum SignedRequests {
     private static let usage = """
-        usage: signed-requests FOLDER KEYS ROUNDS METHOD TARGET UPLOADS OCTETS UPLOAD-TARGET
+        usage: signed-requests [--android] FOLDER KEYS ROUNDS METHOD TARGET
+                               UPLOADS OCTETS UPLOAD-TARGET
 
           each of KEYS keys signs ROUNDS requests METHOD TARGET without content, and one more key
-          signs UPLOADS requests PUT UPLOAD-TARGET with OCTETS zeros
+          signs UPLOADS requests PUT UPLOAD-TARGET with OCTETS zeros;
+          --android makes them keys of Android phones
 
         usage: signed-requests --sign KEY METHOD TARGET CHALLENGE
 
@@ -27,8 +29,11 @@ enum SignedRequests {
     private static let now = UnixTime(seconds: 1_790_000_000)
 
     static func main() throws {
-        let words = CommandLine.arguments.dropFirst()
+        var words = CommandLine.arguments.dropFirst()
         if words.first == "--sign" { return sign(Array(words.dropFirst())) }
+        let isAndroid = words.first == "--android"
+        if isAndroid { words.removeFirst() }
+        let device = isAndroid ? phone : iPhone
         guard words.count == 8, let folder = words.first else { return fail() }
         let rest = Array(words.dropFirst())
         guard let keyCount = Int(rest[0]), let rounds = Int(rest[1]), keyCount > 0, rounds > 0,
@@ -44,16 +49,22 @@ enum SignedRequests {
         try write(self.uploads(uploader, uploads, bytes, rest[6]), url, "uploads.tsv")
     }
 
-    private static let device = SoftwareDevice(
-        authority: SoftwareAuthority(seed: Array("benchmarks".utf8), madeAt: now),
+    private static let authority = SoftwareAuthority(seed: Array("benchmarks".utf8), madeAt: now)
+    private static let iPhone = SoftwareDevice(
+        authority: authority,
         appID: "TEAM123456.com.example.bench",
         environment: .production,
         shape: .beforeTwentySeven
     )
+    private static let phone = SoftwareDevice(
+        authority: authority,
+        package: "com.example.bench",
+        phone: SoftwarePhone()
+    )
 
     private static func sign(_ words: [String]) {
         guard words.count == 4 else { return fail() }
-        var key = device.makeKey(seed: Array("key \(words[0])".utf8))
+        var key = iPhone.makeKey(seed: Array("key \(words[0])".utf8))
         let request = SoftwareKey.Request(method: words[1], target: words[2], challenge: words[3])
         let proof = key.proof(of: request, signing: .lines(.all, headers: []))
         print(proof.keyID, proof.assertion)
@@ -83,8 +94,9 @@ enum SignedRequests {
             DispatchQueue.concurrentPerform(iterations: keys.count) { number in
                 var key = keys[number]
                 for round in 0..<rounds {
-                    let assertion = Base64.text(key.assertion(clientDataHash: hash))
-                    buffer[round * keys.count + number] = "\(key.keyID.base64)\t\(assertion)\n"
+                    let assertion = key.assertionText(clientDataHash: hash)
+                    buffer[round * keys.count + number] =
+                        "\(key.keyID.base64)\t\(String(decoding: assertion, as: UTF8.self))\n"
                 }
             }
         }
@@ -110,7 +122,8 @@ enum SignedRequests {
         let data = clientData([.method, .target, .body], "PUT", target, digest)
         var key = key
         return (0..<count).map { _ in
-            let assertion = Base64.text(key.assertion(clientData: data))
+            let hash = SHA256.digest(of: data).array
+            let assertion = String(decoding: key.assertionText(clientDataHash: hash), as: UTF8.self)
             return "\(key.keyID.base64)\t\(assertion)\tsha-256=:\(Base64.text(digest)):\n"
         }
     }
