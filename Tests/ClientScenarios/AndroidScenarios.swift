@@ -238,6 +238,24 @@ extension ClientScenarios {
             #expect(try stand.app.tell(hello) == "403 in-session")
         }
 
+        @Test func `a session that an observing rule does not know is opened again`() throws {
+            let stand = try Stand()
+            defer { stand.end() }
+            stand.gateway.rule(.init(takesSessions: true))
+            try stand.start()
+            try stand.app.tell("plan session")
+            #expect(try stand.get() == "200 in-session")
+            let advice =
+                #"App-Attest-Next: sign-again;sign="method target body challenge";"#
+                + #"accept="assertion session";counter=64;error="session-unknown""# + "\r\n"
+            stand.gateway.refuse(
+                "/v1/orders",
+                .init(status: 200, reason: "observed", next: nil, fields: advice)
+            )
+            for _ in 0..<3 { #expect(try stand.get() == "200 in-session") }
+            #expect(stand.gateway.requests("sessions").count == 2)
+        }
+
         @Test func `a token of Google Play goes where a rule asks for one, and nowhere else`()
             throws
         {

@@ -248,6 +248,21 @@ extension Scenarios {
             #expect(try stage.send(&session).status == 200)
         }
 
+        @Test func `where a rule observes, a client is told that its session has ended`() throws {
+            let stage = try Stage()
+            defer { stage.end() }
+            var session = try stage.openSession()
+            let before = try stage.send(&session, "/v1/observed")
+            #expect(before.status == 200)
+            #expect(before.value("App-Attest-Next") == nil)
+            try stage.restart()
+            let answer = try stage.send(&session, "/v1/observed")
+            #expect(answer.status == 200)
+            let next = try #require(answer.value("App-Attest-Next"))
+            #expect(next.hasPrefix("sign-again;sign="))
+            #expect(next.hasSuffix(#";error="session-unknown""#))
+        }
+
         @Test func `a revoked key has no session from the moment the command returned`() throws {
             let stage = try Stage()
             defer { stage.end() }

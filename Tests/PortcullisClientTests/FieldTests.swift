@@ -85,6 +85,8 @@ import Testing
         #expect(NextField("enrol")?.next == .enrol)
         #expect(NextField("enrol")?.lesson == nil)
         #expect(NextField("enrol;key=\"a/b+c=\"")?.keyID == "a/b+c=")
+        let ended = NextField("sign-again;sign=\"method\";error=\"session-unknown\"")
+        #expect(ended?.reason == "session-unknown")
         #expect(field.keyID == nil)
         #expect(NextField("dance") == nil)
         #expect(NextField("") == nil)

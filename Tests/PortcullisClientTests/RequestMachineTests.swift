@@ -174,6 +174,22 @@ import Testing
         #expect(verdict == .init(effects: isTaken ? effects : [], step: .deliver))
     }
 
+    @Test(arguments: [
+        ("session-unknown" as String?, [RequestMachine.Effect.forgetSession]),
+        ("session-refused", [.expectAssertions]), ("session-replayed", []), (nil, []),
+    ])
+    func `an observing rule's word about a session is taken`(
+        reason: String?,
+        effects: [RequestMachine.Effect]
+    ) {
+        var machine = machine()
+        var answer = Answer(status: 200, next: .signAgain)
+        answer.nextReason = reason
+        let verdict = machine.answered(answer, to: .session(keyID: "k"), now: Self.now)
+        #expect(verdict == .init(effects: effects, step: .deliver))
+        #expect(machine.answered(answer, to: key, now: Self.now) == .init(step: .deliver))
+    }
+
     @Test func `a request that only asks what its route signs takes nothing from the tries`() {
         var machine = machine()
         let missing = refused("assertion-missing", .signAgain)

@@ -350,6 +350,20 @@ import Testing
         #expect(await bench.gateway.calls.filter { $0 == "sessions" }.count == 2)
     }
 
+    @Test func `a session that an observing rule does not know is opened anew`() async throws {
+        let requirement = SigningRequirement(accepts: [.assertion, .session])
+        let bench = try Bench { $0.defaultRequirement = requirement }
+        await bench.gateway.change {
+            $0.requirement = requirement
+            $0.enforces = false
+        }
+        _ = try await bench.session.data(for: Bench.request("/a"))
+        await bench.gateway.restart()
+        for _ in 0..<3 { _ = try await bench.session.data(for: Bench.request("/a")) }
+        #expect(await bench.verdicts == ["pass", "session-unknown", "pass", "pass"])
+        #expect(await bench.gateway.calls.filter { $0 == "sessions" }.count == 2)
+    }
+
     @Test func `a gateway without sessions is asked for one once`() async throws {
         let requirement = SigningRequirement(accepts: [.assertion, .session])
         let bench = try Bench { $0.defaultRequirement = requirement }

@@ -235,7 +235,7 @@ class PortcullisClient(
             val ticket = held.ticket
             val answer = exchange(request, signing, held)
             isBare = false
-            learn(request, answer, held.key)
+            learn(request, answer, held)
             val refusal = Refusal.of(answer) ?: return answer
             log("refused " + refusal.reason + ", next " + refusal.next)
             if (attempt == limits.attempts) return answer
@@ -475,7 +475,7 @@ class PortcullisClient(
         answer.field("app-attest-challenge")?.let { challenges.add(it, limits.challengeLifetime) }
     }
 
-    private fun learn(request: PortcullisRequest, answer: PortcullisAnswer, key: Key?) {
+    private fun learn(request: PortcullisRequest, answer: PortcullisAnswer, held: Held) {
         keepChallenge(answer)
         val refusal = Refusal.of(answer)
         val advice = answer.field("app-attest-next")
@@ -495,10 +495,15 @@ class PortcullisClient(
             )
             synchronized(learned) { learned[request.route] = signing }
         }
-        // A rule that observes says that the key is not known. Another key's answer is from a cache.
-        if (refusal == null && advice?.substringBefore(';') == "enrol" && key != null &&
-            (parameters["key"] ?: key.id) == key.id
-        ) lose(key.alias, "observed")
+        if (refusal != null) return
+        // A rule that observes says that the session is not taken. The client would use it on.
+        val reason = parameters["error"]
+        if (reason != null && reason in ENDS_OF_SESSIONS) held.ticket?.let { sessions.forget(it.session) }
+        // It says that the key is not known. Another key's answer is from a cache.
+        val key = held.key
+        if (advice?.substringBefore(';') == "enrol" && key != null && (parameters["key"] ?: key.id) == key.id) {
+            lose(key.alias, "observed")
+        }
     }
 
     private fun words(text: String?): List<String> = (text ?: "").split(' ').filter { it.isNotEmpty() }

@@ -158,7 +158,10 @@ actor FakeGateway: HTTPTransport {
             var reply = origins[request.url?.path ?? ""] ?? Reply()
             if verdict != "pass", !forwards, request.url?.path != "/free" {
                 let next = verdict == "key-unknown" ? "enrol" : "sign-again"
-                reply.fields["App-Attest-Next"] = next + parameters(";", counter: "counter=64")
+                let isOfSession = verdict.hasPrefix("session-") && verdict != "session-replayed"
+                reply.fields["App-Attest-Next"] =
+                    next + parameters(";", counter: "counter=64")
+                    + (isOfSession ? ";error=\"\(verdict)\"" : "")
             }
             return reply
         }

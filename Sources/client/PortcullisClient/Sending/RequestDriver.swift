@@ -156,7 +156,7 @@ struct RequestDriver: Sendable {
             facts.refusal = field.refusal
         } else if let field = value(OwnFields.next).flatMap(NextField.init) {
             (facts.next, facts.lesson) = (field.next, field.lesson)
-            facts.nextKeyID = field.keyID
+            (facts.nextKeyID, facts.nextReason) = (field.keyID, field.reason)
         }
         if facts.refusal != nil {
             // Up to a second more: the field has whole seconds, and a crowd was told the same.

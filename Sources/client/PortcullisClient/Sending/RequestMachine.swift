@@ -35,6 +35,8 @@ struct RequestMachine: Sendable {
         var next: GatewayRefusal.Next?
         /// The key that this is about, where the answer says so.
         var nextKeyID: String?
+        /// Why, where the answer says so.
+        var nextReason: String?
     }
 
     /// What is changed because of an answer.
@@ -172,6 +174,10 @@ struct RequestMachine: Sendable {
                 verdict.effects.append(.forgetKey(keyID, reason: "observed"))
             }
             verdict.effects.append(.enrol)
+        }
+        // Without that, an ended session would be used for as long as it was to live.
+        if answer.next == .signAgain, case .session = proof, let reason = answer.nextReason {
+            verdict.effects += effects(of: reason, proof)
         }
         return verdict
     }

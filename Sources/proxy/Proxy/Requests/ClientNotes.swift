@@ -44,14 +44,26 @@ extension ClientNotice {
     /// where the client can't do anything.
     ///
     /// The field names the key that is to be replaced: the client's own cache may answer a later
-    /// request, of another key, with the same field.
+    /// request, of another key, with the same field. It says why where the fault is the session's:
+    /// a client can't tell from a good answer that its session has ended.
     fileprivate func nextStep(after refusal: Refusal, of keyID: KeyID?) -> String? {
         // A client that has not sent a token learns from this field that the rule asks for one.
         if refusal == .deviceTokenMissing || refusal == .proofMissing { return signAgain }
         return switch LocalOutcome.refused(refusal).row.nextStep {
         case .enrol: enrol + (keyID.map { ";key=\"\($0.base64)\"" } ?? "")
-        case .signAgain: signAgain
+        case .signAgain:
+            signAgain + (refusal.isOfSession ? ";error=\"\(refusal.rawValue)\"" : "")
         case .getToken, .fixClient, .none, .retryLater, .unsaid: nil
+        }
+    }
+}
+
+extension Refusal {
+    /// Whether the client's next request has to go without the session.
+    fileprivate var isOfSession: Bool {
+        switch self {
+        case .sessionUnknown, .sessionExpired, .sessionMismatch, .sessionRefused: true
+        default: false
         }
     }
 }
