@@ -1,3 +1,4 @@
+import ClientKit
 import Foundation
 import Testing
 
@@ -97,5 +98,36 @@ import Testing
             let answer = try await bench.session.data(for: Bench.request("/a")).1
             #expect((answer.statusCode, answer.attempts) == (200, 1))
         }
+    }
+
+    @Test(.timeLimit(.minutes(1)))
+    func `a task that is cancelled while challenges are fetched takes none from others`()
+        async throws
+    {
+        let (gateway, latch, clock) = (FakeGateway(), Latch(), ManualClock())
+        await gateway.change { $0.bringsChallenges = false }
+        let transport = ScriptedTransport(gateway)
+        // The first call is the enrolment's.
+        transport.next("/.well-known/app-attest/challenges", .pass, .wait(latch))
+        var configuration = PortcullisConfiguration(gateway: try Bench.url(FakeGateway.origin))
+        configuration.defaultRequirement = SigningRequirement()
+        configuration.routeMemory = .none
+        configuration.clock = clock
+        let session = PortcullisSession(
+            configuration,
+            service: FakeService(),
+            store: MemoryEnrolmentStore(),
+            transport: transport
+        )
+        let warming = Task { await session.prewarm() }
+        await latch.awaitArrivals(1)
+        async let answer = session.data(for: Bench.request("/a")).1
+        // As long as a request waits for a challenge.
+        await clock.isAwaited(clock.now.addingTimeInterval(5))
+        warming.cancel()
+        _ = await warming.value
+        latch.open()
+        #expect(try await answer.attempts == 1)
+        #expect(await gateway.seen.map(\.verdict) == ["pass"])
     }
 }

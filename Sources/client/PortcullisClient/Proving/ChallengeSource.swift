@@ -64,7 +64,15 @@ actor ChallengeSource {
     func fill() async {
         guard pool.count == 0, !isHeld else { return }
         callCount += 1
-        await call(count: min(max(configuration.limits.challengesAsked, 1), Self.countMax))
+        let count = min(max(configuration.limits.challengesAsked, 1), Self.countMax)
+        let work = SharedWork<Void>()
+        // Not in this task: requests may wait for its challenges when it is cancelled.
+        Task {
+            await call(count: count)
+            work.end(with: ())
+        }
+        let time = now.addingTimeInterval(configuration.limits.callTime.seconds)
+        _ = await work.value(until: time, by: configuration.clock)
     }
 
     /// Forgets all of them, after the gateway did not know one.
