@@ -1,3 +1,4 @@
+import ClientKit
 import Foundation
 import RequestBinding
 import Testing
@@ -108,6 +109,25 @@ import Testing
         let request = try Bench.request("/a", "POST")
         let (_, answer) = try await bench.session.data(for: request)
         #expect(answer.statusCode == 200)
+    }
+
+    @Test(.timeLimit(.minutes(1)), arguments: [SendingCondition.proof, .nothing])
+    func `a call that is cancelled while it waits for its proof says that, and sends nothing`(
+        condition: SendingCondition
+    ) async throws {
+        let (gateway, latch) = (FakeGateway(), Latch())
+        let service = ScriptedAttestationService(FakeService())
+        service.next(.attestKey, .wait(latch))
+        let session = try Bench.session(service, MemoryEnrolmentStore(), ManualClock(), gateway) {
+            $0.defaultRequirement = SigningRequirement()
+        }
+        let request = try Bench.request("/a", "POST")
+        let call = Task { try await session.data(for: request, requiring: condition).1 }
+        await latch.awaitArrivals(1)
+        call.cancel()
+        await #expect(throws: CancellationError.self) { _ = try await call.value }
+        #expect(await gateway.seen.isEmpty)
+        latch.open()
     }
 
     @Test func `a rule that only observes is no reason to send without a proof`() async throws {

@@ -150,6 +150,8 @@ extension PortcullisSession {
         var redirects = 0
         while true {
             let proven = await driver.prove(canonical, content, &machine)
+            // What a cancelled task could not wait for is no reason to go without it.
+            try Task.checkCancellation()
             if condition == .proof, case .none(let absence) = proven.proof {
                 let step = machine.remained(without: absence, now: configuration.clock.now)
                 guard try await driver.waits(for: step, &machine) else {
