@@ -474,5 +474,25 @@ extension ClientScenarios {
             try stand.start("no/folder")
             #expect(try stand.get() == "401 record-unwritable")
         }
+
+        @Test func `a record that can't be written ends an enrolment whose key is lost`() throws {
+            let stand = try Stand()
+            defer { stand.end() }
+            stand.gateway.refuse("keys", .init(status: 503, reason: "lost"))
+            try stand.start()
+            #expect(try stand.get() == "401 held")
+            // Where the next record would be written.
+            let next = stand.folder.appending(path: "record.new")
+            try FileManager.default.createDirectory(
+                at: next,
+                withIntermediateDirectories: false
+            )
+            try stand.app.tell("later 5")
+            stand.gateway.refuse("keys", .init(reason: "nonce-mismatch", next: "enrol"))
+            #expect(try stand.get() == "401 record-unwritable")
+            #expect(stand.gateway.requests("keys").count == 2)
+            try FileManager.default.removeItem(at: next)
+            #expect(try stand.get() == "200 proven")
+        }
     }
 }

@@ -599,7 +599,7 @@ class PortcullisClient(
             return hold(0, "the keystore fails")
         }
         // The process died before the key was made, or the keystore has lost it.
-        if (point == null) return lose(alias, "key-lost")
+        if (point == null) return giveUp(alias, "key-lost")
         val keyId = base64(sha256(point))
         val document = StringBuilder("{\"platform\":\"android\",\"key_id\":\"" + keyId + "\",\"chain\":[")
         document.append(chain.joinToString(",") { "\"" + base64(it) + "\"" })
@@ -614,7 +614,7 @@ class PortcullisClient(
         }
         val refusal = call?.refusal
         when (refusal?.next) {
-            "enrol" -> lose(alias, refusal.reason)
+            "enrol" -> giveUp(alias, refusal.reason)
             null, "retry-later" -> hold(call?.retryAfter ?: 0, refusal?.reason ?: "no answer")
             "get-token" -> hold(if (tokens.canBeMade) 0 else limits.enrolmentDelayMax, refusal.reason)
             // The app, its build or the phone is not admitted. That may change, and not soon.
@@ -634,24 +634,29 @@ class PortcullisClient(
         return call
     }
 
+    /** The same as [giveUp], where a request goes on also when the record can't be written. */
+    private fun lose(alias: String, reason: String) {
+        try {
+            giveUp(alias, reason)
+        } catch (error: IOException) {
+            log("the record can't be written")
+        }
+    }
+
     /**
      * Forgets a key that the gateway or the keystore does not know, if it is still the one. The first time in a day
      * another is made at once, later ones wait longer and longer.
      */
-    private fun lose(alias: String, reason: String) {
+    private fun giveUp(alias: String, reason: String) {
         log("key lost: " + reason)
-        try {
-            val record = store.change {
-                if (it.alias == alias) {
-                    it.forgetOld(now())
-                    it.losses.add(now())
-                    forget(it)
-                }
+        val record = store.change {
+            if (it.alias == alias) {
+                it.forgetOld(now())
+                it.losses.add(now())
+                forget(it)
             }
-            if (record.losses.size > 1) hold(0, reason)
-        } catch (error: IOException) {
-            log("the record can't be written")
         }
+        if (record.losses.size > 1) hold(0, reason)
     }
 
     private fun forget(record: Record) {
