@@ -475,6 +475,26 @@ extension ClientScenarios {
             #expect(try stand.get() == "401 record-unwritable")
         }
 
+        @Test func `a key that many requests find lost is lost once`() throws {
+            let stand = try Stand()
+            defer { stand.end() }
+            let lost = AndroidGateway.Refusal(reason: "key-unknown", next: "enrol")
+            try stand.start()
+            // The first one of a day is replaced at once.
+            stand.gateway.refuse("/v1/orders", lost)
+            #expect(try stand.get() == "200 proven")
+            try stand.app.tell("log")
+            stand.gateway.gather("/v1/orders", 8)
+            stand.gateway.refuse("/v1/orders", lost, times: 8)
+            try stand.app.tell("crowd 8 /v1/orders")
+            let log = try stand.app.tell("log")
+            #expect(log.components(separatedBy: "enrolment held for").count == 2)
+            // The delay after one failure is two seconds at most.
+            try stand.app.tell("later 3")
+            #expect(try stand.get() == "200 proven")
+            #expect(stand.gateway.requests("keys").count == 3)
+        }
+
         @Test func `a record that can't be written ends an enrolment whose key is lost`() throws {
             let stand = try Stand()
             defer { stand.end() }

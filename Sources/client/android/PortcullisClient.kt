@@ -549,14 +549,18 @@ class PortcullisClient(
 
     /** Nothing before a time: after the gateway's, or after a delay that doubles. */
     private fun hold(retryAfter: Long, reason: String) {
-        val record = store.change {
-            val doubled = minOf(limits.enrolmentDelay shl minOf(it.failures, 20), limits.enrolmentDelayMax)
-            val own = doubled / 2 + (random.nextDouble() * doubled / 2).toLong()
-            it.failures += 1
-            it.heldUntil = now() + maxOf(own, minOf(retryAfter, limits.retryAfterMax) + random.nextInt(1000))
-        }
-        log("enrolment held for " + (record.heldUntil - now()) / 1000 + " s: " + reason)
+        logHold(store.change { delay(it, retryAfter) }, reason)
     }
+
+    private fun delay(record: Record, retryAfter: Long) {
+        val doubled = minOf(limits.enrolmentDelay shl minOf(record.failures, 20), limits.enrolmentDelayMax)
+        val own = doubled / 2 + (random.nextDouble() * doubled / 2).toLong()
+        record.failures += 1
+        record.heldUntil = now() + maxOf(own, minOf(retryAfter, limits.retryAfterMax) + random.nextInt(1000))
+    }
+
+    private fun logHold(record: Record, reason: String) =
+        log("enrolment held for " + (record.heldUntil - now()) / 1000 + " s: " + reason)
 
     /** Asks for a challenge and makes a key for it. */
     private fun makeKey() {
@@ -649,14 +653,18 @@ class PortcullisClient(
      */
     private fun giveUp(alias: String, reason: String) {
         log("key lost: " + reason)
+        var isHeld = false
         val record = store.change {
+            // Requests that were under way with the key all say it. The first one counts.
             if (it.alias == alias) {
                 it.forgetOld(now())
                 it.losses.add(now())
                 forget(it)
+                isHeld = it.losses.size > 1
+                if (isHeld) delay(it, 0)
             }
         }
-        if (record.losses.size > 1) hold(0, reason)
+        if (isHeld) logHold(record, reason)
     }
 
     private fun forget(record: Record) {

@@ -35,7 +35,17 @@ final class AndroidGateway: Sendable {
         var counters: Set<UInt32> = []
     }
 
+    /// Calls that are answered together.
+    private struct Crowd {
+        /// Of the targets.
+        let end: String
+        let size: Int
+        let gate = Gate()
+        var missing: Int
+    }
+
     private struct State {
+        var crowd: Crowd?
         var issued = 0
         var open: Set<String> = []
         var keys: [String: Key] = [:]
@@ -70,6 +80,7 @@ final class AndroidGateway: Sendable {
     init() throws {
         origin = try TestOrigin { [shared] connection in
             while let request = try connection.nextRequest() {
+                try Self.awaitCrowd(of: request, shared)
                 let answer = try Self.answer(to: request, shared)
                 try connection.answer(
                     answer.status,
@@ -96,6 +107,11 @@ final class AndroidGateway: Sendable {
         shared.state.withLock {
             $0.refusals[end, default: []] += Array(repeating: refusal, count: times)
         }
+    }
+
+    /// Answers the next calls whose targets end so once so many have come.
+    func gather(_ end: String, _ count: Int) {
+        shared.state.withLock { $0.crowd = Crowd(end: end, size: count, missing: count) }
     }
 
     /// Judges by another rule.
@@ -135,6 +151,19 @@ final class AndroidGateway: Sendable {
                     + refusal.fields + more
             )
         }
+    }
+
+    private static func awaitCrowd(of request: WireRequest, _ shared: Shared) throws {
+        let gate: Gate? = shared.state.withLock { state in
+            guard let crowd = state.crowd, request.target.hasSuffix(crowd.end) else { return nil }
+            state.crowd?.missing -= 1
+            if crowd.missing == 1 {
+                for _ in 0..<crowd.size { crowd.gate.open() }
+                state.crowd = nil
+            }
+            return crowd.gate
+        }
+        try gate?.pass()
     }
 
     private static func answer(
