@@ -18,6 +18,7 @@ import java.security.PrivateKey
 import java.security.Provider
 import java.security.ProviderException
 import java.security.SecureRandom
+import java.security.UnrecoverableKeyException
 import java.security.cert.Certificate
 import java.security.cert.CertificateFactory
 import java.security.interfaces.ECPublicKey
@@ -63,6 +64,8 @@ object Phone {
     class Entry(val key: PrivateKey, val chain: Array<Certificate>)
 
     val entries = ConcurrentHashMap<String, Entry>()
+    /** Keys that are there and can't be used. */
+    val spoiled = Collections.synchronizedSet(HashSet<String>())
     /**
      * Where `attest` takes `POINT CHALLENGE LEVEL` and answers the chain, a certificate a line, and where `token` takes
      * `REQUEST-HASH KIND` and answers a token of Google Play.
@@ -116,7 +119,11 @@ class SoftwareKeyPairGenerator : KeyPairGeneratorSpi() {
 
 class SoftwareKeyStore : KeyStoreSpi() {
     override fun engineLoad(stream: InputStream?, password: CharArray?) {}
-    override fun engineGetKey(alias: String, password: CharArray?): Key? = Phone.entries[alias]?.key
+    override fun engineGetKey(alias: String, password: CharArray?): Key? {
+        if (alias in Phone.spoiled) throw UnrecoverableKeyException("invalid key blob")
+        return Phone.entries[alias]?.key
+    }
+
     override fun engineGetCertificateChain(alias: String): Array<Certificate>? = Phone.entries[alias]?.chain
     override fun engineGetCertificate(alias: String): Certificate? = Phone.entries[alias]?.chain?.get(0)
     override fun engineDeleteEntry(alias: String) { Phone.entries.remove(alias) }

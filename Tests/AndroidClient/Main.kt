@@ -87,6 +87,7 @@ private fun obey(words: List<String>): String {
             Phone.isBroken = "broken" in words
         }
         "lose" -> Phone.entries.clear()
+        "spoil" -> Phone.spoiled.addAll(Phone.entries.keys)
         "later" -> shift += words[1].toLong() * 1000
         "made" -> return Phone.made.joinToString(" ")
         "keys" -> return "" + Phone.entries.size

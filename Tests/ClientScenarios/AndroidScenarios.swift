@@ -475,6 +475,25 @@ extension ClientScenarios {
             #expect(try stand.get() == "401 record-unwritable")
         }
 
+        @Test func `a key with which the keystore signs nothing is replaced, once in a day`()
+            throws
+        {
+            let stand = try Stand()
+            defer { stand.end() }
+            try stand.start()
+            #expect(try stand.get() == "200 proven")
+            try stand.app.tell("spoil")
+            // Three tries each.
+            for _ in 0..<3 { #expect(try stand.get() == "401 key-failed") }
+            #expect(try stand.get() == "200 proven")
+            #expect(stand.gateway.requests("keys").count == 2)
+            try stand.app.tell("spoil")
+            for _ in 0..<5 { #expect(try stand.get() == "401 key-failed") }
+            #expect(stand.gateway.requests("keys").isEmpty)
+            try stand.app.tell("later 90000")
+            #expect(try stand.get() == "200 proven")
+        }
+
         @Test func `a key that many requests find lost is lost once`() throws {
             let stand = try Stand()
             defer { stand.end() }

@@ -350,7 +350,7 @@ import Testing
         #expect(await bench.gateway.calls.filter { $0 == "sessions" }.count == 2)
     }
 
-    @Test func `a session that an observing rule does not know is opened anew`() async throws {
+    @Test func `a session that an observing rule does not know is opened again`() async throws {
         let requirement = SigningRequirement(accepts: [.assertion, .session])
         let bench = try Bench { $0.defaultRequirement = requirement }
         await bench.gateway.change {

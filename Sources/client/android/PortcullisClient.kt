@@ -51,6 +51,7 @@ import java.util.concurrent.FutureTask
 import java.util.concurrent.Semaphore
 import java.util.concurrent.TimeUnit
 import java.util.concurrent.TimeoutException
+import java.util.concurrent.atomic.AtomicInteger
 import java.util.concurrent.locks.Lock
 import java.util.concurrent.locks.ReentrantLock
 import java.util.concurrent.locks.ReentrantReadWriteLock
@@ -203,6 +204,8 @@ class PortcullisClient(
     private val challenges = Challenges(limits, now)
     private val tokens = Tokens(tokens, limits, log)
     private val sessions = Sessions(limits, now, log)
+    /** How many signatures in a row the keystore failed to make. */
+    private val unsigned = AtomicInteger()
     // The answer that opens a session has its secret.
     private val opensSessions =
         usesSessions && (gateway.protocol == "https" || THIS_MACHINE.matches(gateway.host))
@@ -373,8 +376,10 @@ class PortcullisClient(
         } catch (error: IOException) {
             return "record-unwritable"
         } catch (error: GeneralSecurityException) {
+            if (unsigned.incrementAndGet() >= UNSIGNED_MAX) replaceUnfit(key.alias)
             return "key-failed"
         }
+        unsigned.set(0)
         if (signature == null) {
             lose(key.alias, "key-lost")
             return "key-lost"
@@ -667,6 +672,17 @@ class PortcullisClient(
         if (isHeld) logHold(record, reason)
     }
 
+    /** Some keys fail for good ("Invalid key blob"), as after an update: another one is tried, once in a day. */
+    private fun replaceUnfit(alias: String) {
+        try {
+            if (store.read().losses.any { it > now() - DAY && it <= now() }) return
+        } catch (error: IOException) {
+            return
+        }
+        unsigned.set(0)
+        lose(alias, "key-failed")
+    }
+
     private fun forget(record: Record) {
         try {
             record.alias?.let { keys.delete(it) }
@@ -704,6 +720,8 @@ class PortcullisClient(
         const val TOKEN_FIELD = "App-Attest-Integrity-Token"
         /** How many tokens one request, or one try of an enrolment, shows after a refusal. */
         const val TOKENS_SHOWN = 2
+        /** After so many signatures in a row that failed another key is tried: three requests with three tries each. */
+        const val UNSIGNED_MAX = 9
         val SIGNS_OF_RESTART = listOf("challenge-unknown", "session-unknown")
         val ENDS_OF_SESSIONS = listOf("session-unknown", "session-expired", "session-mismatch")
         val THIS_MACHINE = Regex("(?:.*\\.)?localhost|\\[::1]|127(?:\\.[0-9]{1,3}){3}", RegexOption.IGNORE_CASE)
