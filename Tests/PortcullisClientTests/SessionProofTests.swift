@@ -364,6 +364,23 @@ import Testing
         #expect(await bench.gateway.calls.filter { $0 == "sessions" }.count == 2)
     }
 
+    @Test func `a refused opening of a session is signed again with the challenge that came`()
+        async throws
+    {
+        let requirement = SigningRequirement(accepts: [.assertion, .session])
+        let bench = try Bench { $0.defaultRequirement = requirement }
+        await bench.gateway.change {
+            $0.requirement = requirement
+            let field = "AppAttest error=\"challenge-unknown\", next=\"sign-again\""
+            $0.troubles["sessions"] = [.init(status: 401, fields: ["WWW-Authenticate": field])]
+        }
+        _ = try await bench.session.data(for: Bench.request("/a"))
+        #expect(await bench.verdicts == ["pass"])
+        // One to enrol, one for four that sign.
+        let calls = await bench.gateway.calls
+        #expect(calls == ["challenges", "keys", "challenges", "sessions", "sessions"])
+    }
+
     @Test func `a gateway without sessions is asked for one once`() async throws {
         let requirement = SigningRequirement(accepts: [.assertion, .session])
         let bench = try Bench { $0.defaultRequirement = requirement }

@@ -350,6 +350,11 @@ final class Prover: Sendable {
             guard case .assertion(let keyID) = proven.proof else { break }
             let (result, response) = await calls.opening(proven.request)
             proven.lease?.end()
+            let refusal = response?.value(forHTTPHeaderField: "WWW-Authenticate")
+                .flatMap(AuthenticateField.init)?
+                .refusal
+            // The older ones, before the one that came.
+            if refusal?.next == .signAgain { await challenges.clear() }
             if let challenge = response?.value(forHTTPHeaderField: OwnFields.challenge) {
                 await challenges.add(challenge)
             }
@@ -358,11 +363,9 @@ final class Prover: Sendable {
                 return .success(SessionKeeper.Opened(opening: opening, keyID: keyID))
             case .failure(let failure): last = failure
             }
-            guard let field = response?.value(forHTTPHeaderField: "WWW-Authenticate"),
-                let refusal = AuthenticateField(field)?.refusal
-            else { break }
+            guard let refusal else { break }
             switch refusal.next {
-            case .signAgain: await challenges.clear()
+            case .signAgain: break
             case .enrol:
                 // A second key for one session would not be the last.
                 guard !hasForgottenKey else { return .failure(last) }
