@@ -209,6 +209,25 @@ import Testing
         #expect(await service.attestations.count == 1)
     }
 
+    @Test func `a session of a key that another process has replaced is not used on`()
+        async throws
+    {
+        let requirement = SigningRequirement(accepts: [.assertion, .session])
+        let bench = try Bench { $0.defaultRequirement = requirement }
+        await bench.gateway.change { $0.requirement = requirement }
+        let first = try await bench.session.data(for: Bench.request("/a")).1.proof
+        let other = try Bench.session(bench.service, bench.store, bench.clock, bench.gateway)
+        try await other.reset(context: Data("the next user".utf8))
+        #expect(await other.prewarm() == nil)
+        // Longer than between two looks into the store.
+        bench.clock.advance(by: 11)
+        let second = try await bench.session.data(for: Bench.request("/a")).1.proof
+        let keys = await bench.service.keysMade
+        #expect(keys.count == 2)
+        #expect([first, second] == keys.map { Proof.session(keyID: $0) })
+        #expect(await bench.verdicts == ["pass", "pass"])
+    }
+
     @Test func `a context is attested with the key`() async throws {
         let bench = try Bench { $0.context = Data("account 7".utf8) }
         #expect(try await bench.session.data(for: Bench.request("/a")).1.statusCode == 200)

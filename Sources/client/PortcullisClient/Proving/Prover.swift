@@ -72,9 +72,12 @@ final class Prover: Sendable {
         case .assertion(let requirement):
             return await asserted(request, content, requirement, keyWithin: wait, &patience)
         case .session(let requirement):
+            switch await enroller.keyID(within: 0) {
+            // Another process may have put this key in the place of the one that opened it.
+            case .key(let keyID): await sessions.keep(to: keyID)
             // Nor does it wait for a session that the key would open.
-            if !waitsForKey, case .none(let absence) = await enroller.keyID(within: 0) {
-                return bare(request, absence, requirement.fields)
+            case .none(let absence):
+                if !waitsForKey { return bare(request, absence, requirement.fields) }
             }
             let proven = await inSession(request, content, requirement, &patience)
             if let proven { return proven }

@@ -77,6 +77,11 @@ actor SessionKeeper {
         if open?.opened.opening.session == session { open = nil }
     }
 
+    /// Forgets a session that another key has opened than the one that counts.
+    func keep(to keyID: String) {
+        if let open, open.opened.keyID != keyID { self.open = nil }
+    }
+
     /// Forgets the session of a key that was refused.
     func forget(keyID: String) {
         refusedKey = keyID
