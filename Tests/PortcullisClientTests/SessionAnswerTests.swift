@@ -38,6 +38,26 @@ import Testing
         #expect(answer.refusal == expected)
     }
 
+    @Test func `a refused call of gRPC has status 200, and teaches what its route signs`()
+        async throws
+    {
+        let bench = try Bench { $0.defaultRequirement = nil }
+        await bench.gateway.change {
+            let lesson =
+                "AppAttest error=\"assertion-missing\", next=\"sign-again\", "
+                + "sign=\"method target body challenge\", counter=\"64\""
+            let fields = [
+                "App-Attest-Error": "assertion-missing;next=sign-again",
+                "WWW-Authenticate": lesson, "grpc-status": "16",
+            ]
+            $0.busy["/a"] = [FakeGateway.Reply(fields: fields)]
+        }
+        let answer = try await bench.session.data(for: Bench.request("/a", "POST")).1
+        #expect((answer.statusCode, answer.attempts) == (200, 2))
+        #expect(answer.refusal == nil)
+        #expect(await bench.verdicts == ["busy", "pass"])
+    }
+
     /// `retryWait` is ten seconds: the jitter does not count against it.
     @Test(.timeLimit(.minutes(1)), arguments: [("2", 2.5), ("10", 10.5)])
     func `a busy gateway is asked again after its Retry-After`(

@@ -148,12 +148,14 @@ struct RequestDriver: Sendable {
         var facts = RequestMachine.Answer(status: response.statusCode)
         guard isOwn(canonical.url), source == .network else { return facts }
         let value = { response.value(forHTTPHeaderField: $0) }
-        if response.statusCode == 401,
+        let own = value(OwnFields.error).flatMap(ErrorField.init)
+        // A refused call of gRPC has the status 200, and the fields of a 401.
+        if response.statusCode == 401 || own != nil,
             let field = value("WWW-Authenticate").flatMap(AuthenticateField.init)
         {
             (facts.refusal, facts.lesson) = (field.refusal, field.lesson)
-        } else if let field = value(OwnFields.error).flatMap(ErrorField.init) {
-            facts.refusal = field.refusal
+        } else if let own {
+            facts.refusal = own.refusal
         } else if let field = value(OwnFields.next).flatMap(NextField.init) {
             (facts.next, facts.lesson) = (field.next, field.lesson)
             (facts.nextKeyID, facts.nextReason) = (field.keyID, field.reason)
