@@ -475,6 +475,15 @@ extension ClientScenarios {
             #expect(try stand.get() == "401 record-unwritable")
         }
 
+        @Test func `a target that begins with two slashes goes to the gateway`() throws {
+            let stand = try Stand()
+            defer { stand.end() }
+            try stand.start()
+            #expect(try stand.get("//elsewhere.invalid/v1/orders") == "200 proven")
+            let sent = stand.gateway.requests("/v1/orders")
+            #expect(sent.map(\.target) == ["//elsewhere.invalid/v1/orders"])
+        }
+
         @Test func `a key with which the keystore signs nothing is replaced, once in a day`()
             throws
         {

@@ -340,7 +340,9 @@ class PortcullisClient(
         isInSession: Boolean = false,
         tokenAbsence: String? = null
     ): PortcullisAnswer {
-        val answer = transport.exchange(request.method, URL(gateway, request.target), sent, request.body)
+        // As it is signed. Resolved against the gateway, `//name/path` would go to another host.
+        val url = URL(gateway.protocol, gateway.host, gateway.port, request.target)
+        val answer = transport.exchange(request.method, url, sent, request.body)
         return PortcullisAnswer(answer.status, answer.headers, answer.body, absence, isInSession, tokenAbsence)
     }
 
