@@ -69,13 +69,21 @@ extension Scenarios {
                 application = try scenario.origin(fields: "App-Attest-Error: forged\r\n")
                 let port = application.port
                 let sendsContent = isTried || proxy.sendsContent
+                try scenario.write("verdict.secret", String(repeating: "s", count: 32))
+                try FileManager.default.setAttributes(
+                    [.posixPermissions: 0o600],
+                    ofItemAtPath: scenario.path("verdict.secret")
+                )
                 // Clients speak to the proxy, and the second listener is the one that decides.
                 try ClientSide.inTheClear {
                     try scenario.configure(
                         origin: "127.0.0.1:\(port)",
                         rules: Decisions.rules
                             + (sendsContent ? Decisions.contentRules : ""),
-                        more: "trusted_proxies: [127.0.0.1/32]",
+                        more: """
+                            trusted_proxies: [127.0.0.1/32]
+                            verdict: { jwt: { secret: verdict.secret, audience: shop } }
+                            """,
                         listeners: "  - { address: 127.0.0.1:0, decides: \(proxy.form)"
                             + "\(sendsContent ? ", content: whole" : "") }"
                     )
@@ -147,6 +155,7 @@ extension Scenarios {
             ("App-Attest-Risk", "forged"), ("App-Attest-App-Id", "forged"),
             ("App-Attest-Environment", "forged"), ("App-Attest-Context", "forged"),
             ("App-Attest-Device-Bits", "forged"), ("App-Attest-Proof", "forged"),
+            ("App-Attest-Integrity", "forged"), ("App-Attest-Verdict-Token", "forged"),
         ]
         /// By which proxies tell which request they ask about.
         private static let targets: [(name: String, value: String)] = [
@@ -177,6 +186,7 @@ extension Scenarios {
                 #expect(seen.head.value("App-Attest-App-Id") == Scenario.appID)
                 #expect(seen.head.value("App-Attest-Key-Id") == proof.keyID)
                 #expect(seen.head.value("App-Attest-Environment") == "test")
+                #expect(seen.head.all("App-Attest-Verdict-Token").count == 1)
                 #expect(!seen.head.has("App-Attest-Assertion"))
                 let line = try stand.gateway.line(about: "/orders/1")
                 #expect(line["decides"] as? String == proxy.form)
