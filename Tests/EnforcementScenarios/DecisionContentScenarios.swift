@@ -341,6 +341,24 @@ extension Scenarios.Decisions {
         }
     }
 
+    /// Envoy Gateway asks with the fields that its example names, and passes on no others. A field
+    /// of the answer that it does not pass on stays as the client has sent it.
+    @Test func `Envoy Gateway's example names each field of a proof and of a verdict`() throws {
+        let scenario = try Scenario()
+        defer { scenario.end() }
+        let questions = try Questions(scenario)
+        let example = try DecidingProxy.example("envoy-gateway.yaml")
+        // Together they name all fields: the second one judges, so its answer has a verdict.
+        for path in ["/open", "/seen"] {
+            let answer = try questions.asked[0].send("GET", path)
+            #expect(answer.status == 200)
+            let names = try #require(answer.value("X-Envoy-Auth-Headers-To-Remove"))
+            for name in names.split(separator: ", ") {
+                #expect(example.contains("- \(name.lowercased())\n"), "\(name)")
+            }
+        }
+    }
+
     @Test func `a question with all of the content is judged by it, and others are read`() throws {
         let scenario = try Scenario()
         defer { scenario.end() }

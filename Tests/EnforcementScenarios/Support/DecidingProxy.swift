@@ -132,6 +132,11 @@ enum DecidingProxy: String, CaseIterable, Sendable {
         throw ChildProcess.Failure(description: "no deploy/decisions above \(#filePath)")
     }
 
+    /// The text of a file of `deploy/decisions`.
+    static func example(_ file: String) throws -> String {
+        try String(contentsOf: examples().appending(path: file), encoding: .utf8)
+    }
+
     private func run(_ program: String, _ scenario: Scenario) throws -> ChildProcess {
         switch self {
         case .nginx:
