@@ -66,6 +66,15 @@ extension Scenarios.Decisions {
         }
     }
 
+    /// Envoy Gateway's question has the fields alone that its example names. So the gateway sees no
+    /// other name, and can't refuse one.
+    @Test func `Envoy Gateway's example deletes the names that Envoy's examples delete`() throws {
+        let pattern = "\"[^:a-zA-Z0-9-].*|[^:].*[^a-zA-Z0-9-].*\""
+        for file in ["envoy.yaml", "envoy-grpc.yaml", "envoy-gateway.yaml"] {
+            #expect(try DecidingProxy.example(file).contains(pattern), "\(file)")
+        }
+    }
+
     @Test(arguments: DecidingProxy.allCases)
     func `the verdict arrives though the client's Connection names it`(
         proxy: DecidingProxy
