@@ -50,14 +50,20 @@ extension Scenarios {
         /// An origin that gets signed verdicts.
         ///
         /// - settings: of the section, beside the key.
-        private func origin(of scenario: Scenario, _ settings: String) throws -> RecordingOrigin {
+        /// - more: further sections.
+        private func origin(
+            of scenario: Scenario,
+            _ settings: String,
+            rules: String? = nil,
+            more: String = ""
+        ) throws -> RecordingOrigin {
             try scenario.write("verdict.pem", P256PrivateKey().key.pem)
             #expect(chmod(scenario.path("verdict.pem"), 0o600) == 0)
             let origin = try scenario.origin()
             try scenario.configure(
                 origin,
-                rules: Self.rules,
-                more: "verdict: { jwt: { key: verdict.pem, \(settings) } }"
+                rules: rules ?? Self.rules,
+                more: "verdict: { jwt: { key: verdict.pem, \(settings) } }\n\(more)"
             )
             return origin
         }
@@ -144,6 +150,50 @@ extension Scenarios {
                 let isVerified = place % 3 == 1
                 #expect(told["verdict"] == (isVerified ? "pass" : "refuse"), "\(place)")
                 #expect((told["content"] != nil) == isVerified, "\(place) \(told)")
+            }
+        }
+
+        @Test func `a token in the place of a signature verifies no content`() throws {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            try scenario.write("keys.json", TokenIssuer.set(.init("one")))
+            let origin = try origin(
+                of: scenario,
+                "audience: shop",
+                rules: """
+                    - id: both
+                      match: { path: /both }
+                      mode: enforce
+                      accept: [assertion, app-check]
+                    """,
+                more: """
+                    proofs:
+                      app-check:
+                        kind: jwt
+                        field: X-Firebase-AppCheck
+                        issuer: "\(TokenIssuer.name)"
+                        audience: shop
+                        algorithms: [ES256]
+                        keys: { file: \(scenario.path("keys.json")) }
+                    """
+            )
+            _ = try scenario.imported()
+            let gateway = try scenario.serve()
+            let client = gateway.client()
+            // Beside the head, and after it.
+            let contents = [20, 200_000].map { [UInt8](repeating: 0x61, count: $0) }
+            for content in contents {
+                let token = ("X-Firebase-AppCheck", TokenIssuer.token())
+                let answer = try client.send("POST", "/both", [token], content: content)
+                #expect(answer.status == 200, "\(answer.text)")
+            }
+            let set = try gateway.adminClient().send("GET", "/jwks")
+            for request in try origin.seen(2) {
+                let token = try #require(request.head.all("App-Attest-Verdict-Token").first)
+                let told = try claims(of: token, Data(set.body))
+                #expect(told["verdict"] == "pass")
+                #expect(told["proof"] == "app-check")
+                #expect(told["content"] == nil)
             }
         }
 

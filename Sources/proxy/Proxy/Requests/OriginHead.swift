@@ -172,7 +172,10 @@ extension VerdictSigner.Request {
 extension Exchange {
     /// The digest of content that was verified; `nil` for any other, which may not even be here.
     fileprivate func signedContent(_ ruling: Ruling) -> SHA256Digest? {
-        guard flow.rule.signsContent, ruling.verdict == .pass else { return nil }
+        // A token in the place of a signature says nothing about the content.
+        guard flow.rule.signsContent, ruling.verdict == .pass, ruling.signer != nil else {
+            return nil
+        }
         // Streamed content that has another digest does not reach the origin whole.
         if let expected = ruling.expectedDigest { return expected }
         // What came whole with the head is in memory, and no piece of it was appended.
