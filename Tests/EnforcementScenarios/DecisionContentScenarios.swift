@@ -175,6 +175,18 @@ extension Scenarios.Decisions {
         }
     }
 
+    /// Where its listener says `content: whole`, as HAProxy's does.
+    @Test func `a client can't say for nginx that a request has no content`() throws {
+        try play(.nginx, isTried: true) { stand in
+            let claim: Fields = [("X-Original-Content-Length", "0")]
+            let proof = try stand.signed("POST", "/pay/1", by: Self.wholeSigning).1
+            let fields = proof.fields + claim
+            let raw = Self.raw("POST", "/pay/1", fields, Self.bytes(5), isChunked: false)
+            #expect(try stand.client.send(raw: raw).status >= 400)
+            #expect(stand.seen.isEmpty)
+        }
+    }
+
     @Test(arguments: senders)
     func `content that comes late, behind another request or with trailers`(
         proxy: DecidingProxy
