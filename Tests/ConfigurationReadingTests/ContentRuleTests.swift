@@ -33,13 +33,19 @@ import Testing
     private static let held = "sign: [body]"
 
     /// A configuration whose listeners decide as these lines say.
-    private static func deciding(_ listeners: [String]) -> LoadedConfiguration {
+    ///
+    /// - forwards: whether it has one more, which does not decide.
+    private static func deciding(
+        _ listeners: [String],
+        forwards: Bool = false
+    ) -> LoadedConfiguration {
         let lines = listeners.enumerated().map { index, listener in
             "  - { address: \"127.0.0.1:\(9000 + index)\", decides: \(listener) }\n"
         }
+        let more = forwards ? "  - { address: \"127.0.0.1:8080\" }\n" : ""
         let text = """
             listen:
-            \(lines.joined())
+            \(lines.joined() + more)
             trusted_proxies: [127.0.0.1/32]
             origins: { o: { servers: ["o:80"] } }
             apps: [{ id: TEAM123456.a, environments: [production] }]
@@ -84,6 +90,17 @@ import Testing
             #expect(explained.text.contains(line) == isNamed)
             let member = "\"content_unseen_at\": [\"127.0.0.1:9001\"]"
             #expect(explained.json.contains(member) == isNamed)
+        }
+    }
+
+    @Test func `rules may sign content that comes to a listener which forwards it`() throws {
+        for form in ["auth_request", "forward_auth"] {
+            let loaded = Self.deciding([form], forwards: true)
+            #expect(try #require(loaded.configuration).listeners.count == 2)
+            let warnings = loaded.warnings.map(\.text).filter { $0.contains("content-unseen") }
+            #expect(warnings.count == 1)
+            #expect(warnings.first?.hasPrefix("p.yaml:2: warning: listen[0].decides: ") == true)
+            #expect(Self.deciding([form]).configuration == nil)
         }
     }
 

@@ -182,7 +182,9 @@ extension Scenarios.Decisions {
             let proof = try stand.signed("POST", "/pay/1", by: Self.wholeSigning).1
             let fields = proof.fields + claim
             let raw = Self.raw("POST", "/pay/1", fields, Self.bytes(5), isChunked: false)
-            #expect(try stand.client.send(raw: raw).status >= 400)
+            let answer = try stand.client.send(raw: raw)
+            #expect(answer.status == 413)
+            #expect(answer.reason == "content-unseen")
             #expect(stand.seen.isEmpty)
         }
     }

@@ -47,14 +47,13 @@ extension ConfigurationDraft {
     /// Signed content can be verified only where the asking proxy sends it. Otherwise the
     /// application would execute content that was not judged.
     ///
-    /// Where no proxy sends it, such a rule is an error. Where one does, the requests of the others
-    /// are refused, which is worth a warning.
+    /// Where no listener gets it, such a rule is an error. Where one does, as each without
+    /// `decides`, the requests at the others are refused, which is worth a warning.
     func validateDecisions(_ rules: some Sequence<(RuleDraft, Rule)>) {
-        let deciding = listeners.filter { $0.decides != nil }
-        let blind = deciding.filter { $0.content?.value != .whole }
+        let blind = listeners.filter { $0.decides != nil && $0.content?.value != .whole }
         let signing = rules.filter { $0.1.mode.verifies && $0.1.signing.coversBody }
         guard let first = blind.first?.decides, !signing.isEmpty else { return }
-        guard blind.count == deciding.count else {
+        guard blind.count == listeners.count else {
             for decides in blind.compactMap(\.decides) { warn(decides, signing.map(\.1)) }
             return
         }
