@@ -248,6 +248,13 @@ extension Scenarios {
             }
         }
 
+        /// Istio refuses at the pod, so the refusal passes through the ingress gateway's route.
+        @Test func `Istio's example deletes nothing of a refusal`() throws {
+            let example = try DecidingProxy.example("istio.yaml")
+            #expect(example.contains("kind: VirtualService"))
+            #expect(!example.contains("remove:"))
+        }
+
         @Test(arguments: DecidingProxy.allCases)
         func `what a client says of target and verdict does not count`(
             proxy: DecidingProxy
