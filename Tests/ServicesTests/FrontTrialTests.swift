@@ -62,6 +62,14 @@ import Testing
         #expect(twice == [.fieldsRewritten(["x-account"])])
     }
 
+    @Test func `a signed Host is compared as the host, and is no field of a trial`() throws {
+        let both = FrontTrial.all(headers: ["host", "x-account"], contentMax: nil)
+        let trial = try #require(both.first { $0.kind == .headers })
+        #expect(trial.fields.map(\.name) == ["x-account"])
+        let alone = FrontTrial.all(headers: ["host"], contentMax: nil)
+        #expect(!alone.contains { $0.kind == .headers })
+    }
+
     @Test func `content that is lost, cut, decoded or rewritten is told apart`() throws {
         let json = try Self.trial(.content).content
         #expect(try changes(.content) { $0.content = TrialSighting.Content([]) } == [.contentLost])
