@@ -56,6 +56,27 @@ struct ProofSettingTests {
         #expect(rule.demandLines.contains("asks for page (cookie p) beside the proof"))
     }
 
+    /// A front that leaves one of them out has each such request refused.
+    @Test func `the fields of rules are those that they sign, and those of tokens and proofs`()
+        throws
+    {
+        let loaded = Self.loaded(
+            proofs: "{ check: { field: X-Check, \(Self.jwt) }, page: { cookie: p, \(Self.jwt) } }",
+            rule: "mode: enforce, accept: [assertion, check], also: [page], headers: [x-account], "
+                + "fields: { key_id: X-Key }"
+        )
+        #expect(Self.problems(loaded) == [])
+        let names = try #require(loaded.configuration).fieldsOfRules
+        #expect(names.contains("app-attest-assertion"))
+        #expect(
+            names.filter { !$0.hasPrefix("app-attest-") } == [
+                "cookie", "x-account", "x-check", "x-key",
+            ]
+        )
+        let idle = Self.loaded(rule: "mode: off")
+        #expect(try #require(idle.configuration).fieldsOfRules.isEmpty)
+    }
+
     @Test func `a rule that takes only tokens signs nothing, and needs neither app nor store`()
         throws
     {

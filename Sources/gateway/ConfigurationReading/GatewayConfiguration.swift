@@ -1,6 +1,7 @@
 package import AppleServices
 package import HTTPWire
 package import Proxy
+import RequestBinding
 package import Rules
 package import Services
 package import Sessions
@@ -114,6 +115,24 @@ package struct GatewayConfiguration: Sendable {
     /// The origin of a rule; `nil` for a rule that denies.
     package func origin(of rule: Rule) -> UpstreamSettings? {
         rule.origin.map { origins[$0.rawValue] }
+    }
+
+    /// The fields that rules sign, or in which they look for a token or for a proof under another
+    /// name; in lower case, sorted.
+    package var fieldsOfRules: [String] {
+        var names: Set<String> = []
+        for rule in rules.rules where rule.mode.verifies {
+            if case .lines(_, let headers) = rule.signing { names.formUnion(headers) }
+            var others = rule.fields == .standard ? [] : rule.fields.all
+            for place in rule.tokens.map(\.place) {
+                switch place {
+                case .field(let name): others.append(name)
+                case .cookie: others.append(Array("cookie".utf8))
+                }
+            }
+            names.formUnion(others.map { String(decoding: $0, as: UTF8.self) })
+        }
+        return names.sorted()
     }
 
     /// The listeners where other proxies ask for decisions, and send no content.

@@ -83,14 +83,12 @@ final class FrontCheck {
 
     /// The trials that the rules give reason to.
     private static func trials(_ configuration: GatewayConfiguration) -> [FrontTrial] {
-        var headers: Set<String> = []
         var contentMax: Int?
-        for rule in configuration.rules.rules where rule.mode == .enforce || rule.mode == .observe {
-            if case .lines(_, let names) = rule.signing { headers.formUnion(names) }
+        for rule in configuration.rules.rules where rule.mode.verifies {
             guard rule.signing.coversBody, let limit = rule.body.limit else { continue }
             contentMax = max(contentMax ?? 0, limit.rawValue)
         }
-        return FrontTrial.all(headers: headers.sorted(), contentMax: contentMax)
+        return FrontTrial.all(headers: configuration.fieldsOfRules, contentMax: contentMax)
     }
 
     private static let unread = Finding.error(
