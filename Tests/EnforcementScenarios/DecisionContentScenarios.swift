@@ -280,6 +280,7 @@ extension Scenarios.Decisions {
             let rules = """
                 - { id: pay, match: { path: /pay }, mode: enforce }
                 - { id: seen, match: { path: /seen }, mode: observe }
+                - { id: site, match: { path: /site }, mode: enforce, preflight: forward }
                 """
             let listeners = [
                 "ext_authz, content: whole", "ext_authz", "auth_request, content: whole",
@@ -353,6 +354,23 @@ extension Scenarios.Decisions {
                 #expect(answer.reason == "content-unseen", remark)
             }
         }
+    }
+
+    /// HAProxy sends no content that its buffer can't hold.
+    @Test func `a request whose content did not come is no preflight`() throws {
+        let scenario = try Scenario()
+        defer { scenario.end() }
+        let questions = try Questions(scenario)
+        let preflight: Fields = [
+            ("X-Original-Method", "OPTIONS"), ("X-Original-URI", "/site"),
+            ("X-Original-Host", "api.example.com"), ("Origin", "https://a.example"),
+            ("Access-Control-Request-Method", "GET"),
+        ]
+        let empty: Fields = [(Questions.length, "0")]
+        #expect(try questions.asked[2].send("GET", "/", preflight + empty).status == 200)
+        let cut = try questions.asked[2].send("GET", "/", preflight)
+        #expect(cut.status == 401)
+        #expect(cut.reason == "assertion-missing")
     }
 
     /// Envoy Gateway asks with the fields that its example names, and passes on no others. A field

@@ -65,6 +65,7 @@ package struct Judge {
     /// - `content`: the whole content, where it came together with the head; empty otherwise.
     /// - `seesContent`: whether all of the request's content comes to the gateway.
     /// - `isExact`: whether the target and the field lines are the client's own bytes.
+    /// - `isCut`: whether content that should have come to the gateway did not.
     package mutating func open(
         _ head: borrowing RequestHead,
         _ bytes: Span<UInt8>,
@@ -73,11 +74,12 @@ package struct Judge {
         mayVerify: Bool = true,
         content: Span<UInt8> = Span(),
         seesContent: Bool = true,
-        isExact: Bool = true
+        isExact: Bool = true,
+        isCut: Bool = false
     ) -> HeadVerdict {
         self.mayVerify = mayVerify
         var proof: Proof
-        switch reader.read(head, bytes, rule: rule, now: now) {
+        switch reader.read(head, bytes, rule: rule, now: now, isCut: isCut) {
         case .unproven(let ruling): return .ruled(ruling)
         case .claimed(let claimed): proof = claimed
         }

@@ -18,14 +18,17 @@ struct ProofReader {
     }
 
     /// Reads an assertion or a session's signature, and its further fields.
+    ///
+    /// - isCut: whether the request has content that did not come. A preflight has none.
     func read(
         _ head: borrowing RequestHead,
         _ bytes: Span<UInt8>,
         rule: Rule,
-        now: UnixTime
+        now: UnixTime,
+        isCut: Bool
     ) -> Reading {
         let fields = ProofFields(head.fields, bytes, names: rule.fields)
-        if rule.preflight == .forward, fields.isEmpty, !fields.isUnsupported,
+        if rule.preflight == .forward, !isCut, fields.isEmpty, !fields.isUnsupported,
             head.isPreflight(bytes)
         {
             return .unproven(.preflight)

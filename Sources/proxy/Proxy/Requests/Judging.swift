@@ -32,7 +32,8 @@ struct Judging {
             mayVerify: exchange.mayVerify(now: beganAt),
             content: exchange.content.arrived.span,
             seesContent: exchange.flow.seesContent,
-            isExact: exchange.isExact
+            isExact: exchange.isExact,
+            isCut: exchange.isCut
         )
         if rule.asksDevice, opening.mayPass { exchange.device = DeviceVisit(head, bytes) }
         if rule.namesTokens { exchange.tokens = ShownTokens(head, bytes, rule) }
@@ -151,6 +152,11 @@ struct Judging {
 }
 
 extension Exchange {
+    /// Whether a proxy that sends the content with its question has not sent all of it.
+    fileprivate var isCut: Bool {
+        !flow.seesContent && client?.peer.decides?.content == .whole
+    }
+
     /// Whether the target and the field lines are the client's own bytes. In Envoy's questions over
     /// HTTP they are not.
     fileprivate var isExact: Bool {
