@@ -153,6 +153,26 @@ extension Scenarios {
             }
         }
 
+        @Test func `a token names the target that the origin gets, whatever its form was`() throws {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            let origin = try origin(of: scenario, "audience: shop")
+            _ = try scenario.imported()
+            let gateway = try scenario.serve()
+            let client = HTTPClient(port: gateway.port)
+            for target in ["http://api.example.com/bare?x=1", "/bare?x=2"] {
+                let raw = "GET \(target) HTTP/1.1\r\nHost: api.example.com\r\n\r\n"
+                #expect(try client.send(raw: Array(raw.utf8)).status == 200)
+            }
+            let set = try gateway.adminClient().send("GET", "/jwks")
+            let seen = try origin.seen(2)
+            #expect(seen.map(\.target) == ["/bare?x=1", "/bare?x=2"])
+            for request in seen {
+                let token = try #require(request.head.all("App-Attest-Verdict-Token").first)
+                #expect(try claims(of: token, Data(set.body))["target"] == request.target)
+            }
+        }
+
         @Test func `a token in the place of a signature verifies no content`() throws {
             let scenario = try Scenario()
             defer { scenario.end() }

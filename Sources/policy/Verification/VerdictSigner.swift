@@ -93,7 +93,7 @@ package struct VerdictSigner: Sendable {
         /// The id of its rule.
         package var rule = ""
         let method: [UInt8]
-        /// As the client sent it.
+        /// As the origin gets it: in origin-form, or `*`.
         let target: [UInt8]
         /// The digest of the content; `nil` where it was not verified.
         package var content: SHA256Digest?

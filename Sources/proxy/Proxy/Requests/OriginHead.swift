@@ -161,11 +161,13 @@ extension VerdictSigner.Request {
         func copy(_ range: Range<Int>) -> [UInt8] {
             bytes.extracting(range).withUnsafeBufferPointer { Array($0) }
         }
-        self.init(
-            id: id.text,
-            method: copy(head.methodRange),
-            target: copy(head.target)
-        )
+        var target = copy(head.form == .absolute ? head.pathAndQuery : head.target)
+        if head.isForServer {
+            target = [UInt8(ascii: "*")]
+        } else if head.path.isEmpty {
+            target.insert(UInt8(ascii: "/"), at: 0)
+        }
+        self.init(id: id.text, method: copy(head.methodRange), target: target)
     }
 }
 
