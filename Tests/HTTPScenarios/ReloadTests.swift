@@ -120,6 +120,42 @@ extension Scenarios {
             #expect(try gateway.ask(Self.get).status == 200)
         }
 
+        /// Its own head is read again for an answer, and may be too large by then.
+        @Test func `a call of Envoy's that is under way outlives tighter limits`() throws {
+            let origin = try TestOrigin()
+            defer { origin.stop() }
+            let listen = "address: 127.0.0.1:0, decides: ext_authz_grpc"
+            let trusted = "trusted_proxies: [127.0.0.1/32]"
+            let gateway = try TestGateway(
+                [("shop", [origin.address])],
+                listen: listen,
+                more: trusted
+            )
+            defer { gateway.stop() }
+            let client = try HTTP2Client(try gateway.connect())
+            let path = "/envoy.service.auth.v3.Authorization/Check"
+            var fields = [("content-type", "application/grpc"), ("te", "trailers")]
+            fields += (0..<20).map { ("x-\($0)", "a") }
+            let id = try client.open(HTTP2Client.post(path, fields), ends: false)
+            // What follows the head is answered, so the head has been read.
+            #expect(try client.ask(HTTP2Client.get("/")).status == 404)
+            let text = TestGateway.text(
+                [("shop", [origin.address])],
+                listen: listen,
+                more: trusted + "\nlimits: { fields: 10 }"
+            )
+            try text.write(
+                toFile: gateway.folder + "/portcullis.yaml",
+                atomically: true,
+                encoding: .utf8
+            )
+            gateway.server.readAgain()
+            try awaitGeneration(2, gateway.server)
+            // It is no message.
+            try client.send([0], on: id)
+            #expect(try client.answer(id).value("grpc-status") == "8")
+        }
+
         @Test func `a request that ends after a reload is counted with its own rule`() throws {
             let gate = Gate()
             let origin = try TestOrigin(script: TestOrigin.slow(until: gate))

@@ -125,7 +125,8 @@ final class CheckCall {
                 limits: proxy.settings.limits.requestHead
             )
         } catch {
-            preconditionFailure("CheckCall: a head that was read can't be read again")
+            // A reload has lowered the limits since the head was read.
+            return exchange.begin(own.span, fault: error.reason)
         }
         exchange.perform(Admission(exchange).action(own.span, unclear: outcome))
     }
