@@ -170,6 +170,24 @@ import Verification
         }
     }
 
+    @Test func `an example for a proxy that names fields of the verdict names all of them`()
+        throws
+    {
+        let page = try Document("rules/docs/origins.md").prose.joined(separator: "\n")
+        let fields = Set(page.matches(of: /`(App-Attest-[A-Za-z-]+)`/).map { $0.1.lowercased() })
+            .subtracting(["app-attest-challenge", "app-attest-error"])
+        #expect(fields.count > 10)
+        // The examples for the other proxies copy and delete all names that begin so.
+        for name in ["nginx.conf", "Caddyfile", "envoy-gateway.yaml"] {
+            let file = Repository.folder.appending(path: "deploy/decisions/\(name)")
+            let text = try String(contentsOf: file, encoding: .utf8).lowercased()
+            let absent = try fields.filter { field in
+                !text.contains(try Regex("\(field)(?![a-z-])"))
+            }
+            #expect(absent == [], "\(name)")
+        }
+    }
+
     @Test func `every target has its place in the table of folders`() throws {
         let text = try Document("Sources/docs/architecture.md").prose.joined(separator: "\n")
         let sources = Repository.folder.appending(path: "Sources")
