@@ -45,6 +45,7 @@ import Testing
             ("\(place) user=locked passfile=/nowhere", "passfile="),
             ("\(place) user=banned", "pg_hba.conf"), ("\(place) user=nobody", "CREATE ROLE"),
             ("\(place) user=many", "max_connections"),
+            ("\(place) user=many", "each gateway has 5 connections"),
             ("host=\(server.folder) user=portcullis dbname=nothing", "CREATE DATABASE"),
             ("host=/nowhere user=portcullis", "pg_isready"),
         ]

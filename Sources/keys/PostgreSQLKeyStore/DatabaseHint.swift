@@ -66,8 +66,8 @@ enum DatabaseHint {
             "a standby or a read-only database: name all servers with "
                 + "target_session_attrs=read-write, or make one of them take writes again"
         case "53300":
-            "raise max_connections, or the role's CONNECTION LIMIT: each gateway has four "
-                + "connections, and each command one"
+            "raise max_connections, or the role's CONNECTION LIMIT: each gateway has "
+                + "\(DatabaseStatistics.Role.allCases.count) connections, and each command one"
         case "53100": "make room on the database's disk"
         case "53200": "give the database's machine more memory, or its work_mem less"
         case "57P03": "nothing when it has just been started; else see in the database's log why"

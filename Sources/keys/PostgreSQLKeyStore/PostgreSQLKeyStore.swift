@@ -6,10 +6,11 @@
 // several hosts, one after the other, and looks up their names, since libpq has no deadline for
 // either (`DatabaseServers`, `NameLookUp`).
 //
-// A gateway has four connections: the writer's, which sends all waiting changes as one transaction
-// in one round trip (libpq's pipeline mode); the reader's; one that waits for notifications; and
-// one for the renewal of receipts. A lost connection is made again, with growing pauses. Every wait
-// has a deadline.
+// A gateway has five connections: the writer's, which sends all waiting changes as one transaction
+// in one round trip (libpq's pipeline mode); the reader's; one that waits for notifications; one
+// for the renewal of receipts; and one for orders and what the gateways of a fleet tell each other
+// (`FleetDatabase`). A lost connection is made again, with growing pauses. Every wait has a
+// deadline.
 //
 // The database decides. An event loop looks up a key in memory and verifies; then the use waits for
 // the writer's next transaction. One statement of it compares counters, spends challenges, checks

@@ -80,8 +80,8 @@ extension Doctor {
         )
     }
 
-    /// Connections of a gateway: writer, reader, listener, receipts.
-    private static let connectionsOfGateway: Int64 = 4
+    /// Connections of a gateway, one for each purpose.
+    private static let connectionsOfGateway = Int64(DatabaseStatistics.Role.allCases.count)
 
     private static func connections(_ found: DatabaseCheckup) -> Finding? {
         guard let most = found.connectionsMax, let now = found.connections else { return nil }
