@@ -188,6 +188,21 @@ import Verification
         }
     }
 
+    @Test func `the unit makes the folder of the socket that commands and pages name`() throws {
+        let names = [
+            "deploy/docs/dashboard.md", "deploy/docs/install.md",
+            "Sources/gateway/Gateway/AdminCall.swift",
+        ]
+        for name in names {
+            let file = Repository.folder.appending(path: name)
+            let text = try String(contentsOf: file, encoding: .utf8)
+            #expect(text.contains("/run/portcullis/admin.sock"), "\(name)")
+        }
+        let file = Repository.folder.appending(path: "deploy/portcullis.service")
+        let unit = try String(contentsOf: file, encoding: .utf8)
+        #expect(unit.contains("\nRuntimeDirectory=portcullis\n"))
+    }
+
     @Test func `every target has its place in the table of folders`() throws {
         let text = try Document("Sources/docs/architecture.md").prose.joined(separator: "\n")
         let sources = Repository.folder.appending(path: "Sources")
