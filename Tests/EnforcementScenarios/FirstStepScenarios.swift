@@ -108,6 +108,11 @@ extension Scenarios {
                 "127.0.0.1:0"
             )
             let file = scenario.path("portcullis/portcullis.yaml")
+            let rule = try String(
+                contentsOfFile: scenario.path("portcullis/rules/10-first.yaml"),
+                encoding: .utf8
+            )
+            #expect(rule.contains("# portcullis rollout --config portcullis.yaml first 1%\n"))
             let gateway = try scenario.serve("portcullis/portcullis.yaml")
             for (order, status) in [("100%", 401), ("observe", 200)] {
                 let ordered = try scenario.portcullis("rollout", "first", order, "--config", file)

@@ -141,7 +141,8 @@ package struct FirstConfiguration {
               origin: api
               mode: \(mode)\(apps ?? "")
             # Once clients sign their requests, and `observe` has shown which it would refuse: write
-            # mode: enforce with rollout: { percent: 1% }, or run `portcullis rollout first 1%`.
+            # mode: enforce with rollout: { percent: 1% }, or run, in the folder above this one:
+            # portcullis rollout --config portcullis.yaml first 1%
 
             """
     }

@@ -188,7 +188,7 @@ struct AdminOptions: ParsableArguments {
                 + "lists all of them"
         case "page-unknown":
             return "portcullis: this admin listener serves no calls; use a Unix socket for "
-                + "`admin.address`, or `calls: any`"
+                + "`admin.address`, or set `admin.token_file`, and restart the gateway"
         case .some, .none:
             return "portcullis: the gateway answered \(response.status) \(reason ?? "")"
         }
