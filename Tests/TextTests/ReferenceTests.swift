@@ -188,6 +188,15 @@ import Verification
         }
     }
 
+    /// It has a space after each colon, and an element on each line.
+    @Test func `commands look for members of status as its JSON for people has them`() throws {
+        for page in Repository.pages(of: "deploy") {
+            for line in try Document(page).lines where line.contains("/status | ") {
+                #expect(!line.contains(#"":"#), "\(page): \(line)")
+            }
+        }
+    }
+
     @Test func `the unit makes the folder of the socket that commands and pages name`() throws {
         let names = [
             "deploy/docs/dashboard.md", "deploy/docs/install.md",
