@@ -212,6 +212,14 @@ import Verification
         #expect(unit.contains("\nRuntimeDirectory=portcullis\n"))
     }
 
+    @Test func `the image has all pages that help prints`() throws {
+        let file = Repository.folder.appending(path: "deploy/Containerfile")
+        let text = try String(contentsOf: file, encoding: .utf8)
+        for folder in ["deploy/docs", "rules/docs", "Sources/client/docs"] {
+            #expect(text.contains("COPY \(folder) /usr/local/share/portcullis/help/\(folder)\n"))
+        }
+    }
+
     @Test func `every target has its place in the table of folders`() throws {
         let text = try Document("Sources/docs/architecture.md").prose.joined(separator: "\n")
         let sources = Repository.folder.appending(path: "Sources")
