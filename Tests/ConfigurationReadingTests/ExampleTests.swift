@@ -40,7 +40,7 @@ import Verification
             if inner != line { count += 1 }
             return String(inner).replacing("rules: ..", with: "rules: []")
         }
-        #expect(count == 48)
+        #expect(count == 49)
         let loaded = load(
             lines.joined(separator: "\n"),
             files: [
