@@ -13,6 +13,7 @@ import Testing
         origin: String = "",
         devices: [String: UInt64] = [:],
         inMemory: Set<String> = [],
+        readOnly: Set<String> = [],
         more: String = ""
     ) -> LoadedConfiguration {
         let text = """
@@ -26,7 +27,12 @@ import Testing
             """
         return ConfigurationLoader.load(
             "p.yaml",
-            files: MemoryFiles(files: ["p.yaml": text], devices: devices, inMemory: inMemory)
+            files: MemoryFiles(
+                files: ["p.yaml": text],
+                devices: devices,
+                inMemory: inMemory,
+                readOnly: readOnly
+            )
         )
     }
 
@@ -161,6 +167,18 @@ import Testing
                 """
             )
         )
+    }
+
+    /// As in a container whose own root is read-only.
+    @Test func `a folder that can't be written is not chosen`() throws {
+        let devices: [String: UInt64] = ["": 1, "/tmp": 2, "/var/tmp": 3, "/dev/shm": 4]
+        let loaded = Self.loaded(
+            Self.held,
+            devices: devices,
+            inMemory: ["/tmp", "/dev/shm"],
+            readOnly: ["/var/tmp"]
+        )
+        #expect(try #require(loaded.configuration).spillFolder == "/tmp")
     }
 
     @Test func `a folder in memory counts as memory, and check says so`() throws {

@@ -10,6 +10,8 @@ struct MemoryFiles: ConfigurationFiles {
     var devices: [String: UInt64] = [:]
     /// Folders in memory.
     var inMemory: Set<String> = []
+    /// Folders that can't be written.
+    var readOnly: Set<String> = []
 
     func contents(of path: String, limit: Int) throws(FileFault) -> [UInt8] {
         _ = try permissions(of: path)
@@ -35,6 +37,8 @@ struct MemoryFiles: ConfigurationFiles {
     }
 
     func isInMemory(_ folder: String) -> Bool { inMemory.contains(folder) }
+
+    func isReadOnly(_ folder: String) -> Bool { readOnly.contains(folder) }
 
     func permissions(of path: String) throws(FileFault) -> UInt16 {
         guard files[path] != nil else { throw .missing }

@@ -89,12 +89,13 @@ extension ConfigurationDraft {
     }
 
     /// The folder for held content: the stated one, or one that is not on the store's file system,
-    /// where it could leave the store no room. A disk is preferred to memory.
+    /// where it could leave the store no room. A disk is preferred to memory. A container may have
+    /// its /tmp in memory, and a root that is read-only with /var/tmp in it.
     func chosenSpillFolder(files: some ConfigurationFiles) -> String {
         let storeDevice = storeDevice(files)
         let apart = Self.spillFolders.filter { folder in
             guard let storeDevice, let device = try? files.device(of: folder) else { return false }
-            return device != storeDevice
+            return device != storeDevice && !files.isReadOnly(folder)
         }
         return spillFolder?.value ?? apart.first { !files.isInMemory($0) } ?? apart.first
             ?? Self.spillFolders[0]

@@ -34,12 +34,16 @@ package protocol ConfigurationFiles {
     func device(of path: String) throws(FileFault) -> UInt64
     /// Whether a folder's files are in memory.
     func isInMemory(_ folder: String) -> Bool
+    /// Whether nothing can be written in a folder, whoever writes.
+    func isReadOnly(_ folder: String) -> Bool
 }
 
 extension ConfigurationFiles {
     package func device(of path: String) throws(FileFault) -> UInt64 { throw .missing }
 
     package func isInMemory(_ folder: String) -> Bool { false }
+
+    package func isReadOnly(_ folder: String) -> Bool { false }
 }
 
 /// The files of this host: only this type of the module reads any.
@@ -99,5 +103,11 @@ package struct DiskFiles: ConfigurationFiles {
     package func isInMemory(_ folder: String) -> Bool {
         // tmpfs and ramfs, by their numbers in Linux's magic.h.
         [0x0102_1994, 0x8584_58F6].contains(clinux_file_system(folder.isEmpty ? "." : folder))
+    }
+
+    package func isReadOnly(_ folder: String) -> Bool {
+        var facts = statvfs()
+        // ST_RDONLY of statvfs(3): the file system, or the mount, as a container's own may be.
+        return statvfs(folder.isEmpty ? "." : folder, &facts) == 0 && facts.f_flag & 1 != 0
     }
 }

@@ -63,8 +63,8 @@ package struct GatewayConfiguration: Sendable {
     /// `probes`: their paths on the public listeners. Default: off.
     package let probes: ProbePaths
     /// `spill_folder`: the folder for held content that is too large for memory. Default: the first
-    /// of /tmp, /var/tmp and /dev/shm that is on another file system than the store, a disk rather
-    /// than memory; /tmp when none is.
+    /// of /tmp, /var/tmp and /dev/shm that is on another file system than the store, and not on a
+    /// read-only one, a disk rather than memory; /tmp when none is.
     package let spillFolder: String
     /// `rules` and `default`.
     package let fileRules: RuleSet
