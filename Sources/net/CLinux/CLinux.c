@@ -4,11 +4,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <limits.h>
 #include <linux/filter.h>
 #include <linux/sockios.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -113,7 +116,17 @@ void clinux_end_on_close(int fd) {
 }
 
 int clinux_open_unnamed(const char *folder) {
-    return open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    int fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    if (fd >= 0 || errno != EOPNOTSUPP) return fd;
+    char name[PATH_MAX];
+    int length = snprintf(name, sizeof name, "%s/.portcullis-XXXXXX", folder);
+    if (length < 0 || (size_t)length >= sizeof name) {
+        errno = ENAMETOOLONG;
+        return -1;
+    }
+    fd = mkostemp(name, O_CLOEXEC);
+    if (fd >= 0) unlink(name);
+    return fd;
 }
 
 // Two pieces in one call; never raises SIGPIPE.

@@ -41,7 +41,7 @@ package final class FileThread: Sendable {
 
     /// Opens a file for reading and writing, for the owner only.
     ///
-    /// - Throws: `SocketError` of open: no such folder, no room, a file system without O_TMPFILE.
+    /// - Throws: `SocketError` of open: no such folder, no room, a folder that can't be written.
     package func open(in folder: String) throws(SocketError) -> UnnamedFile {
         try perform("open(O_TMPFILE) in \(folder)") { call -> Result<UnnamedFile, SocketError> in
             let descriptor = clinux_open_unnamed(folder)

@@ -45,7 +45,8 @@ void clinux_end_on_close(int fd);          // SO_LINGER off
 int clinux_socket_error(int fd);           // SO_ERROR, or -1
 int clinux_unacknowledged(int fd);         // bytes sent and not acknowledged: SIOCOUTQ, or 0
 
-// A file without a name in a folder: O_TMPFILE, read and write, mode 0600.
+// A file without a name in a folder: O_TMPFILE, read and write, mode 0600. Some file systems have
+// none, as a container's own layer (overlay) on Debian 12; there the file has a name for a moment.
 int clinux_open_unnamed(const char *folder);
 
 // Two pieces in one call; never raises SIGPIPE. With `waits` the kernel keeps them until more is

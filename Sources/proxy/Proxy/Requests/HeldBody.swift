@@ -8,9 +8,9 @@ import Verification
 
 /// Content that waits to be judged: in memory up to a size, beyond it in a file without a name.
 ///
-/// The file is opened with O_TMPFILE, so nothing of it outlives the process. Held bytes are counted
-/// before they are written: for all event loops together, for the client's address and for its key.
-/// The count ends with ``release()``.
+/// The file has no name from its opening on, so nothing of it outlives the process. Held bytes are
+/// counted before they are written: for all event loops together, for the client's address and for
+/// its key. The count ends with ``release()``.
 final class HeldBody {
     /// Why a piece can't be held. Nothing of the piece is held then.
     enum Fault: Error {
