@@ -41,16 +41,16 @@ import Verification
         /// - known: whether the keys are enrolled.
         mutating func see(
             _ installs: Range<Int>,
-            _ verdict: Verdict,
+            _ outcome: Verdict.Outcome,
             known: Bool = true,
             rule: Int = 0,
             isExcused: Bool = false
         ) throws {
             for install in installs {
                 let bytes = (0..<32).map { UInt8(truncatingIfNeeded: install >> ($0 % 4 * 8)) }
-                var ruling = Ruling(verdict, keyID: KeyID(bytes: bytes))
-                ruling.isExcused = isExcused
-                counts.count(rules.rules[rule], ruling) { known }
+                var verdict = Verdict(outcome, keyID: KeyID(bytes: bytes))
+                verdict.isExcused = isExcused
+                counts.count(rules.rules[rule], verdict) { known }
             }
         }
     }
@@ -134,7 +134,7 @@ import Verification
             try sight.see(1000..<9000, .refuse(.signatureMismatch), known: false)
             try sight.see(1000..<9000, .refuse(.keyUnknown), known: false)
             for _ in 0..<9000 {
-                sight.counts.count(sight.rules.rules[0], Ruling(.refuse(.assertionMissing))) {
+                sight.counts.count(sight.rules.rules[0], Verdict(.refuse(.assertionMissing))) {
                     true
                 }
             }
@@ -156,14 +156,14 @@ import Verification
         arguments: [
             .refuse(.keyRevoked), .refuse(.riskExceeded), .refuse(.deviceFlagged),
             .refuse(.addressThrottled), .refuse(.challengesExhausted), .failure(.store),
-        ] as [Verdict]
+        ] as [Verdict.Outcome]
     )
     func `who is meant to be refused, or is refused by our own fault, is not counted`(
-        verdict: Verdict
+        outcome: Verdict.Outcome
     ) throws {
         let watch = try watch("2%") { sight in
             try sight.see(0..<200, .pass)
-            try sight.see(200..<400, verdict)
+            try sight.see(200..<400, outcome)
         }
         #expect((180...220).contains(watch.finding(now: 1000).installs))
         #expect(watch.finding(now: 1000).refused == 0)
@@ -189,7 +189,7 @@ import Verification
         let beyond = Rule(id: "x", index: 77, match: .all, origin: nil, mode: .enforce)
         let key = KeyID(bytes: [UInt8](repeating: 7, count: 32))
         for rule in [gone, beyond] {
-            sight.counts.count(rule, Ruling(.refuse(.appMismatch), keyID: key)) { true }
+            sight.counts.count(rule, Verdict(.refuse(.appMismatch), keyID: key)) { true }
         }
         #expect(sight.counts.take().isEmpty)
     }

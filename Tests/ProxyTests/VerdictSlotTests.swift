@@ -56,12 +56,12 @@ import Verification
             (nil, nil),
         ]
         var slots: [Int] = []
-        for verdict in [Verdict.pass] + Refusal.allCases.map(Verdict.refuse) {
+        for outcome in [Verdict.Outcome.pass] + Refusal.allCases.map(Verdict.Outcome.refuse) {
             for isEnforced in [false, true] {
                 for (environment, platform) in sources {
                     slots.append(
                         VerdictSlot.index(
-                            verdict,
+                            outcome,
                             isEnforced: isEnforced,
                             environment: environment,
                             platform: platform

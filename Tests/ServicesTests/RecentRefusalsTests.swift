@@ -34,7 +34,7 @@ struct RecentRefusalsTests {
             status: fate == .answered ? outcome.row.status : 0,
             place: .rule("orders", .enforce),
             finding: .init(
-                Ruling(.refuse(.assertionMissing), keyID: keyID),
+                Verdict(.refuse(.assertionMissing), keyID: keyID),
                 isEnforced: fate == .answered
             )
         )

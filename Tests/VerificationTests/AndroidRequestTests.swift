@@ -14,11 +14,11 @@ import Verification
         var trial = try Trial.ofBothApps()
         var (phone, iPhone) = (trial.enrolledPhoneKey(), trial.enrolledKey())
         let ofPhone = try trial.send(try trial.request(), by: &phone)
-        #expect(ofPhone.verdict == .pass && ofPhone.appID == Trial.package)
+        #expect(ofPhone.outcome == .pass && ofPhone.appID == Trial.package)
         #expect(ofPhone.level == .complete && ofPhone.proof == .assertion)
         #expect(try trial.counters(phone).highest == phone.counter)
         let other = try trial.send(try trial.request(), by: &iPhone)
-        #expect(other.verdict == .pass && other.appID == Trial.appID)
+        #expect(other.outcome == .pass && other.appID == Trial.appID)
     }
 
     @Test(arguments: [SigningForm.content, .challenge, .lines(.all, headers: [])])
@@ -29,36 +29,36 @@ import Verification
             demands.signing = form
             demands.body = .held(limit: .mebibytes(1), memory: .kibibytes(64))
         }
-        #expect(try trial.send(try trial.request(), by: &phone, rule).verdict == .pass)
+        #expect(try trial.send(try trial.request(), by: &phone, rule).outcome == .pass)
         let changed = try trial.send(try trial.request(), by: &phone, rule) { wire in
             wire.content += Array(" ".utf8)
         }
-        #expect(changed.verdict != .pass || form == .challenge)
+        #expect(changed.outcome != .pass || form == .challenge)
     }
 
     @Test(arguments: AssertionDamage.allCases)
     func `a damaged signature is refused for its damage`(damage: AssertionDamage) throws {
         var trial = try Trial.ofBothApps()
         var phone = trial.enrolledPhoneKey()
-        #expect(try trial.send(try trial.request(), by: &phone).verdict == .pass)
-        let ruling = try trial.send(try trial.request(), by: &phone, damage: damage)
+        #expect(try trial.send(try trial.request(), by: &phone).outcome == .pass)
+        let verdict = try trial.send(try trial.request(), by: &phone, damage: damage)
         if let reason = damage.phoneRefusal {
-            #expect(ruling.refusal?.rawValue == reason.rawValue)
+            #expect(verdict.refusal?.rawValue == reason.rawValue)
         } else {
-            #expect(ruling.verdict == .pass)
+            #expect(verdict.outcome == .pass)
         }
     }
 
     /// What `edit` does with the assertion of a good request.
     private func refusal(
         _ edit: @escaping (String) -> String
-    ) throws -> (Refusal?, Ruling.ProofLevel) {
+    ) throws -> (Refusal?, Verdict.ProofLevel) {
         var trial = try Trial.ofBothApps()
         var phone = trial.enrolledPhoneKey()
-        let ruling = try trial.send(try trial.request(), by: &phone) { wire in
+        let verdict = try trial.send(try trial.request(), by: &phone) { wire in
             wire.set("App-Attest-Assertion", edit(wire.value("App-Attest-Assertion") ?? ""))
         }
-        return (ruling.refusal, ruling.level)
+        return (verdict.refusal, verdict.level)
     }
 
     @Test func `nothing of the text can be changed on its way`() throws {
@@ -94,7 +94,7 @@ import Verification
         var trial = try Trial.ofBothApps()
         var phone = trial.enrolledPhoneKey()
         let request = try trial.request()
-        #expect(try trial.send(request, by: &phone, damage: .lowS).verdict == .pass)
+        #expect(try trial.send(request, by: &phone, damage: .lowS).outcome == .pass)
         phone.counter = SignCounter(rawValue: phone.counter.rawValue - 1)
         let twin = try trial.send(try trial.request(), by: &phone, damage: .highS)
         #expect(twin.refusal == .counterReplayed)
@@ -106,11 +106,11 @@ import Verification
         let (iPhone, phone) = (trial.enrolledKey(), trial.enrolledPhoneKey())
         for (signer, named) in [(iPhone, phone), (phone, iPhone)] {
             var signer = signer
-            let ruling = try trial.send(try trial.request(), by: &signer) { wire in
+            let verdict = try trial.send(try trial.request(), by: &signer) { wire in
                 wire.set("App-Attest-Key-Id", named.keyID.base64)
             }
-            #expect(ruling.refusal == .assertionMalformed && ruling.level == .claimed)
-            #expect(ruling.keyID == named.keyID)
+            #expect(verdict.refusal == .assertionMalformed && verdict.level == .claimed)
+            #expect(verdict.keyID == named.keyID)
         }
         #expect(trial.judge.verifications == 0)
     }
@@ -124,12 +124,12 @@ import Verification
         var wire = Wire(request, proof)
         wire.set("App-Attest-Key-Id", phone.keyID.base64)
         wire.remove("Content-Digest")
-        guard case .ruled(let ruling) = try trial.open(wire, rule) else {
+        guard case .judged(let verdict) = try trial.open(wire, rule) else {
             Issue.record("held")
             return
         }
-        #expect(ruling.refusal == .assertionMalformed)
-        #expect(try trial.send(request, by: &phone, rule).verdict == .pass)
+        #expect(verdict.refusal == .assertionMalformed)
+        #expect(try trial.send(request, by: &phone, rule).outcome == .pass)
     }
 
     /// The operator has given an Android app the id that an app of Apple's had.
@@ -161,21 +161,21 @@ import Verification
     @Test func `a key that is too old is refused`() throws {
         var trial = try Trial.ofBothApps { $0.keyDaysMax = 90 }
         var (old, new) = (trial.enrolledPhoneKey(daysAgo: 91), trial.enrolledPhoneKey(daysAgo: 90))
-        let ruling = try trial.send(try trial.request(), by: &old)
-        #expect(ruling.refusal == .keyExpired && ruling.level == .signed)
-        #expect(try trial.send(try trial.request(), by: &new).verdict == .pass)
+        let verdict = try trial.send(try trial.request(), by: &old)
+        #expect(verdict.refusal == .keyExpired && verdict.level == .signed)
+        #expect(try trial.send(try trial.request(), by: &new).outcome == .pass)
         trial.now = trial.now.advanced(bySeconds: 86_400)
         #expect(try trial.send(try trial.request(), by: &new).refusal == .keyExpired)
         #expect(try trial.ask(&new).refusal == .keyExpired)
         var iPhone = trial.enrolledKey()
-        #expect(try trial.send(try trial.request(), by: &iPhone).verdict == .pass)
+        #expect(try trial.send(try trial.request(), by: &iPhone).outcome == .pass)
     }
 
     @Test func `a session is opened by a phone's key`() throws {
         var trial = try Trial.ofBothApps { $0.keyDaysMax = 90 }
         var phone = trial.enrolledPhoneKey(daysAgo: 90)
         var session = try trial.openSession(&phone)
-        #expect(try trial.send(try trial.request(), by: &session).verdict == .pass)
+        #expect(try trial.send(try trial.request(), by: &session).outcome == .pass)
     }
 
     @Test func `risk is the number of certificates that the phone was given`() throws {
@@ -187,9 +187,9 @@ import Verification
         }
         var (usual, many) = (trial.enrolledPhoneKey(issued: 32), trial.enrolledPhoneKey(issued: 64))
         var unsaid = trial.enrolledPhoneKey()
-        let ruling = try trial.send(try trial.request(), by: &usual, rule)
-        #expect(ruling.verdict == .pass && ruling.risk?.metric == 32)
+        let verdict = try trial.send(try trial.request(), by: &usual, rule)
+        #expect(verdict.outcome == .pass && verdict.risk?.metric == 32)
         #expect(try trial.send(try trial.request(), by: &many, rule).refusal == .riskExceeded)
-        #expect(try trial.send(try trial.request(), by: &unsaid, rule).verdict == .pass)
+        #expect(try trial.send(try trial.request(), by: &unsaid, rule).outcome == .pass)
     }
 }

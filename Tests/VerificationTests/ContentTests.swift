@@ -20,27 +20,27 @@ import Verification
         var trial = try Trial()
         var key = trial.enrolledKey()
         let request = try trial.request()
-        let ruling = try trial.send(request, by: &key)
-        #expect(ruling.expectedDigest == SHA256.digest(of: request.content))
+        let verdict = try trial.send(request, by: &key)
+        #expect(verdict.expectedDigest == SHA256.digest(of: request.content))
     }
 
     @Test func `digests of other algorithms and a repeated one do no harm`() throws {
         var trial = try Trial()
         var key = trial.enrolledKey()
-        let ruling = try trial.send(try trial.request(), by: &key) { wire in
+        let verdict = try trial.send(try trial.request(), by: &key) { wire in
             let digest = wire.value("Content-Digest") ?? ""
             wire.set("Content-Digest", "sha-512=:AAAA:, \(digest)")
             wire.fields.append(("content-digest", digest))
         }
-        #expect(ruling.verdict == .pass)
+        #expect(verdict.outcome == .pass)
     }
 
     @Test func `chunked content of no known length is judged by its digest alike`() throws {
         var trial = try Trial()
         var key = trial.enrolledKey()
-        let ruling = try trial.send(try trial.request(), by: &key) { $0.framing = .chunked }
-        #expect(ruling.verdict == .pass)
-        #expect(ruling.expectedDigest != nil)
+        let verdict = try trial.send(try trial.request(), by: &key) { $0.framing = .chunked }
+        #expect(verdict.outcome == .pass)
+        #expect(verdict.expectedDigest != nil)
     }
 
     @Test func `a digest that nobody signs is not looked at`() throws {
@@ -51,11 +51,11 @@ import Verification
             $0.body = .none
         }
         for digest in ["no digest's grammar", "sha-256=:AAAA:"] {
-            let ruling = try trial.send(try trial.request(), by: &key, rule) {
+            let verdict = try trial.send(try trial.request(), by: &key, rule) {
                 $0.set("Content-Digest", digest)
             }
-            #expect(ruling.verdict == .pass)
-            #expect(ruling.expectedDigest == nil)
+            #expect(verdict.outcome == .pass)
+            #expect(verdict.expectedDigest == nil)
         }
     }
 
@@ -64,11 +64,11 @@ import Verification
     @Test func `held content needs no digest in the head`() throws {
         var trial = try Trial()
         var key = trial.enrolledKey()
-        let ruling = try trial.send(try trial.request(), by: &key, Self.held) {
+        let verdict = try trial.send(try trial.request(), by: &key, Self.held) {
             $0.remove("Content-Digest")
         }
-        #expect(ruling.verdict == .pass)
-        #expect(ruling.expectedDigest == nil)
+        #expect(verdict.outcome == .pass)
+        #expect(verdict.expectedDigest == nil)
     }
 
     @Test func `held content is what the signature and a declared digest are compared with`() throws
@@ -79,11 +79,11 @@ import Verification
             $0.remove("Content-Digest")
             $0.content[0] ^= 1
         }
-        #expect(signature.verdict == .refuse(.signatureMismatch))
+        #expect(signature.outcome == .refuse(.signatureMismatch))
         let digest = try trial.send(try trial.request(), by: &key, Self.held) {
             $0.content[0] ^= 1
         }
-        #expect(digest.verdict == .refuse(.digestMismatch))
+        #expect(digest.outcome == .refuse(.digestMismatch))
         #expect(digest.keyID == key.keyID)
     }
 
@@ -92,11 +92,11 @@ import Verification
         var key = trial.enrolledKey()
         let request = try trial.request(content: "")
         let proof = key.proof(of: request, signing: Self.held.signing)
-        guard case .ruled(let ruling) = try trial.open(Wire(request, proof), Self.held) else {
+        guard case .judged(let verdict) = try trial.open(Wire(request, proof), Self.held) else {
             Issue.record("held")
             return
         }
-        #expect(ruling.verdict == .pass)
+        #expect(verdict.outcome == .pass)
     }
 
     /// A request that is refused before its content is there.
@@ -159,12 +159,12 @@ import Verification
         if clientWaits { wire.set("Expect", "100-continue") }
         if !hasDigest { wire.remove("Content-Digest") }
         switch try trial.open(wire, Self.held) {
-        case .ruled(let ruling):
-            #expect(ruling.verdict == .refuse(early.refusal))
+        case .judged(let verdict):
+            #expect(verdict.outcome == .refuse(early.refusal))
             #expect(clientWaits || hasDigest || !early.isForWaiting)
         case .hold:
             #expect(!clientWaits && !hasDigest && early.isForWaiting)
-            #expect(try trial.judge(wire, Self.held).verdict == .refuse(early.refusal))
+            #expect(try trial.judge(wire, Self.held).outcome == .refuse(early.refusal))
         }
     }
 
@@ -177,10 +177,10 @@ import Verification
         let proof = key.proof(of: request, signing: Self.held.signing)
         var wire = Wire(request, proof)
         wire.remove("Content-Digest")
-        #expect(try trial.judge(wire, Self.held).verdict == .pass)
-        #expect(try trial.judge(wire, Self.held).verdict == .refuse(.counterReplayed))
+        #expect(try trial.judge(wire, Self.held).outcome == .pass)
+        #expect(try trial.judge(wire, Self.held).outcome == .refuse(.counterReplayed))
         wire.content[0] ^= 1
-        #expect(try trial.judge(wire, Self.held).verdict == .refuse(.signatureMismatch))
+        #expect(try trial.judge(wire, Self.held).outcome == .refuse(.signatureMismatch))
     }
 
     @Test func `looking ahead uses nothing up, and what changed meanwhile counts`() throws {
@@ -191,11 +191,11 @@ import Verification
         wire.set("Expect", "100-continue")
         let openings = [try trial.open(wire, Self.held), try trial.open(wire, Self.held)]
         #expect(try trial.counters(key).highest == .zero)
-        let verdicts: [Verdict] = openings.map { opening in
+        let outcomes: [Verdict.Outcome] = openings.map { opening in
             guard case .hold(let proof) = opening else { return .failure(.store) }
-            return trial.close(proof, wire, Self.held).verdict
+            return trial.close(proof, wire, Self.held).outcome
         }
-        #expect(verdicts == [.pass, .refuse(.counterReplayed)])
+        #expect(outcomes == [.pass, .refuse(.counterReplayed)])
     }
 
     @Test func `with a digest in the head a worthless assertion holds nothing`() throws {
@@ -203,18 +203,18 @@ import Verification
         var key = trial.enrolledKey()
         let request = try trial.request()
         let proof = key.proof(of: request, signing: Self.held.signing, damage: .signature)
-        guard case .ruled(let ruling) = try trial.open(Wire(request, proof), Self.held) else {
+        guard case .judged(let verdict) = try trial.open(Wire(request, proof), Self.held) else {
             Issue.record("held")
             return
         }
-        #expect(ruling.verdict == .refuse(.signatureMismatch))
+        #expect(verdict.outcome == .refuse(.signatureMismatch))
         #expect(trial.judge.verifications == 1)
     }
 
     @Test func `a signature that the head shows is verified once`() throws {
         var trial = try Trial()
         var key = trial.enrolledKey()
-        #expect(try trial.send(try trial.request(), by: &key, Self.held).verdict == .pass)
+        #expect(try trial.send(try trial.request(), by: &key, Self.held).outcome == .pass)
         #expect(trial.judge.verifications == 1)
     }
 
@@ -228,8 +228,8 @@ import Verification
             return
         }
         _ = trial.journal.revoke(key.keyID, at: 1)
-        let ruling = trial.close(proof, wire, Self.held)
-        #expect(ruling.verdict == .refuse(.keyRevoked))
+        let verdict = trial.close(proof, wire, Self.held)
+        #expect(verdict.outcome == .refuse(.keyRevoked))
     }
 
     @Test(arguments: [Self.held, Trial.rule(), Self.inside(.required), Self.inside(.optional)])
@@ -246,12 +246,13 @@ import Verification
             var wire = Wire(request, key.proof(of: request, signing: rule.signing))
             if removesDigest { wire.remove("Content-Digest") }
             if changes { wire.content[wire.content.count - 1] ^= 1 }
-            guard case .ruled(let ruling) = try trial.open(wire, rule, content: wire.content) else {
+            let opened = try trial.open(wire, rule, content: wire.content)
+            guard case .judged(let verdict) = opened else {
                 Issue.record("held")
                 continue
             }
-            #expect(ruling.expectedDigest == nil)
-            let held: Verdict
+            #expect(verdict.expectedDigest == nil)
+            let held: Verdict.Outcome
             switch (removesDigest, changes) {
             case (true, _) where rule.body.isStreamed: held = .refuse(.digestMissing)
             case (false, true): held = .refuse(.digestMismatch)
@@ -260,7 +261,8 @@ import Verification
             case (true, true): held = .refuse(.signatureMismatch)
             case (_, false): held = .pass
             }
-            #expect(ruling.verdict == held, "digest removed: \(removesDigest), changed: \(changes)")
+            let how = "digest removed: \(removesDigest), changed: \(changes)"
+            #expect(verdict.outcome == held, "\(how)")
         }
     }
 
@@ -275,50 +277,50 @@ import Verification
         }
     }
 
-    private func verdict(
+    private func outcome(
         _ content: (String) -> String,
         _ need: ChallengeRule = .required,
         field: String? = nil
-    ) throws -> Verdict {
+    ) throws -> Verdict.Outcome {
         var trial = try Trial()
         var key = trial.enrolledKey()
         var request = try trial.request(content: content(try trial.challenge()))
         request.challenge = field
-        return try trial.send(request, by: &key, Self.inside(need)).verdict
+        return try trial.send(request, by: &key, Self.inside(need)).outcome
     }
 
     @Test func `a challenge is found at its place in the content`() throws {
-        #expect(try verdict { #"{"auth":{"challenge":"\#($0)"},"a":[1,{}]}"# } == .pass)
-        #expect(try verdict { #"{"auth":{"challenge":"\u0041QEA\#($0)"}}"# } != .pass)
+        #expect(try outcome { #"{"auth":{"challenge":"\#($0)"},"a":[1,{}]}"# } == .pass)
+        #expect(try outcome { #"{"auth":{"challenge":"\u0041QEA\#($0)"}}"# } != .pass)
     }
 
     @Test func `without a challenge in the content there is none`() throws {
-        let missing = Verdict.refuse(.challengeMissing)
-        #expect(try verdict { #"{"auth":"\#($0)"}"# } == missing)
-        #expect(try verdict { #"{"auth":{"challenge":"\#($0)","challenge":""}}"# } == missing)
-        #expect(try verdict { #"{"auth":{"challenge":"\#($0)"}} x"# } == missing)
-        #expect(try verdict { $0 } == .refuse(.clientDataAmbiguous))
-        #expect(try verdict { _ in "" } == missing)
-        #expect(try verdict({ #"{"auth":"\#($0)"}"# }, .optional) == .pass)
-        #expect(try verdict({ _ in "" }, .optional) == .pass)
+        let missing = Verdict.Outcome.refuse(.challengeMissing)
+        #expect(try outcome { #"{"auth":"\#($0)"}"# } == missing)
+        #expect(try outcome { #"{"auth":{"challenge":"\#($0)","challenge":""}}"# } == missing)
+        #expect(try outcome { #"{"auth":{"challenge":"\#($0)"}} x"# } == missing)
+        #expect(try outcome { $0 } == .refuse(.clientDataAmbiguous))
+        #expect(try outcome { _ in "" } == missing)
+        #expect(try outcome({ #"{"auth":"\#($0)"}"# }, .optional) == .pass)
+        #expect(try outcome({ _ in "" }, .optional) == .pass)
     }
 
     @Test func `a challenge in the content that is not ours is refused`() throws {
-        let unknown = try verdict { _ in #"{"auth":{"challenge":"AQEA"}}"# }
+        let unknown = try outcome { _ in #"{"auth":{"challenge":"AQEA"}}"# }
         #expect(unknown == .refuse(.challengeUnknown))
     }
 
     @Test func `where the content holds the challenge, the head's is not looked at`() throws {
         let content = { (text: String) in #"{"auth":{"challenge":"\#(text)"}}"# }
-        #expect(try verdict(content, field: "garbage") == .pass)
+        #expect(try outcome(content, field: "garbage") == .pass)
         var trial = try Trial()
         var key = trial.enrolledKey()
         var request = try trial.request(content: "{}")
         #expect(request.challenge != nil)
-        let refused = try trial.send(request, by: &key, Self.inside(.required)).verdict
+        let refused = try trial.send(request, by: &key, Self.inside(.required)).outcome
         #expect(refused == .refuse(.challengeMissing))
         request.content = []
-        let empty = try trial.send(request, by: &key, Self.inside(.required)).verdict
+        let empty = try trial.send(request, by: &key, Self.inside(.required)).outcome
         #expect(empty == .refuse(.challengeMissing))
     }
 
@@ -328,9 +330,9 @@ import Verification
         let rule = Self.inside(.required)
         let content = #"{"auth":{"challenge":"\#(try trial.challenge())"}}"#
         let request = try trial.request(content: content)
-        #expect(try trial.send(request, by: &key, rule).verdict == .pass)
+        #expect(try trial.send(request, by: &key, rule).outcome == .pass)
         let again = try trial.send(request, by: &key, rule)
-        #expect(again.verdict == .refuse(.challengeSpent))
+        #expect(again.outcome == .refuse(.challengeSpent))
     }
 }
 

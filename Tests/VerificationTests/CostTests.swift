@@ -18,9 +18,9 @@ import Verification
         let before = Self.writes(trial)
         let counters = try trial.counters(key)
         for number in 1...50 as ClosedRange<UInt64> {
-            let ruling = try trial.send(try trial.request(), by: &key, damage: .signature)
-            #expect(ruling.verdict == .refuse(.signatureMismatch))
-            #expect(ruling.pending == .nothing)
+            let verdict = try trial.send(try trial.request(), by: &key, damage: .signature)
+            #expect(verdict.outcome == .refuse(.signatureMismatch))
+            #expect(verdict.pending == .nothing)
             #expect(trial.judge.verifications == number)
         }
         try trial.keys.committer.flush()
@@ -36,8 +36,8 @@ import Verification
         let before = Self.writes(trial)
         for _ in 0..<200 {
             var stranger = Trial.device().makeKey()
-            let ruling = try trial.send(try trial.request(), by: &stranger)
-            #expect(ruling.verdict == .refuse(.keyUnknown))
+            let verdict = try trial.send(try trial.request(), by: &stranger)
+            #expect(verdict.outcome == .refuse(.keyUnknown))
         }
         #expect(trial.judge.verifications == 0)
         #expect(trial.keys.count == count)
@@ -68,12 +68,12 @@ import Verification
     @Test func `a replay costs one verification and no write`() throws {
         var trial = try Trial()
         var key = trial.enrolledKey()
-        #expect(try trial.send(try trial.request(), by: &key).verdict == .pass)
+        #expect(try trial.send(try trial.request(), by: &key).outcome == .pass)
         try trial.keys.committer.flush()
         let before = Self.writes(trial)
         let request = try trial.request()
-        let ruling = try trial.send(request, by: &key, damage: .counterRepeated)
-        #expect(ruling.verdict == .refuse(.counterReplayed))
+        let verdict = try trial.send(request, by: &key, damage: .counterRepeated)
+        #expect(verdict.outcome == .refuse(.counterReplayed))
         #expect(trial.judge.verifications == 2)
         try trial.keys.committer.flush()
         #expect(Self.writes(trial) == before)
@@ -89,28 +89,28 @@ import Verification
         let request = try trial.request()
         let wire = Wire(request, key.proof(of: request, signing: rule.signing))
         let opening = try trial.open(wire, rule, mayVerify: false)
-        guard case .ruled(let ruling) = opening else {
+        guard case .judged(let verdict) = opening else {
             Issue.record("the content is asked for")
             return
         }
-        #expect(ruling.verdict == .refuse(.addressThrottled))
-        #expect(ruling.keyID == key.keyID)
+        #expect(verdict.outcome == .refuse(.addressThrottled))
+        #expect(verdict.keyID == key.keyID)
         #expect(trial.judge.verifications == 0)
 
         var stranger = Trial.device().makeKey()
         let unknown = Wire(request, stranger.proof(of: request, signing: rule.signing))
-        guard case .ruled(let other) = try trial.open(unknown, rule, mayVerify: false) else {
+        guard case .judged(let other) = try trial.open(unknown, rule, mayVerify: false) else {
             Issue.record("the content is asked for")
             return
         }
-        #expect(other.verdict == .refuse(.keyUnknown), "what is cheap to say is said")
+        #expect(other.outcome == .refuse(.keyUnknown), "what is cheap to say is said")
     }
 
     @Test func `to be throttled is an observation where a rule observes`() throws {
-        let ruling = Ruling(.refuse(.addressThrottled))
-        let observed = Decision(ruling, rule: Trial.rule(.observe), isEnforced: false)
+        let verdict = Verdict(.refuse(.addressThrottled))
+        let observed = Decision(verdict, rule: Trial.rule(.observe), isEnforced: false)
         #expect(observed == .forward)
-        let enforced = Decision(ruling, rule: Trial.rule(), isEnforced: true)
+        let enforced = Decision(verdict, rule: Trial.rule(), isEnforced: true)
         #expect(enforced == .refuse(.addressThrottled))
     }
 }

@@ -14,38 +14,41 @@ struct DecisionRow: Sendable, CustomTestStringConvertible {
     let mode: Mode
     let isEnforced: Bool
     let onError: DependencyErrorRule
-    let level: Ruling.ProofLevel
-    let verdict: Verdict
+    let level: Verdict.ProofLevel
+    let outcome: Verdict.Outcome
     let expected: Decision
 
-    var ruling: Ruling {
-        var ruling = Ruling(verdict)
-        ruling.level = level
-        return ruling
+    var verdict: Verdict {
+        var verdict = Verdict(outcome)
+        verdict.level = level
+        return verdict
     }
 
     var testDescription: String {
-        "\(mode.rawValue) \(isEnforced) \(onError.rawValue) \(level) \(verdict.word)"
+        "\(mode.rawValue) \(isEnforced) \(onError.rawValue) \(level) \(outcome.word)"
     }
 
     /// Written from the design: a denial is one whatever the verdict; else only enforcement
     /// refuses, and an error only where the rule says so, or where more is wrong than that.
-    static let all: [DecisionRow] = [Ruling.ProofLevel.claimed, .signed, .complete].flatMap(rows)
+    static let all: [DecisionRow] = [Verdict.ProofLevel.claimed, .signed, .complete].flatMap(rows)
 
-    private static func rows(_ level: Ruling.ProofLevel) -> [DecisionRow] {
+    private static func rows(_ level: Verdict.ProofLevel) -> [DecisionRow] {
         Mode.allCases.flatMap { rows($0, level) }
     }
 
-    private static func rows(_ mode: Mode, _ level: Ruling.ProofLevel) -> [DecisionRow] {
+    private static func rows(_ mode: Mode, _ level: Verdict.ProofLevel) -> [DecisionRow] {
         [false, true].flatMap { isEnforced in
             DependencyErrorRule.allCases.flatMap { onError in
-                [Verdict.pass, .refuse(.signatureMismatch), .failure(.store)].map { verdict in
+                let outcomes: [Verdict.Outcome] = [
+                    .pass, .refuse(.signatureMismatch), .failure(.store),
+                ]
+                return outcomes.map { outcome in
                     var expected = Decision.forward
                     if mode == .enforce, isEnforced {
-                        if verdict == .refuse(.signatureMismatch) {
+                        if outcome == .refuse(.signatureMismatch) {
                             expected = .refuse(.signatureMismatch)
                         }
-                        if verdict == .failure(.store),
+                        if outcome == .failure(.store),
                             onError == .refuse || level != .complete
                         {
                             expected = .refuse(.storeUnavailable)
@@ -57,7 +60,7 @@ struct DecisionRow: Sendable, CustomTestStringConvertible {
                         isEnforced: isEnforced,
                         onError: onError,
                         level: level,
-                        verdict: verdict,
+                        outcome: outcome,
                         expected: expected
                     )
                 }
@@ -107,21 +110,21 @@ final class UnreadableJournal: KeyJournal {
     @Test(arguments: DecisionRow.all)
     func `mode, rollout and verdict decide`(row: DecisionRow) {
         let rule = Trial.rule(row.mode) { $0.onError = row.onError }
-        let decision = Decision(row.ruling, rule: rule, isEnforced: row.isEnforced)
+        let decision = Decision(row.verdict, rule: rule, isEnforced: row.isEnforced)
         #expect(decision == row.expected)
     }
 
     @Test(arguments: Refusal.allCases)
     func `no refusal is forwarded because of on_error`(refusal: Refusal) {
         let rule = Trial.rule { $0.onError = .forward }
-        let decision = Decision(Ruling(.refuse(refusal)), rule: rule, isEnforced: true)
+        let decision = Decision(Verdict(.refuse(refusal)), rule: rule, isEnforced: true)
         #expect(decision == .refuse(refusal))
     }
 
     @Test func `an excuse forwards a refusal only`() {
-        var ruling = Ruling(.refuse(.unsupported))
-        ruling.isExcused = true
-        #expect(Decision(ruling, rule: Trial.rule(), isEnforced: true) == .forward)
+        var verdict = Verdict(.refuse(.unsupported))
+        verdict.isExcused = true
+        #expect(Decision(verdict, rule: Trial.rule(), isEnforced: true) == .forward)
     }
 
     @Test func `what observes judges and consumes as what enforces`() throws {
@@ -130,11 +133,11 @@ final class UnreadableJournal: KeyJournal {
             var key = trial.enrolledKey()
             let rule = Trial.rule(mode)
             let request = try trial.request()
-            #expect(try trial.send(request, by: &key, rule).verdict == .pass)
+            #expect(try trial.send(request, by: &key, rule).outcome == .pass)
             let again = try trial.send(request, by: &key, rule, damage: .counterRepeated)
-            #expect(again.verdict == .refuse(.counterReplayed))
+            #expect(again.outcome == .refuse(.counterReplayed))
             let spent = try trial.send(request, by: &key, rule)
-            #expect(spent.verdict == .refuse(.challengeSpent))
+            #expect(spent.outcome == .refuse(.challengeSpent))
         }
     }
 
@@ -142,10 +145,10 @@ final class UnreadableJournal: KeyJournal {
         var trial = try Trial(changesMax: 0)
         var key = trial.enrolledKey()
         let request = try trial.request()
-        let ruling = try trial.send(request, by: &key)
-        #expect(ruling.verdict == .failure(.store))
-        #expect(ruling.verdict.word == "error")
-        #expect(ruling.verdict.reason == "store-unavailable")
+        let verdict = try trial.send(request, by: &key)
+        #expect(verdict.outcome == .failure(.store))
+        #expect(verdict.outcome.word == "error")
+        #expect(verdict.outcome.reason == "store-unavailable")
         let challenge = Array((request.challenge ?? "").utf8)
         let examined = trial.issuer.examine(
             challenge.span,
@@ -162,8 +165,8 @@ final class UnreadableJournal: KeyJournal {
     @Test func `a bad assertion is a refusal although the store has no room`() throws {
         var trial = try Trial(changesMax: 0)
         var key = trial.enrolledKey()
-        let ruling = try trial.send(try trial.request(), by: &key, damage: .signature)
-        #expect(ruling.verdict == .refuse(.signatureMismatch))
+        let verdict = try trial.send(try trial.request(), by: &key, damage: .signature)
+        #expect(verdict.outcome == .refuse(.signatureMismatch))
     }
 
     @Test func `a store that can't say who is revoked is a failure`() throws {
@@ -177,9 +180,9 @@ final class UnreadableJournal: KeyJournal {
             sessions: trial.sessions
         )
         var key = Trial.device().makeKey()
-        #expect(try trial.send(try trial.request(), by: &key).verdict == .refuse(.keyUnknown))
+        #expect(try trial.send(try trial.request(), by: &key).outcome == .refuse(.keyUnknown))
         journal.breakDown()
-        #expect(try trial.send(try trial.request(), by: &key).verdict == .failure(.store))
+        #expect(try trial.send(try trial.request(), by: &key).outcome == .failure(.store))
     }
 
     /// A trial whose store has failed since its keys were read, and one of them.
@@ -198,8 +201,8 @@ final class UnreadableJournal: KeyJournal {
         },
     ]
 
-    private func decision(_ ruling: Ruling, _ rule: Rule) -> Decision {
-        Decision(ruling, rule: rule, isEnforced: true)
+    private func decision(_ verdict: Verdict, _ rule: Rule) -> Decision {
+        Decision(verdict, rule: rule, isEnforced: true)
     }
 
     @Test(arguments: forwarding)
@@ -215,7 +218,7 @@ final class UnreadableJournal: KeyJournal {
         #expect(decision(other, rule) == .refuse(.appMismatch))
         var stranger = Trial.device().makeKey()
         let unknown = try trial.send(request, by: &stranger, rule)
-        #expect(unknown.verdict == .failure(.store))
+        #expect(unknown.outcome == .failure(.store))
         #expect(decision(unknown, rule) == .refuse(.storeUnavailable))
         var made = request
         made.challenge = try trial.challenge(.enrolment)
@@ -234,7 +237,7 @@ final class UnreadableJournal: KeyJournal {
         _ trial: inout Trial
     ) throws {
         let good = try trial.send(request, by: &key, rule)
-        #expect(good.verdict == .failure(.store))
+        #expect(good.outcome == .failure(.store))
         #expect(decision(good, rule) == .forward)
         let again = try trial.send(try trial.request(), by: &key, rule, damage: .counterRepeated)
         #expect(decision(again, rule) == .refuse(.counterReplayed))
@@ -270,7 +273,7 @@ final class UnreadableJournal: KeyJournal {
                 }
                 requests.append(request)
             }
-            #expect(try trial.send(requests[0], by: &key, rule).verdict == .pass)
+            #expect(try trial.send(requests[0], by: &key, rule).outcome == .pass)
             let full = try trial.send(requests[1], by: &key, rule)
             #expect(decision(full, rule) == .refuse(.challengesExhausted))
             #expect(try trial.counters(key).highest.rawValue == 1)

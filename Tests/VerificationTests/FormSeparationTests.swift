@@ -79,16 +79,16 @@ import Verification
             let signed = Self.clientData(request, form)
             for other in Self.forms where other != form {
                 for forgery in Self.forgeries(wire, signed, for: other) {
-                    let ruling = try trial.judge(forgery, Self.rule(other))
-                    guard case .refuse(let refusal) = ruling.verdict else {
-                        Issue.record("\(form) as \(other): \(ruling.verdict)")
+                    let verdict = try trial.judge(forgery, Self.rule(other))
+                    guard case .refuse(let refusal) = verdict.outcome else {
+                        Issue.record("\(form) as \(other): \(verdict.outcome)")
                         continue
                     }
                     if other == .content { #expect(refusal == .clientDataAmbiguous) }
                 }
             }
             // The assertion was good all the time.
-            #expect(try trial.judge(wire, Self.rule(form)).verdict == .pass, "\(form)")
+            #expect(try trial.judge(wire, Self.rule(form)).outcome == .pass, "\(form)")
         }
     }
 
@@ -109,11 +109,11 @@ import Verification
         }
         for content in contents {
             let request = try trial.request(content: content)
-            let ruling = try trial.send(request, by: &key, Self.rule(.content))
-            #expect(ruling.verdict == .refuse(.clientDataAmbiguous), "\(content)")
+            let verdict = try trial.send(request, by: &key, Self.rule(.content))
+            #expect(verdict.outcome == .refuse(.clientDataAmbiguous), "\(content)")
         }
         let plain = try trial.request(content: "portcullis-request")
-        #expect(try trial.send(plain, by: &key, Self.rule(.content)).verdict == .pass)
+        #expect(try trial.send(plain, by: &key, Self.rule(.content)).outcome == .pass)
     }
 
     @Test func `every challenge of ours has the shape that content must not have`() throws {
@@ -135,9 +135,9 @@ import Verification
             by: &key,
             Self.rule(.lines(.all, headers: []))
         )
-        #expect(signed.verdict == .refuse(.clientDataAmbiguous))
+        #expect(signed.outcome == .refuse(.clientDataAmbiguous))
         let free = Self.rule(.lines([.target, .body, .challenge], headers: []))
-        #expect(try trial.send(try trial.request("-"), by: &key, free).verdict == .pass)
+        #expect(try trial.send(try trial.request("-"), by: &key, free).outcome == .pass)
     }
 
     /// Envoy writes `!` for bytes that are no UTF-8, and joins the lines of a field by a comma.
@@ -158,13 +158,13 @@ import Verification
             var request = try trial.request("GET", target, content: "")
             request.fields = [field.0: field.1]
             let wire = Wire(request, key.proof(of: request, signing: rule.signing))
-            guard case .ruled(let ruling) = try trial.open(wire, rule, isExact: isExact) else {
-                Issue.record("it is ruled by its head")
+            guard case .judged(let verdict) = try trial.open(wire, rule, isExact: isExact) else {
+                Issue.record("it is judged by its head")
                 continue
             }
-            let isRefused = ruling.verdict == .refuse(.clientDataAmbiguous)
+            let isRefused = verdict.outcome == .refuse(.clientDataAmbiguous)
             #expect(isRefused == (!isExact && !passes))
-            #expect(isRefused || ruling.verdict == .pass)
+            #expect(isRefused || verdict.outcome == .pass)
         }
     }
 }

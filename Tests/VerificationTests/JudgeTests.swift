@@ -12,12 +12,12 @@ import Verification
 struct RefusedCase: Sendable, CustomTestStringConvertible {
     let refusal: Refusal
     let note: String
-    let act: @Sendable (inout Trial) throws -> Ruling
+    let act: @Sendable (inout Trial) throws -> Verdict
 
     init(
         _ refusal: Refusal,
         _ note: String,
-        _ act: @escaping @Sendable (inout Trial) throws -> Ruling
+        _ act: @escaping @Sendable (inout Trial) throws -> Verdict
     ) {
         self.refusal = refusal
         self.note = note
@@ -182,15 +182,15 @@ struct RefusedCase: Sendable, CustomTestStringConvertible {
 
     static let build: [RefusedCase] = [
         RefusedCase(.categoryRefused, "a development build") { _ in
-            try ruling(of: .iOS27(category: .development, bundleVersion: "100"))
+            try verdict(of: .iOS27(category: .development, bundleVersion: "100"))
         },
-        RefusedCase(.categoryRefused, "no category") { _ in try ruling(of: .beforeTwentySeven) },
+        RefusedCase(.categoryRefused, "no category") { _ in try verdict(of: .beforeTwentySeven) },
         RefusedCase(.versionRefused, "another build number") { _ in
-            try ruling(of: .iOS27(category: .appStore, bundleVersion: "99"))
+            try verdict(of: .iOS27(category: .appStore, bundleVersion: "99"))
         },
     ]
 
-    private static func ruling(of shape: DeviceShape) throws -> Ruling {
+    private static func verdict(of shape: DeviceShape) throws -> Verdict {
         var trial = try Trial([Trial.policy { $0.builds = .appStore100 }])
         var key = trial.enrolledKey(Trial.device(shape: shape))
         return try trial.send(try trial.request(), by: &key)
@@ -236,9 +236,9 @@ extension BuildPolicy {
     @Test(arguments: RefusedCase.all)
     func `a request is refused for what is wrong with it`(refused: RefusedCase) throws {
         var trial = try Trial()
-        let ruling = try refused.act(&trial)
-        #expect(ruling.verdict == .refuse(refused.refusal))
-        #expect(ruling.pending == .nothing)
+        let verdict = try refused.act(&trial)
+        #expect(verdict.outcome == .refuse(refused.refusal))
+        #expect(verdict.pending == .nothing)
     }
 
     @Test func `every reason that a request can have is tried`() {
@@ -290,18 +290,18 @@ extension BuildPolicy {
         var spoilt = key
         _ = try trial.send(request, by: &spoilt, damage: .signature)
         #expect(try trial.counters(key) == before)
-        #expect(try trial.send(request, by: &key).verdict == .pass)
+        #expect(try trial.send(request, by: &key).outcome == .pass)
     }
 
     @Test func `a pass names the key, the app and the environment`() throws {
         var trial = try Trial()
         var key = trial.enrolledKey()
-        let ruling = try trial.send(try trial.request(), by: &key)
-        #expect(ruling.verdict == .pass)
-        #expect(ruling.keyID == key.keyID)
-        #expect(ruling.appID == Trial.appID)
-        #expect(ruling.environment == .production)
-        #expect(!ruling.isTest)
+        let verdict = try trial.send(try trial.request(), by: &key)
+        #expect(verdict.outcome == .pass)
+        #expect(verdict.keyID == key.keyID)
+        #expect(verdict.appID == Trial.appID)
+        #expect(verdict.environment == .production)
+        #expect(!verdict.isTest)
         #expect(try trial.counters(key).highest == SignCounter(rawValue: 1))
     }
 
@@ -311,10 +311,10 @@ extension BuildPolicy {
         ])
         var key = trial.enrolledKey(as: .test)
         let rule = Trial.rule { $0.apps = .named([Trial.appID]) }
-        let ruling = try trial.send(try trial.request(), by: &key, rule)
-        #expect(ruling.verdict == .pass)
-        #expect(ruling.isTest)
-        #expect(ruling.environment == .test)
+        let verdict = try trial.send(try trial.request(), by: &key, rule)
+        #expect(verdict.outcome == .pass)
+        #expect(verdict.isTest)
+        #expect(verdict.environment == .test)
     }
 
     /// Apps of all kinds, and whether a rule that names none admits their keys.
@@ -351,11 +351,11 @@ extension BuildPolicy {
                 sessions: trial.sessions
             )
             let open = try trial.send(try trial.request(), by: &key, rules[0])
-            #expect(open.verdict == (isAdmitted ? .pass : .refuse(.appMismatch)))
+            #expect(open.outcome == (isAdmitted ? .pass : .refuse(.appMismatch)))
             // The log and the metrics tell whose key it was.
             #expect(open.appID == Trial.otherAppID)
             #expect(open.environment == environment)
-            #expect(try trial.send(try trial.request(), by: &key, rules[1]).verdict == .pass)
+            #expect(try trial.send(try trial.request(), by: &key, rules[1]).outcome == .pass)
         }
     }
 
@@ -363,20 +363,20 @@ extension BuildPolicy {
     func `s may lie on either side of half the order`(form: AssertionDamage) throws {
         var trial = try Trial()
         var key = trial.enrolledKey()
-        let ruling = try trial.send(try trial.request(), by: &key, damage: form)
-        #expect(ruling.verdict == .pass)
+        let verdict = try trial.send(try trial.request(), by: &key, damage: form)
+        #expect(verdict.outcome == .pass)
     }
 
     @Test func `base64url without padding is read`() throws {
         var trial = try Trial()
         var key = trial.enrolledKey()
-        let ruling = try trial.send(try trial.request(), by: &key) { wire in
+        let verdict = try trial.send(try trial.request(), by: &key) { wire in
             for name in ["App-Attest-Key-Id", "App-Attest-Assertion"] {
                 let text = (wire.value(name) ?? "").replacing("+", with: "-")
                 wire.set(name, text.replacing("/", with: "_").replacing("=", with: ""))
             }
         }
-        #expect(ruling.verdict == .pass)
+        #expect(verdict.outcome == .pass)
     }
 
     @Test func `challenges and session ids are taken in their own spelling alone`() throws {
@@ -386,7 +386,7 @@ extension BuildPolicy {
             var request = try trial.request()
             request.challenge = (request.challenge ?? "") + suffix
             #expect(
-                try trial.send(request, by: &key).verdict == .refuse(.challengeUnknown)
+                try trial.send(request, by: &key).outcome == .refuse(.challengeUnknown)
             )
         }
         var trial = try Trial()
@@ -399,11 +399,11 @@ extension BuildPolicy {
                 text.replacing("/", with: "_").replacing("=", with: "")
             )
         }
-        #expect(good.verdict == .pass)
+        #expect(good.outcome == .pass)
         let padded = try trial.send(trial.request(), by: &session) { wire in
             wire.set("App-Attest-Session", (wire.value("App-Attest-Session") ?? "") + "=")
         }
-        #expect(padded.verdict == .refuse(.sessionUnknown))
+        #expect(padded.outcome == .refuse(.sessionUnknown))
     }
 
     @Test func `names of a rule's own are looked for, and the standard ones are not`() throws {
@@ -422,11 +422,11 @@ extension BuildPolicy {
             "App-Attest-Challenge": "X-NONCE",
         ]
         let missed = try trial.send(try trial.request(), by: &key, rule)
-        #expect(missed.verdict == .refuse(.assertionMissing))
+        #expect(missed.outcome == .refuse(.assertionMissing))
         let found = try trial.send(try trial.request(), by: &key, rule) { wire in
             wire.fields = wire.fields.map { (names[$0.name] ?? $0.name, $0.value) }
         }
-        #expect(found.verdict == .pass)
+        #expect(found.outcome == .pass)
     }
 
     @Test func `a client that can't attest passes under a rule that says so, without a pass`()
@@ -436,10 +436,10 @@ extension BuildPolicy {
         let rule = Trial.rule { $0.unsupported = .forward }
         var wire = Wire("GET", "/v1/orders")
         wire.set("App-Attest-Unsupported", "?1")
-        let ruling = try trial.judge(wire, rule)
-        #expect(ruling.verdict == .refuse(.unsupported))
-        #expect(ruling.isExcused)
-        #expect(Decision(ruling, rule: rule, isEnforced: true) == .forward)
+        let verdict = try trial.judge(wire, rule)
+        #expect(verdict.outcome == .refuse(.unsupported))
+        #expect(verdict.isExcused)
+        #expect(Decision(verdict, rule: rule, isEnforced: true) == .forward)
     }
 
     /// For the log and the origin.
@@ -449,9 +449,9 @@ extension BuildPolicy {
     ) throws {
         var trial = try Trial()
         var key = trial.enrolledKey()
-        let ruling = try trial.send(try trial.request(), by: &key) { $0.remove(missing) }
-        #expect(ruling.keyID == key.keyID)
-        #expect(ruling.appID == "")
+        let verdict = try trial.send(try trial.request(), by: &key) { $0.remove(missing) }
+        #expect(verdict.keyID == key.keyID)
+        #expect(verdict.appID == "")
     }
 
     @Test func `a client that says so and sends an assertion is judged by the assertion`() throws {
@@ -459,11 +459,11 @@ extension BuildPolicy {
         var key = trial.enrolledKey()
         let rule = Trial.rule { $0.unsupported = .forward }
         let request = try trial.request()
-        let ruling = try trial.send(request, by: &key, rule, damage: .signature) {
+        let verdict = try trial.send(request, by: &key, rule, damage: .signature) {
             $0.set("App-Attest-Unsupported", "1")
         }
-        #expect(ruling.verdict == .refuse(.signatureMismatch))
-        #expect(!ruling.isExcused)
+        #expect(verdict.outcome == .refuse(.signatureMismatch))
+        #expect(!verdict.isExcused)
     }
 
     private static func preflight() -> Wire {
@@ -476,19 +476,19 @@ extension BuildPolicy {
     @Test func `a preflight passes under a rule that says so, without a verdict of pass`() throws {
         var trial = try Trial()
         let rule = Trial.rule { $0.preflight = .forward }
-        let ruling = try trial.judge(Self.preflight(), rule)
-        #expect(ruling.verdict == .refuse(.preflight))
-        #expect(ruling.keyID == nil && ruling.signer == nil)
-        #expect(Decision(ruling, rule: rule, isEnforced: true) == .forward)
+        let verdict = try trial.judge(Self.preflight(), rule)
+        #expect(verdict.outcome == .refuse(.preflight))
+        #expect(verdict.keyID == nil && verdict.signer == nil)
+        #expect(Decision(verdict, rule: rule, isEnforced: true) == .forward)
         #expect(trial.judge.verifications == 0)
     }
 
     @Test func `a preflight is judged like any request where the rule says nothing`() throws {
         var trial = try Trial()
-        let ruling = try trial.judge(Self.preflight(), Trial.rule())
-        #expect(ruling.verdict == .refuse(.assertionMissing))
+        let verdict = try trial.judge(Self.preflight(), Trial.rule())
+        #expect(verdict.outcome == .refuse(.assertionMissing))
         #expect(
-            Decision(ruling, rule: Trial.rule(), isEnforced: true) == .refuse(.assertionMissing)
+            Decision(verdict, rule: Trial.rule(), isEnforced: true) == .refuse(.assertionMissing)
         )
     }
 
@@ -509,6 +509,6 @@ extension BuildPolicy {
         }
         var wire = Self.preflight()
         wire.set(name, "DELETE")
-        #expect(try trial.judge(wire, rule).verdict == .refuse(.assertionMissing))
+        #expect(try trial.judge(wire, rule).outcome == .refuse(.assertionMissing))
     }
 }

@@ -33,7 +33,7 @@ enum Fault: Int, CaseIterable, Sendable {
 
 @Suite struct OrderTests {
     /// Judges a request that has all these faults and no other.
-    private func ruling(_ faults: Set<Fault>) throws -> Ruling {
+    private func verdict(_ faults: Set<Fault>) throws -> Verdict {
         var trial = try Trial([Trial.policy { $0.builds = .appStore100 }])
         let shape = DeviceShape.iOS27(
             category: faults.contains(.category) ? .development : .appStore,
@@ -67,22 +67,22 @@ enum Fault: Int, CaseIterable, Sendable {
     @Test(arguments: Fault.allCases)
     func `of all faults from one on, that one is reported`(first: Fault) throws {
         let faults = Set(Fault.allCases.filter { $0.rawValue >= first.rawValue })
-        #expect(try ruling(faults).verdict == .refuse(first.refusal))
+        #expect(try verdict(faults).outcome == .refuse(first.refusal))
     }
 
     @Test(arguments: Fault.allCases)
     func `each fault alone is reported`(fault: Fault) throws {
-        #expect(try ruling([fault]).verdict == .refuse(fault.refusal))
+        #expect(try verdict([fault]).outcome == .refuse(fault.refusal))
     }
 
     @Test(arguments: Fault.allCases, Fault.allCases)
     func `of two faults the earlier is reported`(one: Fault, other: Fault) throws {
         let first = min(one.rawValue, other.rawValue)
-        #expect(try ruling([one, other]).verdict == .refuse(Fault.allCases[first].refusal))
+        #expect(try verdict([one, other]).outcome == .refuse(Fault.allCases[first].refusal))
     }
 
     @Test func `without a fault it passes`() throws {
-        #expect(try ruling([]).verdict == .pass)
+        #expect(try verdict([]).outcome == .pass)
     }
 
     @Test func `a spent challenge is reported behind the counter and before the category`() throws {
@@ -90,11 +90,11 @@ enum Fault: Int, CaseIterable, Sendable {
         let good = Trial.device(shape: .iOS27(category: .appStore, bundleVersion: "100"))
         var key = trial.enrolledKey(good)
         let request = try trial.request()
-        #expect(try trial.send(request, by: &key).verdict == .pass)
+        #expect(try trial.send(request, by: &key).outcome == .pass)
         let replay = try trial.send(request, by: &key, damage: .counterRepeated)
-        #expect(replay.verdict == .refuse(.counterReplayed))
+        #expect(replay.outcome == .refuse(.counterReplayed))
         let bad = Trial.device(shape: .iOS27(category: .development, bundleVersion: "100"))
         var other = trial.enrolledKey(bad)
-        #expect(try trial.send(request, by: &other).verdict == .refuse(.challengeSpent))
+        #expect(try trial.send(request, by: &other).outcome == .refuse(.challengeSpent))
     }
 }

@@ -43,11 +43,11 @@ import Verification
         return key
     }
 
-    private static func ruling(
+    private static func verdict(
         _ metric: UInt32?,
         daysAgo: Int64 = 1,
         _ rule: Rule
-    ) throws -> Ruling {
+    ) throws -> Verdict {
         var trial = try Trial()
         var key = key(in: trial, metric, daysAgo: daysAgo)
         return try trial.send(try trial.request(), by: &key, rule)
@@ -59,21 +59,21 @@ import Verification
         ] as [(UInt32?, Refusal?)]
     )
     func `a metric above the limit is marked, and passes`(metric: UInt32?, mark: Refusal?) throws {
-        let ruling = try Self.ruling(metric, Self.rule())
-        #expect(ruling.verdict == .pass)
-        #expect(ruling.risk?.mark == mark)
-        #expect(ruling.risk?.metric == metric.map { UInt16(min($0, 65_534)) })
+        let verdict = try Self.verdict(metric, Self.rule())
+        #expect(verdict.outcome == .pass)
+        #expect(verdict.risk?.mark == mark)
+        #expect(verdict.risk?.metric == metric.map { UInt16(min($0, 65_534)) })
     }
 
     @Test func `it is refused where the rule says so, before anything is consumed`() throws {
         let rule = Self.rule { $0.action = .refuse }
-        #expect(try Self.ruling(8, rule).verdict == .pass)
-        #expect(try Self.ruling(nil, rule).verdict == .pass)
+        #expect(try Self.verdict(8, rule).outcome == .pass)
+        #expect(try Self.verdict(nil, rule).outcome == .pass)
         var trial = try Trial()
         var key = Self.key(in: trial, 9)
-        let ruling = try trial.send(try trial.request(), by: &key, rule)
-        #expect(ruling.verdict == .refuse(.riskExceeded))
-        #expect(ruling.signer == key.keyID)
+        let verdict = try trial.send(try trial.request(), by: &key, rule)
+        #expect(verdict.outcome == .refuse(.riskExceeded))
+        #expect(verdict.signer == key.keyID)
         #expect(try trial.counters(key) == CounterState())
     }
 
@@ -82,16 +82,16 @@ import Verification
             $0.unknown = .refuse
             $0.action = .refuse
         }
-        #expect(try Self.ruling(nil, strict).verdict == .refuse(.riskUnknown))
-        #expect(try Self.ruling(3, daysAgo: 90, strict).verdict == .pass)
-        #expect(try Self.ruling(3, daysAgo: 91, strict).verdict == .refuse(.riskUnknown))
+        #expect(try Self.verdict(nil, strict).outcome == .refuse(.riskUnknown))
+        #expect(try Self.verdict(3, daysAgo: 90, strict).outcome == .pass)
+        #expect(try Self.verdict(3, daysAgo: 91, strict).outcome == .refuse(.riskUnknown))
         let marking = Self.rule { $0.unknown = .refuse }
-        let marked = try Self.ruling(nil, marking)
-        #expect(marked.verdict == .pass)
+        let marked = try Self.verdict(nil, marking)
+        #expect(marked.outcome == .pass)
         #expect(marked.risk?.mark == .riskUnknown)
         // An old one that was too high is unknown too, and no longer held against the device.
         #expect(
-            try Self.ruling(50, daysAgo: 91, Self.rule { $0.action = .refuse }).risk?.mark == nil
+            try Self.verdict(50, daysAgo: 91, Self.rule { $0.action = .refuse }).risk?.mark == nil
         )
     }
 
@@ -109,25 +109,25 @@ import Verification
         ])
         var key = Self.key(in: trial, 9, shape: .iOS27(category: .testFlight, bundleVersion: "1"))
         #expect(
-            try trial.send(try trial.request(), by: &key, rule).verdict
+            try trial.send(try trial.request(), by: &key, rule).outcome
                 == .refuse(.categoryRefused)
         )
         trial = try Trial()
         key = Self.key(in: trial, 9)
         let request = try trial.request()
         #expect(
-            try trial.send(request, by: &key, rule, damage: .signature).verdict
+            try trial.send(request, by: &key, rule, damage: .signature).outcome
                 == .refuse(.signatureMismatch)
         )
         trial.now = trial.now.advanced(bySeconds: 86_400)
         #expect(
-            try trial.send(request, by: &key, rule).verdict == .refuse(.challengeExpired)
+            try trial.send(request, by: &key, rule).outcome == .refuse(.challengeExpired)
         )
     }
 
     @Test func `nothing is noted by a rule that does not ask`() throws {
-        #expect(try Self.ruling(50, Trial.rule()).risk == nil)
-        #expect(try Self.ruling(50, Trial.rule()).verdict == .pass)
+        #expect(try Self.verdict(50, Trial.rule()).risk == nil)
+        #expect(try Self.verdict(50, Trial.rule()).outcome == .pass)
     }
 
     @Test func `a ramp from mark to a quarter refuses a quarter of the keys, and the same ones`()
@@ -143,12 +143,12 @@ import Verification
             }
             var refused: Set<KeyID> = []
             for index in keys.indices {
-                let ruling = try trial.send(try trial.request(), by: &keys[index], rule)
-                #expect(ruling.risk?.mark == .riskExceeded)
-                switch ruling.verdict {
+                let verdict = try trial.send(try trial.request(), by: &keys[index], rule)
+                #expect(verdict.risk?.mark == .riskExceeded)
+                switch verdict.outcome {
                 case .refuse(.riskExceeded): refused.insert(keys[index].keyID)
                 case .pass: break
-                default: Issue.record("\(ruling.verdict)")
+                default: Issue.record("\(verdict.outcome)")
                 }
             }
             return refused
@@ -164,10 +164,10 @@ import Verification
     }
 
     @Test func `the origin's field is a number or unknown, with the mark`() throws {
-        #expect(try Self.ruling(7, Self.rule()).risk?.text == "7")
-        #expect(try Self.ruling(9, Self.rule()).risk?.text == "9;mark=risk-exceeded")
-        #expect(try Self.ruling(nil, Self.rule()).risk?.text == "unknown")
+        #expect(try Self.verdict(7, Self.rule()).risk?.text == "7")
+        #expect(try Self.verdict(9, Self.rule()).risk?.text == "9;mark=risk-exceeded")
+        #expect(try Self.verdict(nil, Self.rule()).risk?.text == "unknown")
         let strict = Self.rule { $0.unknown = .refuse }
-        #expect(try Self.ruling(nil, strict).risk?.text == "unknown;mark=risk-unknown")
+        #expect(try Self.verdict(nil, strict).risk?.text == "unknown;mark=risk-unknown")
     }
 }

@@ -9,8 +9,8 @@ import Testing
 import Verification
 
 @Suite struct SessionTests {
-    private func refusal(_ ruling: Ruling) -> Refusal? {
-        guard case .refuse(let refusal) = ruling.verdict else { return nil }
+    private func refusal(_ verdict: Verdict) -> Refusal? {
+        guard case .refuse(let refusal) = verdict.outcome else { return nil }
         return refusal
     }
 
@@ -22,15 +22,15 @@ import Verification
         var session = try trial.openSession(&key)
         let counters = try trial.counters(key)
         for _ in 0..<10 {
-            let ruling = try trial.send(trial.request(), by: &session)
-            #expect(ruling.verdict == .pass)
-            #expect(ruling.level == .complete)
-            #expect(ruling.proof == .session)
-            #expect(ruling.keyID == key.keyID)
-            #expect(ruling.appID == Trial.appID)
-            #expect(ruling.environment == .production)
-            #expect(ruling.pending == .nothing)
-            #expect(ruling.grant == nil)
+            let verdict = try trial.send(trial.request(), by: &session)
+            #expect(verdict.outcome == .pass)
+            #expect(verdict.level == .complete)
+            #expect(verdict.proof == .session)
+            #expect(verdict.keyID == key.keyID)
+            #expect(verdict.appID == Trial.appID)
+            #expect(verdict.environment == .production)
+            #expect(verdict.pending == .nothing)
+            #expect(verdict.grant == nil)
         }
         #expect(try trial.counters(key) == counters)
         #expect(trial.judge.verifications == 1)
@@ -47,15 +47,15 @@ import Verification
         }
         for rule in [Trial.sessionRule(), held] {
             for content in ["", #"{"item":7}"#, String(repeating: "x", count: 10_000)] {
-                let ruling = try trial.send(trial.request(content: content), by: &session, rule)
-                #expect(ruling.verdict == .pass)
+                let verdict = try trial.send(trial.request(content: content), by: &session, rule)
+                #expect(verdict.outcome == .pass)
             }
         }
         // Held without a stated digest.
-        let ruling = try trial.send(trial.request(), by: &session, held) {
+        let verdict = try trial.send(trial.request(), by: &session, held) {
             $0.remove("Content-Digest")
         }
-        #expect(ruling.verdict == .pass)
+        #expect(verdict.outcome == .pass)
     }
 
     @Test func `the sequence number is signed where the rule signs no challenge, too`() throws {
@@ -68,7 +68,7 @@ import Verification
         }
         var request = SoftwareKey.Request(method: "POST", target: "/v1/orders")
         request.fields = ["idempotency-key": "7"]
-        #expect(try trial.send(request, by: &session, rule).verdict == .pass)
+        #expect(try trial.send(request, by: &session, rule).outcome == .pass)
         let other = try trial.send(request, by: &session, rule) {
             $0.set("App-Attest-Sequence", "9")
         }
@@ -100,9 +100,9 @@ import Verification
         for (name, edit, expected) in edits {
             var request = try trial.request()
             request.fields = ["idempotency-key": "7"]
-            let ruling = try trial.send(request, by: &session, rule, onTheWay: edit)
-            #expect(refusal(ruling) == expected, "\(name)")
-            #expect(ruling.signer == nil, "\(name)")
+            let verdict = try trial.send(request, by: &session, rule, onTheWay: edit)
+            #expect(refusal(verdict) == expected, "\(name)")
+            #expect(verdict.signer == nil, "\(name)")
         }
     }
 
@@ -116,7 +116,7 @@ import Verification
         var forged = proof
         forged.signature = String(repeating: "A", count: 43) + "="
         #expect(refusal(try trial.judge(Wire(request, forged), rule)) == .sessionMismatch)
-        #expect(try trial.judge(Wire(request, proof), rule).verdict == .pass)
+        #expect(try trial.judge(Wire(request, proof), rule).outcome == .pass)
         #expect(refusal(try trial.judge(Wire(request, proof), rule)) == .sessionReplayed)
     }
 
@@ -131,7 +131,7 @@ import Verification
         let stolen = try #require(thief.proof(of: request, signing: rule.signing, as: far))
         #expect(refusal(try trial.judge(Wire(request, stolen), rule)) == .sessionMismatch)
         #expect(refusal(try trial.send(request, by: &thief)) == .sessionMismatch)
-        #expect(try trial.send(request, by: &session).verdict == .pass)
+        #expect(try trial.send(request, by: &session).outcome == .pass)
     }
 
     @Test func `numbers are read strictly`() throws {
@@ -142,18 +142,18 @@ import Verification
             "", "0", "01", "+1", "-1", "1 ", "1.0", "0x1", "9007199254740992",
             "18446744073709551617", String(repeating: "1", count: 8_000), "\u{661}",
         ] {
-            let ruling = try trial.send(trial.request(), by: &session) {
+            let verdict = try trial.send(trial.request(), by: &session) {
                 $0.set("App-Attest-Sequence", text)
             }
             // White space around a value is no part of it (RFC 9110 §5.5).
             let expected: Refusal = text == "1 " ? .sessionMismatch : .assertionMalformed
-            #expect(refusal(ruling) == expected, "\(text.prefix(30))")
+            #expect(refusal(verdict) == expected, "\(text.prefix(30))")
         }
         let request = try trial.request()
         let signing = Trial.sessionRule().signing
         let last = try #require(session.proof(of: request, signing: signing, as: .max))
         #expect(last.sequence == "9007199254740991")
-        #expect(try trial.judge(Wire(request, last), Trial.sessionRule()).verdict == .pass)
+        #expect(try trial.judge(Wire(request, last), Trial.sessionRule()).outcome == .pass)
     }
 
     @Test func `a session's fields come once each, all three, and without those of an assertion`()
@@ -189,28 +189,28 @@ import Verification
         var session = try trial.openSession(&key)
         let (own, field) = (key.keyID, "App-Attest-Key-Id")
         let named = try trial.send(trial.request(), by: &session) { $0.set(field, own.base64) }
-        #expect(named.verdict == .pass)
+        #expect(named.outcome == .pass)
         for stranger in [other.keyID, Trial.device().makeKey().keyID] {
-            let ruling = try trial.send(trial.request(), by: &session) {
+            let verdict = try trial.send(trial.request(), by: &session) {
                 $0.set(field, stranger.base64)
             }
-            #expect(refusal(ruling) == .sessionMismatch)
-            #expect(ruling.signer == nil)
+            #expect(refusal(verdict) == .sessionMismatch)
+            #expect(verdict.signer == nil)
         }
         let twice = try trial.send(trial.request(), by: &session) {
             $0.fields += [(field, own.base64), (field, own.base64)]
         }
         #expect(refusal(twice) == .assertionMalformed)
         for text in ["", "AAAA", "%%%%", String(repeating: "A", count: 9_000)] {
-            let ruling = try trial.send(trial.request(), by: &session) { $0.set(field, text) }
-            #expect(refusal(ruling) == .assertionMalformed, "\(text.prefix(30))")
+            let verdict = try trial.send(trial.request(), by: &session) { $0.set(field, text) }
+            #expect(refusal(verdict) == .assertionMalformed, "\(text.prefix(30))")
         }
         // What is not known is that first, whoever it names.
         var unknown = SoftwareSession(id: String(repeating: "A", count: 44), secret: session.secret)
-        let ruling = try trial.send(trial.request(), by: &unknown) { $0.set(field, own.base64) }
-        #expect(refusal(ruling) == .sessionUnknown)
-        #expect(ruling.sessionAbsence == .foreign)
-        #expect(ruling.keyID == own)
+        let verdict = try trial.send(trial.request(), by: &unknown) { $0.set(field, own.base64) }
+        #expect(refusal(verdict) == .sessionUnknown)
+        #expect(verdict.sessionAbsence == .foreign)
+        #expect(verdict.keyID == own)
     }
 
     @Test func `beside a session the key id has its own name, whatever names the rule has`() throws
@@ -220,10 +220,10 @@ import Verification
         let other = trial.enrolledKey()
         var session = try trial.openSession(&key)
         let rule = Trial.sessionRule { $0.fields.keyID = Array("x-key".utf8) }
-        func send(_ name: String, _ keyID: KeyID) throws -> Ruling {
+        func send(_ name: String, _ keyID: KeyID) throws -> Verdict {
             try trial.send(trial.request(), by: &session, rule) { $0.set(name, keyID.base64) }
         }
-        #expect(try send("App-Attest-Key-Id", key.keyID).verdict == .pass)
+        #expect(try send("App-Attest-Key-Id", key.keyID).outcome == .pass)
         #expect(refusal(try send("App-Attest-Key-Id", other.keyID)) == .sessionMismatch)
         #expect(refusal(try send("X-Key", key.keyID)) == .assertionMalformed)
     }
@@ -255,18 +255,18 @@ import Verification
         var key = trial.enrolledKey()
         var session = try trial.openSession(&key)
         for text in ["", "A", session.id + "=", String(repeating: "A", count: 12_000), "%%%%"] {
-            let ruling = try trial.send(trial.request(), by: &session) {
+            let verdict = try trial.send(trial.request(), by: &session) {
                 $0.set("App-Attest-Session", text)
             }
-            #expect(refusal(ruling) == .sessionUnknown, "\(text.prefix(30))")
+            #expect(refusal(verdict) == .sessionUnknown, "\(text.prefix(30))")
         }
         for text in [
             "", "AAAA", String(repeating: "A", count: 12_000), String(repeating: "%", count: 44),
         ] {
-            let ruling = try trial.send(trial.request(), by: &session) {
+            let verdict = try trial.send(trial.request(), by: &session) {
                 $0.set("App-Attest-Signature", text)
             }
-            #expect(refusal(ruling) == .assertionMalformed, "\(text.prefix(30))")
+            #expect(refusal(verdict) == .assertionMalformed, "\(text.prefix(30))")
         }
     }
 
@@ -277,9 +277,9 @@ import Verification
         #expect(
             refusal(try trial.send(trial.request(), by: &session, Trial.rule())) == .sessionRefused
         )
-        #expect(try trial.send(trial.request(), by: &session).verdict == .pass)
+        #expect(try trial.send(trial.request(), by: &session).outcome == .pass)
         // An assertion is still good where sessions are.
-        #expect(try trial.send(trial.request(), by: &key, Trial.sessionRule()).verdict == .pass)
+        #expect(try trial.send(trial.request(), by: &key, Trial.sessionRule()).outcome == .pass)
     }
 
     @Test func `an expired session is expired, one of before a restart is unknown`() throws {
@@ -287,7 +287,7 @@ import Verification
         var key = trial.enrolledKey()
         var session = try trial.openSession(&key)
         trial.now = Trial.start.advanced(bySeconds: 599)
-        #expect(try trial.send(trial.request(), by: &session).verdict == .pass)
+        #expect(try trial.send(trial.request(), by: &session).outcome == .pass)
         trial.now = Trial.start.advanced(bySeconds: 600)
         #expect(refusal(try trial.send(trial.request(), by: &session)) == .sessionExpired)
         trial.now = Trial.start
@@ -320,7 +320,7 @@ import Verification
             }
             #expect(!held.hasCostSignature)
             trial.now = Trial.start.advanced(bySeconds: 600)
-            let ruling = trial.judge.close(
+            let verdict = trial.judge.close(
                 held,
                 content: SHA256.digest(of: request.content),
                 start: request.content,
@@ -328,7 +328,7 @@ import Verification
                 rule: rule,
                 now: trial.now
             )
-            #expect(refusal(ruling) == .sessionExpired)
+            #expect(refusal(verdict) == .sessionExpired)
         }
     }
 
@@ -336,7 +336,7 @@ import Verification
         var trial = try Trial()
         var key = trial.enrolledKey()
         var session = try trial.openSession(&key)
-        #expect(try trial.send(trial.request(), by: &session).verdict == .pass)
+        #expect(try trial.send(trial.request(), by: &session).outcome == .pass)
         #expect(trial.journal.revoke(key.keyID, at: trial.now.seconds))
         #expect(refusal(try trial.send(trial.request(), by: &session)) == .keyRevoked)
     }
@@ -372,7 +372,7 @@ import Verification
         let other = Trial.sessionRule { $0.apps = .named([Trial.otherAppID]) }
         let own = Trial.sessionRule { $0.apps = .named([Trial.appID]) }
         #expect(refusal(try trial.send(trial.request(), by: &session, other)) == .appMismatch)
-        #expect(try trial.send(trial.request(), by: &session, own).verdict == .pass)
+        #expect(try trial.send(trial.request(), by: &session, own).outcome == .pass)
         // Nor after a reload without the app.
         trial.judge = Judge(
             apps: [policies[1]],
@@ -398,7 +398,7 @@ import Verification
         forged.signature = String(repeating: "A", count: 43) + "="
         #expect(refusal(try trial.judge(Wire(request, forged), rule)) == .sessionMismatch)
         let good = try trial.judge(Wire(request, proof), rule)
-        #expect(good.verdict == .failure(.store))
+        #expect(good.outcome == .failure(.store))
         let isForwarded = Decision(good, rule: rule, isEnforced: true) == .forward
         #expect(isForwarded == (onError == .forward))
         // A request that was not forwarded has used no number.
@@ -421,9 +421,9 @@ import Verification
         let request = try trial.request()
         let proof = try #require(session.proof(of: request, signing: rule.signing, as: .first))
         switch try trial.open(Wire(request, proof), rule) {
-        case .ruled(let ruling):
+        case .judged(let verdict):
             #expect(onError == .refuse)
-            #expect(ruling.verdict == .failure(.store))
+            #expect(verdict.outcome == .failure(.store))
         case .hold: #expect(onError == .forward)
         }
     }
@@ -438,7 +438,7 @@ import Verification
         }
         let request = try trial.request()
         let proof = try #require(session.proof(of: request, signing: rule.signing, as: .first))
-        #expect(try trial.judge(Wire(request, proof), rule).verdict == .pass)
+        #expect(try trial.judge(Wire(request, proof), rule).outcome == .pass)
         var wire = Wire(request, proof)
         wire.remove("Content-Digest")
         // Its content comes anyway: all of it is judged, and the code before the number.
@@ -447,11 +447,11 @@ import Verification
             return
         }
         wire.fields.append(("Expect", "100-continue"))
-        guard case .ruled(let ruling) = try trial.open(wire, rule) else {
+        guard case .judged(let verdict) = try trial.open(wire, rule) else {
             Issue.record("held")
             return
         }
-        #expect(refusal(ruling) == .sessionReplayed)
+        #expect(refusal(verdict) == .sessionReplayed)
     }
 
     @Test func `a build that the app no longer admits has no session either`() throws {
@@ -459,7 +459,7 @@ import Verification
         let device = Trial.device(shape: .iOS27(category: .appStore, bundleVersion: "7"))
         var key = trial.enrolledKey(device)
         var session = try trial.openSession(&key)
-        #expect(try trial.send(trial.request(), by: &session).verdict == .pass)
+        #expect(try trial.send(trial.request(), by: &session).outcome == .pass)
         let stricter = Trial.policy { policy in
             policy.builds = BuildPolicy(
                 categories: nil,
@@ -491,11 +491,11 @@ import Verification
             mayVerify: false,
             content: request.content
         )
-        guard case .ruled(let ruling) = opening else {
-            Issue.record("not ruled")
+        guard case .judged(let verdict) = opening else {
+            Issue.record("not judged")
             return
         }
-        #expect(ruling.verdict == .pass)
+        #expect(verdict.outcome == .pass)
     }
 
     @Test func `requests to open a session need an assertion with a challenge`() throws {

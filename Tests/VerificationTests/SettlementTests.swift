@@ -7,19 +7,19 @@ import TestSupport
 import Testing
 import Verification
 
-/// What the store's decision about counter and challenge makes of a ruling.
+/// What the store's decision about counter and challenge makes of a verdict.
 @Suite struct SettlementTests {
     struct Row: CustomTestStringConvertible {
         let decision: ConsumeDecision
-        let verdict: Verdict
-        let level: Ruling.ProofLevel
+        let outcome: Verdict.Outcome
+        let level: Verdict.ProofLevel
 
         var testDescription: String { "\(decision)" }
 
         static let all = [
-            Row(decision: .admitted, verdict: .pass, level: .complete),
-            Row(decision: .unassured, verdict: .failure(.store), level: .complete),
-            Row(decision: .unavailable, verdict: .failure(.store), level: .signed),
+            Row(decision: .admitted, outcome: .pass, level: .complete),
+            Row(decision: .unassured, outcome: .failure(.store), level: .complete),
+            Row(decision: .unavailable, outcome: .failure(.store), level: .signed),
             refused(.unknown, .keyUnknown),
             refused(.revoked, .keyRevoked),
             refused(.replayed, .counterReplayed),
@@ -28,7 +28,7 @@ import Verification
         ]
 
         static func refused(_ refusal: ConsumeRefusal, _ expected: Refusal) -> Row {
-            Row(decision: .refused(refusal), verdict: .refuse(expected), level: .signed)
+            Row(decision: .refused(refusal), outcome: .refuse(expected), level: .signed)
         }
     }
 
@@ -41,12 +41,12 @@ import Verification
 
     @Test(arguments: Row.all)
     func `a decision of the store is a verdict`(row: Row) {
-        var ruling = Ruling(.pass)
-        ruling.level = .signed
-        ruling.settle(row.decision)
-        #expect(ruling.verdict == row.verdict)
-        #expect(ruling.level == row.level)
-        #expect(ruling.pending == .nothing)
+        var verdict = Verdict(.pass)
+        verdict.level = .signed
+        verdict.settle(row.decision)
+        #expect(verdict.outcome == row.outcome)
+        #expect(verdict.level == row.level)
+        #expect(verdict.pending == .nothing)
     }
 
     @Test func `a pass that a table in memory has decided is awaited by enforced requests alone`()
@@ -54,11 +54,11 @@ import Verification
     {
         var trial = try Trial()
         var key = trial.enrolledKey()
-        let ruling = try trial.send(try trial.request(content: ""), by: &key, Self.bare)
-        #expect(ruling.verdict == .pass)
-        #expect(ruling.level == .complete)
-        #expect(ruling.awaitedTicket(isEnforced: true) != nil)
-        #expect(ruling.awaitedTicket(isEnforced: false) == nil)
+        let verdict = try trial.send(try trial.request(content: ""), by: &key, Self.bare)
+        #expect(verdict.outcome == .pass)
+        #expect(verdict.level == .complete)
+        #expect(verdict.awaitedTicket(isEnforced: true) != nil)
+        #expect(verdict.awaitedTicket(isEnforced: false) == nil)
     }
 
     @Test func `a verdict that a commit decides is awaited by every request`() throws {
@@ -83,11 +83,11 @@ import Verification
         )
         // A required challenge that is signed waits for no disk, but for the decision.
         for rule in [Self.bare, Trial.rule()] {
-            let ruling = try trial.send(try trial.request(content: ""), by: &key, rule)
-            #expect(ruling.verdict == .pass)
-            #expect(ruling.level == .signed)
-            #expect(ruling.awaitedTicket(isEnforced: true) != nil)
-            #expect(ruling.awaitedTicket(isEnforced: false) != nil)
+            let verdict = try trial.send(try trial.request(content: ""), by: &key, rule)
+            #expect(verdict.outcome == .pass)
+            #expect(verdict.level == .signed)
+            #expect(verdict.awaitedTicket(isEnforced: true) != nil)
+            #expect(verdict.awaitedTicket(isEnforced: false) != nil)
         }
     }
 }

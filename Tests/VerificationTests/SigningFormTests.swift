@@ -22,9 +22,9 @@ import Verification
     func `a request that signs this subset of the parts passes`(parts: SignedParts) throws {
         var trial = try Trial()
         var key = trial.enrolledKey()
-        let ruling = try trial.send(try trial.request(), by: &key, Self.rule(parts))
-        #expect(ruling.verdict == .pass)
-        #expect((ruling.expectedDigest != nil) == parts.contains(.body))
+        let verdict = try trial.send(try trial.request(), by: &key, Self.rule(parts))
+        #expect(verdict.outcome == .pass)
+        #expect((verdict.expectedDigest != nil) == parts.contains(.body))
     }
 
     /// Exactly the parts that are signed can't be changed.
@@ -43,14 +43,15 @@ import Verification
         for (part, change) in changes {
             var trial = try Trial()
             var key = trial.enrolledKey()
-            let ruling = try trial.send(
+            let verdict = try trial.send(
                 try trial.request(),
                 by: &key,
                 Self.rule(parts),
                 onTheWay: change
             )
-            let expected: Verdict = parts.contains(part) ? .refuse(.signatureMismatch) : .pass
-            #expect(ruling.verdict == expected)
+            let expected: Verdict.Outcome =
+                parts.contains(part) ? .refuse(.signatureMismatch) : .pass
+            #expect(verdict.outcome == expected)
         }
     }
 
@@ -62,8 +63,8 @@ import Verification
             let request = try trial.request()
             let signing = SigningForm.lines(other, headers: [])
             let proof = key.proof(of: request, signing: signing)
-            let ruling = try trial.judge(Wire(request, proof), Self.rule(parts))
-            #expect(ruling.verdict == .refuse(.signatureMismatch))
+            let verdict = try trial.judge(Wire(request, proof), Self.rule(parts))
+            #expect(verdict.outcome == .refuse(.signatureMismatch))
         }
     }
 
@@ -72,16 +73,16 @@ import Verification
         var trial = try Trial()
         var key = trial.enrolledKey()
         let request = try trial.request("GET", "/", content: "")
-        let ruling = try trial.send(request, by: &key) { wire in
+        let verdict = try trial.send(request, by: &key) { wire in
             #expect(wire.value("Content-Digest") == nil)
         }
-        #expect(ruling.verdict == .pass)
-        #expect(ruling.expectedDigest == nil)
+        #expect(verdict.outcome == .pass)
+        #expect(verdict.expectedDigest == nil)
         let stated = try trial.send(try trial.request("GET", "/", content: ""), by: &key) {
             $0.set("Content-Digest", "sha-256=:47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=:")
             $0.framing = .stated(0)
         }
-        #expect(stated.verdict == .pass)
+        #expect(stated.outcome == .pass)
     }
 
     @Test func `an absolute target is signed as it stands in origin-form`() throws {
@@ -92,8 +93,8 @@ import Verification
             var trial = try Trial()
             var key = trial.enrolledKey()
             let request = try trial.request("POST", signed)
-            let ruling = try trial.send(request, by: &key) { $0.target = sent }
-            #expect(ruling.verdict == .pass, "\(sent)")
+            let verdict = try trial.send(request, by: &key) { $0.target = sent }
+            #expect(verdict.outcome == .pass, "\(sent)")
         }
     }
 
@@ -104,84 +105,84 @@ import Verification
         var request = try trial.request()
         request.challenge = nil
         let without = try trial.send(request, by: &key, rule)
-        #expect(without.verdict == .pass)
+        #expect(without.outcome == .pass)
         // A counter that alone stops the replay has to be on disk.
         #expect(without.pending != .nothing)
-        #expect(try trial.send(try trial.request(), by: &key, rule).verdict == .pass)
+        #expect(try trial.send(try trial.request(), by: &key, rule).outcome == .pass)
         let stripped = try trial.send(try trial.request(), by: &key, rule) {
             $0.remove("App-Attest-Challenge")
         }
-        #expect(stripped.verdict == .refuse(.signatureMismatch))
+        #expect(stripped.outcome == .refuse(.signatureMismatch))
     }
 
     @Test func `a challenge that nobody asks for is not looked at`() throws {
         var trial = try Trial()
         var key = trial.enrolledKey()
         let rule = Self.rule([.method, .target])
-        let ruling = try trial.send(try trial.request(), by: &key, rule) {
+        let verdict = try trial.send(try trial.request(), by: &key, rule) {
             $0.set("App-Attest-Challenge", "garbage")
         }
-        #expect(ruling.verdict == .pass)
+        #expect(verdict.outcome == .pass)
     }
 
     // MARK: Signed header fields
 
     private static let signed = rule(.all, headers: ["idempotency-key", "x-tenant"])
 
-    private func verdict(
+    private func outcome(
         signing fields: [String: String],
         onTheWay edit: (inout Wire) -> Void = { _ in }
-    ) throws -> Verdict {
+    ) throws -> Verdict.Outcome {
         var trial = try Trial()
         var key = trial.enrolledKey()
         var request = try trial.request()
         request.fields = fields
-        return try trial.send(request, by: &key, Self.signed, onTheWay: edit).verdict
+        return try trial.send(request, by: &key, Self.signed, onTheWay: edit).outcome
     }
 
     @Test func `signed fields that are there, empty or absent pass as they were signed`() throws {
-        #expect(try verdict(signing: ["idempotency-key": "8e03978e", "x-tenant": "7"]) == .pass)
-        #expect(try verdict(signing: ["idempotency-key": "", "x-tenant": "7"]) == .pass)
-        #expect(try verdict(signing: ["x-tenant": "7"]) == .pass)
-        #expect(try verdict(signing: [:]) == .pass)
+        #expect(try outcome(signing: ["idempotency-key": "8e03978e", "x-tenant": "7"]) == .pass)
+        #expect(try outcome(signing: ["idempotency-key": "", "x-tenant": "7"]) == .pass)
+        #expect(try outcome(signing: ["x-tenant": "7"]) == .pass)
+        #expect(try outcome(signing: [:]) == .pass)
     }
 
     @Test(arguments: ["7", " 7", "7 ", "\t 7 \t", "   7"])
     func `white space around a signed value is not signed`(sent: String) throws {
-        #expect(try verdict(signing: ["x-tenant": "7"]) { $0.set("x-tenant", sent) } == .pass)
-        let inside = try verdict(signing: ["x-tenant": "7  8"]) { $0.set("x-tenant", "7 8") }
+        #expect(try outcome(signing: ["x-tenant": "7"]) { $0.set("x-tenant", sent) } == .pass)
+        let inside = try outcome(signing: ["x-tenant": "7  8"]) { $0.set("x-tenant", "7 8") }
         #expect(inside == .refuse(.signatureMismatch))
-        let empty = try verdict(signing: ["x-tenant": ""]) { $0.set("x-tenant", " \t") }
+        let empty = try outcome(signing: ["x-tenant": ""]) { $0.set("x-tenant", " \t") }
         #expect(empty == .pass)
     }
 
     @Test func `a signed field can't be changed, added, taken away or emptied`() throws {
         let both = ["idempotency-key": "8e03978e", "x-tenant": "7"]
-        let mismatch = Verdict.refuse(.signatureMismatch)
-        #expect(try verdict(signing: both) { $0.set("x-tenant", "8") } == mismatch)
-        #expect(try verdict(signing: both) { $0.remove("x-tenant") } == mismatch)
-        #expect(try verdict(signing: both) { $0.set("x-tenant", "") } == mismatch)
-        #expect(try verdict(signing: ["x-tenant": ""]) { $0.remove("x-tenant") } == mismatch)
-        #expect(try verdict(signing: [:]) { $0.set("x-tenant", "") } == mismatch)
+        let mismatch = Verdict.Outcome.refuse(.signatureMismatch)
+        #expect(try outcome(signing: both) { $0.set("x-tenant", "8") } == mismatch)
+        #expect(try outcome(signing: both) { $0.remove("x-tenant") } == mismatch)
+        #expect(try outcome(signing: both) { $0.set("x-tenant", "") } == mismatch)
+        #expect(try outcome(signing: ["x-tenant": ""]) { $0.remove("x-tenant") } == mismatch)
+        #expect(try outcome(signing: [:]) { $0.set("x-tenant", "") } == mismatch)
     }
 
     @Test func `a signed field comes in one line, and the case of its name is of no account`()
         throws
     {
         let fields = ["idempotency-key": "a", "x-tenant": "7, 8"]
-        let spelled = try verdict(signing: fields) {
+        let spelled = try outcome(signing: fields) {
             $0.remove("x-tenant")
             $0.fields.append(("x-TENANT", "7, 8"))
         }
         #expect(spelled == .pass)
-        let split = try verdict(signing: fields) {
+        let split = try outcome(signing: fields) {
             $0.remove("x-tenant")
             $0.fields.append(("X-Tenant", "7"))
             $0.fields.append(("x-TENANT", "8"))
         }
         #expect(split == .refuse(.signedFieldRepeated))
         for value in ["7, 8", ""] {
-            let doubled = try verdict(signing: fields) { $0.fields.append(("X-Tenant", value)) }
+            let doubled = try outcome(signing: fields) { $0.fields.append(("X-Tenant", value)) }
             #expect(doubled == .refuse(.signedFieldRepeated))
         }
     }
@@ -201,15 +202,15 @@ import Verification
             $0.target = "/elsewhere"
             $0.remove("Content-Digest")
         }
-        #expect(elsewhere.verdict == .pass)
+        #expect(elsewhere.outcome == .pass)
         #expect(elsewhere.pending != .nothing)
         let changed = try trial.send(try trial.request(), by: &key, rule) {
             $0.content[0] ^= 1
             $0.remove("Content-Digest")
         }
-        #expect(changed.verdict == .refuse(.signatureMismatch))
+        #expect(changed.outcome == .refuse(.signatureMismatch))
         let empty = try trial.send(try trial.request(content: ""), by: &key, rule)
-        #expect(empty.verdict == .pass)
+        #expect(empty.outcome == .pass)
     }
 
     @Test func `in the challenge form the challenge's bytes are signed and nothing else`() throws {
@@ -224,13 +225,13 @@ import Verification
             $0.content = [1, 2, 3]
             $0.set("Content-Digest", "no digest at all")
         }
-        #expect(elsewhere.verdict == .pass)
+        #expect(elsewhere.outcome == .pass)
         #expect(elsewhere.pending != .nothing)
         let other = try trial.challenge()
         let changed = try trial.send(try trial.request(), by: &key, rule) {
             $0.set("App-Attest-Challenge", other)
         }
-        #expect(changed.verdict == .refuse(.signatureMismatch))
+        #expect(changed.outcome == .refuse(.signatureMismatch))
     }
 
     @Test func `only where the line form signs a required challenge nobody waits for the disk`()
@@ -239,8 +240,8 @@ import Verification
         var trial = try Trial()
         var key = trial.enrolledKey()
         let all = try trial.send(try trial.request(), by: &key, Self.rule(.all))
-        #expect(all.verdict == .pass && all.pending == .nothing)
+        #expect(all.outcome == .pass && all.pending == .nothing)
         let part = try trial.send(try trial.request(), by: &key, Self.rule([.method, .target]))
-        #expect(part.verdict == .pass && part.pending != .nothing)
+        #expect(part.outcome == .pass && part.pending != .nothing)
     }
 }

@@ -42,34 +42,34 @@ struct TokenCourseTests {
         }
     }
 
-    private static var passed: Ruling {
-        var ruling = Ruling(.pass, proof: .assertion)
-        ruling.level = .complete
-        return ruling
+    private static var passed: Verdict {
+        var verdict = Verdict(.pass, proof: .assertion)
+        verdict.level = .complete
+        return verdict
     }
 
     /// Answers the queries in their order, each of which has to be for this token.
     private static func settled(
-        _ ruling: Ruling,
+        _ verdict: Verdict,
         _ rule: Rule,
         _ answers: (TokenProof, TokenFinding)...
-    ) -> Ruling {
-        var ruling = ruling
+    ) -> Verdict {
+        var verdict = verdict
         for (proof, finding) in answers {
-            #expect(ruling.nextQuery(rule) == .token(proof))
-            ruling.settle(.token(proof, finding), rule)
+            #expect(verdict.nextQuery(rule) == .token(proof))
+            verdict.settle(.token(proof, finding), rule)
         }
-        #expect(ruling.nextQuery(rule) == nil)
-        return ruling
+        #expect(verdict.nextQuery(rule) == nil)
+        return verdict
     }
 
-    private static func isForwarded(_ ruling: Ruling, _ rule: Rule) -> Bool {
-        Decision(enforcing: rule, ruling) == .forward
+    private static func isForwarded(_ verdict: Verdict, _ rule: Rule) -> Bool {
+        Decision(enforcing: rule, verdict) == .forward
     }
 
     @Test func `a rule that names no token asks for none`() {
         let rule = Self.rule { _ in }
-        #expect(Ruling(.refuse(.assertionMissing)).nextQuery(rule) == nil)
+        #expect(Verdict(.refuse(.assertionMissing)).nextQuery(rule) == nil)
         #expect(Self.passed.nextQuery(rule) == nil)
     }
 
@@ -79,25 +79,25 @@ struct TokenCourseTests {
 
     @Test func `tokens are tried in their order until one is good`() {
         let rule = Self.accepting(Self.check, Self.human)
-        let ruling = Self.settled(
-            Ruling(.refuse(.assertionMissing)),
+        let verdict = Self.settled(
+            Verdict(.refuse(.assertionMissing)),
             rule,
             (Self.check, .expired),
             (Self.human, .good)
         )
-        #expect(ruling.verdict == .pass && ruling.proof == .token(Self.human))
-        #expect(ruling.tokens.instead == nil)
+        #expect(verdict.outcome == .pass && verdict.proof == .token(Self.human))
+        #expect(verdict.tokens.instead == nil)
     }
 
     @Test func `a token in the place of a bad signature proves no key`() {
         let rule = Self.accepting(Self.check)
-        var bad = Ruling(.refuse(.signatureMismatch), proof: .assertion)
+        var bad = Verdict(.refuse(.signatureMismatch), proof: .assertion)
         bad.appID = "app"
         bad.environment = .production
-        let ruling = Self.settled(bad, rule, (Self.check, .good))
-        #expect(ruling.verdict == .pass && ruling.keyID == nil && ruling.environment == nil)
-        #expect(ruling.signer == nil && ruling.appID.isEmpty && ruling.level == .claimed)
-        #expect(ruling.tokens.instead == .signatureMismatch)
+        let verdict = Self.settled(bad, rule, (Self.check, .good))
+        #expect(verdict.outcome == .pass && verdict.keyID == nil && verdict.environment == nil)
+        #expect(verdict.signer == nil && verdict.appID.isEmpty && verdict.level == .claimed)
+        #expect(verdict.tokens.instead == .signatureMismatch)
     }
 
     @Test(arguments: [
@@ -110,20 +110,20 @@ struct TokenCourseTests {
         _ refusal: Refusal
     ) {
         let rule = Self.accepting(Self.check)
-        let ruling = Self.settled(
-            Ruling(.refuse(.assertionMissing)),
+        let verdict = Self.settled(
+            Verdict(.refuse(.assertionMissing)),
             rule,
             (Self.check, finding)
         )
-        #expect(ruling.verdict == .refuse(refusal))
+        #expect(verdict.outcome == .refuse(refusal))
     }
 
     @Test func `a signature that is no good stays the reason`() {
         let rule = Self.accepting(Self.check)
         for finding in [TokenFinding.missing, .invalid, .spent, .unavailable] {
-            let bad = Ruling(.refuse(.counterReplayed), proof: .assertion)
-            let ruling = Self.settled(bad, rule, (Self.check, finding))
-            #expect(ruling.verdict == .refuse(.counterReplayed))
+            let bad = Verdict(.refuse(.counterReplayed), proof: .assertion)
+            let verdict = Self.settled(bad, rule, (Self.check, finding))
+            #expect(verdict.outcome == .refuse(.counterReplayed))
         }
     }
 
@@ -131,28 +131,28 @@ struct TokenCourseTests {
         Refusal.preflight, .addressThrottled, .contentTooLarge, .heldFull, .keyHeld, .spillFailed,
     ])
     func `no token makes good what is no fault of the proof`(_ refusal: Refusal) {
-        #expect(Ruling(.refuse(refusal)).nextQuery(Self.accepting(Self.check)) == nil)
+        #expect(Verdict(.refuse(refusal)).nextQuery(Self.accepting(Self.check)) == nil)
     }
 
     @Test func `a token that can't be checked is as on_error says`() {
-        let missing = Ruling(.refuse(.assertionMissing))
+        let missing = Verdict(.refuse(.assertionMissing))
         let strict = Self.accepting(Self.check)
         let refused = Self.settled(missing, strict, (Self.check, .unavailable))
-        #expect(refused.verdict == .failure(.proof) && !Self.isForwarded(refused, strict))
+        #expect(refused.outcome == .failure(.proof) && !Self.isForwarded(refused, strict))
         let rule = Self.accepting(Self.lenient)
         let forwarded = Self.settled(missing, rule, (Self.lenient, .unavailable))
-        #expect(forwarded.verdict == .failure(.proof) && Self.isForwarded(forwarded, rule))
+        #expect(forwarded.outcome == .failure(.proof) && Self.isForwarded(forwarded, rule))
         let none = Self.settled(missing, rule, (Self.lenient, .missing))
-        #expect(none.verdict == .refuse(.assertionMissing))
+        #expect(none.outcome == .refuse(.assertionMissing))
     }
 
     @Test func `what a rule asks for beside is asked after the proof, and all of it`() {
         let rule = Self.accepting(also: [Self.check, Self.human])
         let good = Self.settled(Self.passed, rule, (Self.check, .good), (Self.human, .good))
-        #expect(good.verdict == .pass && good.takenProofs == "assertion, check, human")
+        #expect(good.outcome == .pass && good.takenProofs == "assertion, check, human")
         let refused = Self.settled(Self.passed, rule, (Self.check, .missing))
-        #expect(refused.verdict == .refuse(.proofMissing))
-        #expect(Ruling(.refuse(.assertionMissing)).nextQuery(rule) == nil)
+        #expect(refused.outcome == .refuse(.proofMissing))
+        #expect(Verdict(.refuse(.assertionMissing)).nextQuery(rule) == nil)
     }
 
     @Test func `one that forwards on errors does not free from the next`() {
@@ -163,14 +163,14 @@ struct TokenCourseTests {
             (Self.lenient, .unavailable),
             (Self.check, .missing)
         )
-        #expect(refused.verdict == .refuse(.proofMissing))
+        #expect(refused.outcome == .refuse(.proofMissing))
         let forwarded = Self.settled(
             Self.passed,
             rule,
             (Self.lenient, .unavailable),
             (Self.check, .good)
         )
-        #expect(forwarded.verdict == .failure(.proof) && Self.isForwarded(forwarded, rule))
+        #expect(forwarded.outcome == .failure(.proof) && Self.isForwarded(forwarded, rule))
         let failed = Self.settled(
             Self.passed,
             rule,
@@ -186,33 +186,33 @@ struct TokenCourseTests {
         demands.onError = .forward
         rule = Self.rule { $0 = demands }
         var unassured = Self.passed
-        unassured.verdict = .failure(.store)
-        let ruling = Self.settled(unassured, rule, (Self.check, .unavailable))
-        #expect(!Self.isForwarded(ruling, rule))
+        unassured.outcome = .failure(.store)
+        let verdict = Self.settled(unassured, rule, (Self.check, .unavailable))
+        #expect(!Self.isForwarded(verdict, rule))
     }
 
     @Test func `a token in the place of a signature still needs those beside`() {
         let rule = Self.accepting(Self.lenient, also: [Self.check])
-        let missing = Ruling(.refuse(.assertionMissing))
+        let missing = Verdict(.refuse(.assertionMissing))
         for finding in [TokenFinding.good, .unavailable] {
-            let ruling = Self.settled(
+            let verdict = Self.settled(
                 missing,
                 rule,
                 (Self.lenient, finding),
                 (Self.check, .missing)
             )
-            #expect(ruling.verdict == .refuse(.proofMissing))
+            #expect(verdict.outcome == .refuse(.proofMissing))
         }
     }
 
     @Test func `a device that can't attest may be asked for a token`() {
         let rule = Self.rule { $0.unsupported = .require(Self.human) }
-        let unable = Ruling(.refuse(.unsupported))
+        let unable = Verdict(.refuse(.unsupported))
         let good = Self.settled(unable, rule, (Self.human, .good))
-        #expect(good.verdict == .pass && good.proof == .token(Self.human))
+        #expect(good.outcome == .pass && good.proof == .token(Self.human))
         let missing = Self.settled(unable, rule, (Self.human, .missing))
-        #expect(missing.verdict == .refuse(.proofMissing))
-        #expect(Ruling(.refuse(.assertionMissing)).nextQuery(rule) == nil)
+        #expect(missing.outcome == .refuse(.proofMissing))
+        #expect(Verdict(.refuse(.assertionMissing)).nextQuery(rule) == nil)
     }
 
     // MARK: Play Integrity
@@ -233,14 +233,14 @@ struct TokenCourseTests {
         }
     }
 
-    private static var ofPhone: Ruling {
-        var ruling = passed
-        ruling.tokens.binding = IntegrityBinding(
+    private static var ofPhone: Verdict {
+        var verdict = passed
+        verdict.tokens.binding = IntegrityBinding(
             package: "com.example.shop",
             keyID: KeyID(of: P256PrivateKey().publicKey),
             clientDataHash: SHA256.digest(of: [])
         )
-        return ruling
+        return verdict
     }
 
     private static var good: TokenFinding {
@@ -253,14 +253,14 @@ struct TokenCourseTests {
         let rule = Self.asking(Self.play, .refuse, also: [Self.human])
         #expect(Self.passed.nextQuery(rule) == .token(Self.human))
         let iPhone = Self.settled(Self.passed, rule, (Self.human, .good))
-        #expect(iPhone.verdict == .pass && iPhone.tokens.integrity == nil)
+        #expect(iPhone.outcome == .pass && iPhone.tokens.integrity == nil)
         let phone = Self.settled(Self.ofPhone, rule, (Self.human, .good), (Self.play, Self.good))
-        #expect(phone.verdict == .pass && phone.takenProofs == "assertion, human, play")
+        #expect(phone.outcome == .pass && phone.takenProofs == "assertion, human, play")
         // A refused request costs no call.
         #expect(Self.settled(Self.ofPhone, rule, (Self.human, .missing)).tokens.integrity == nil)
         let failed = Self.settled(Self.ofPhone, rule, (Self.human, .unavailable))
-        #expect(failed.tokens.integrity == nil && failed.verdict == .failure(.proof))
-        #expect(Ruling(.refuse(.signatureMismatch)).nextQuery(rule) == nil)
+        #expect(failed.tokens.integrity == nil && failed.outcome == .failure(.proof))
+        #expect(Verdict(.refuse(.signatureMismatch)).nextQuery(rule) == nil)
     }
 
     private static let findings: [TokenFinding] = [
@@ -271,9 +271,9 @@ struct TokenCourseTests {
     @Test func `a rule that marks refuses nothing`() {
         let rule = Self.asking(Self.play, .mark)
         for finding in Self.findings {
-            let ruling = Self.settled(Self.ofPhone, rule, (Self.play, finding))
-            #expect(ruling.verdict == .pass && ruling.takenProofs == "assertion")
-            #expect(ruling.tokens.integrity?.isMet == false)
+            let verdict = Self.settled(Self.ofPhone, rule, (Self.play, finding))
+            #expect(verdict.outcome == .pass && verdict.takenProofs == "assertion")
+            #expect(verdict.tokens.integrity?.isMet == false)
         }
         #expect(
             Self.settled(Self.ofPhone, rule, (Self.play, Self.good)).tokens.integrity?.isMet == true
@@ -284,11 +284,11 @@ struct TokenCourseTests {
         for proof in [Self.play, Self.patient] {
             let rule = Self.asking(proof, .refuse)
             for finding in Self.findings where finding != .unavailable && finding != .good {
-                let ruling = Self.settled(Self.ofPhone, rule, (proof, finding))
-                #expect(ruling.refusal != nil && !Self.isForwarded(ruling, rule), "\(finding)")
+                let verdict = Self.settled(Self.ofPhone, rule, (proof, finding))
+                #expect(verdict.refusal != nil && !Self.isForwarded(verdict, rule), "\(finding)")
             }
             let failed = Self.settled(Self.ofPhone, rule, (proof, .unavailable))
-            #expect(failed.verdict == .failure(.proof))
+            #expect(failed.outcome == .failure(.proof))
             #expect(Self.isForwarded(failed, rule) == (proof == Self.patient))
         }
     }

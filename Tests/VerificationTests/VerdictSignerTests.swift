@@ -50,9 +50,9 @@ import Testing
     @Test func `a token is of one request, and all who have the public key can check it`() throws {
         let key = P256PrivateKey()
         let signer = VerdictSigner(.p256(key), Self.claims(), build: "1.2")
-        var ruling = Ruling(.pass, keyID: KeyID(of: key.publicKey), proof: .assertion)
-        ruling.appID = "TEAM123456.com.example.shop"
-        let token = signer.token(ruling, Self.request(), at: Self.now)
+        var verdict = Verdict(.pass, keyID: KeyID(of: key.publicKey), proof: .assertion)
+        verdict.appID = "TEAM123456.com.example.shop"
+        let token = signer.token(verdict, Self.request(), at: Self.now)
         let (header, claims, signed, code) = try Self.parts(token)
         func isValid(_ signed: [UInt8]) -> Bool {
             key.publicKey.isValidJOSESignature(code.span, message: signed.span)
@@ -81,14 +81,14 @@ import Testing
         #expect(own["method"] == "POST")
         #expect(own["target"] == "/v1/orders?dry=1\"")
         #expect(own["content"] == "sha-256=:\(Base64.text(Self.request().content?.array ?? [])):")
-        #expect(own["app_id"] == ruling.appID)
+        #expect(own["app_id"] == verdict.appID)
         #expect(own["proof"] == "assertion")
     }
 
     @Test func `a secret signs with HS256, and nothing of it is shown`() throws {
         let secret = [UInt8](repeating: 7, count: 32)
         let signer = VerdictSigner(.secret(secret), Self.claims(), build: "1.2")
-        let token = signer.token(Ruling(.pass), Self.request(), at: Self.now)
+        let token = signer.token(Verdict(.pass), Self.request(), at: Self.now)
         let (header, _, signed, code) = try Self.parts(token)
         let isValid = HMACSHA256.Key(secret.span).isValid(code.span, for: signed.span)
         #expect(isValid)
@@ -106,17 +106,18 @@ import Testing
             build: "1.2"
         )
         let key = KeyID(of: P256PrivateKey().publicKey)
-        for (verdict, status) in [
-            (Verdict.refuse(.signatureMismatch), "contraindicated"), (.failure(.store), "none"),
-        ] {
+        let outcomes: [(Verdict.Outcome, String)] = [
+            (.refuse(.signatureMismatch), "contraindicated"), (.failure(.store), "none"),
+        ]
+        for (outcome, status) in outcomes {
             var request = Self.request()
             request.content = nil
-            let ruling = Ruling(verdict, keyID: key, proof: .assertion)
-            let (_, claims, _, _) = try Self.parts(signer.token(ruling, request, at: Self.now))
+            let verdict = Verdict(outcome, keyID: key, proof: .assertion)
+            let (_, claims, _, _) = try Self.parts(signer.token(verdict, request, at: Self.now))
             let submods = claims["submods"] as? [String: [String: String]]
             #expect(submods?["request"]?["ear_status"] == status)
             let own = try #require(claims["portcullis"] as? [String: String])
-            #expect(own["reason"] == verdict.reason)
+            #expect(own["reason"] == outcome.reason)
             #expect(own["key_id"] == nil)
             #expect(own["content"] == nil)
         }

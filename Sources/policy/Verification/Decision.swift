@@ -22,27 +22,27 @@ package enum Decision: Equatable, Sendable {
     /// token can't be checked, the `on_error` of its proof.
     ///
     /// - `isEnforced`: whether the rollout includes this client.
-    package init(_ ruling: Ruling, rule: Rule, isEnforced: Bool) {
+    package init(_ verdict: Verdict, rule: Rule, isEnforced: Bool) {
         switch rule.mode {
         case .deny: self = .refuse(.noRule)
-        case .enforce where isEnforced: self.init(enforcing: rule, ruling)
+        case .enforce where isEnforced: self.init(enforcing: rule, verdict)
         case .off, .observe, .enforce: self = .forward
         }
     }
 
     /// What `enforce` would do with a request of a client that the rollout includes. The rule's
     /// current mode and rollout don't matter.
-    package init(enforcing rule: Rule, _ ruling: Ruling) {
-        guard !ruling.isExcused else {
+    package init(enforcing rule: Rule, _ verdict: Verdict) {
+        guard !verdict.isExcused else {
             self = .forward
             return
         }
-        switch ruling.verdict {
+        switch verdict.outcome {
         case .pass: self = .forward
         case .refuse(let refusal): self = .refuse(refusal)
         case .failure(let dependency):
-            switch rule.onError(of: dependency, ruling) {
-            case .forward where ruling.stands: self = .forward
+            switch rule.onError(of: dependency, verdict) {
+            case .forward where verdict.stands: self = .forward
             case .forward, .refuse: self = .refuse(dependency.refusal)
             }
         }
@@ -53,12 +53,12 @@ extension Rule {
     /// The rule's choice for a request when this party has failed.
     fileprivate func onError(
         of dependency: Verdict.Dependency,
-        _ ruling: Ruling
+        _ verdict: Verdict
     ) -> DependencyErrorRule {
         switch dependency {
         case .store: onError
         case .deviceCheck: device?.onError ?? .refuse
-        case .proof: ruling.tokens.failed?.onError ?? .refuse
+        case .proof: verdict.tokens.failed?.onError ?? .refuse
         }
     }
 }

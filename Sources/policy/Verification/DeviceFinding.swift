@@ -24,20 +24,20 @@ package enum DeviceFinding: Hashable, Sendable {
     case unavailable
 }
 
-extension Ruling {
+extension Verdict {
     /// Takes the result of asking about the device.
     mutating func settle(_ finding: DeviceFinding, _ rule: DeviceRule) {
         tokens.knowsDevice = true
         switch finding {
         case .bits(let bits):
             deviceBits = bits
-            if rule.refused.contains(bits) { verdict = .refuse(.deviceFlagged) }
-        case .missing: verdict = .refuse(.deviceTokenMissing)
-        case .malformed: verdict = .refuse(.deviceTokenMalformed)
-        case .used: verdict = .refuse(.deviceTokenUsed)
-        case .crowded: verdict = .refuse(.deviceThrottled)
-        case .full: verdict = .refuse(.deviceCheckUnavailable)
-        case .unavailable: verdict = .failure(.deviceCheck)
+            if rule.refused.contains(bits) { outcome = .refuse(.deviceFlagged) }
+        case .missing: outcome = .refuse(.deviceTokenMissing)
+        case .malformed: outcome = .refuse(.deviceTokenMalformed)
+        case .used: outcome = .refuse(.deviceTokenUsed)
+        case .crowded: outcome = .refuse(.deviceThrottled)
+        case .full: outcome = .refuse(.deviceCheckUnavailable)
+        case .unavailable: outcome = .failure(.deviceCheck)
         }
     }
 }

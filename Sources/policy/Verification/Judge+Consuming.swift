@@ -14,7 +14,7 @@ extension Judge {
         _ row: Int64?,
         rule: Rule,
         now: UnixTime,
-        _ ruling: inout Ruling
+        _ verdict: inout Verdict
     ) {
         let outcome = keys.consume(
             keyID,
@@ -28,13 +28,13 @@ extension Judge {
             whenFailing: rule.onError == .forward ? .useInMemory : .decline
         )
         switch outcome {
-        case .decided(let decision): ruling.settle(decision)
+        case .decided(let decision): verdict.settle(decision)
         case .pending(let ticket):
             switch keys.decides {
             case .inMemory:
-                ruling.settle(.admitted)
-                ruling.pending = .durability(ticket)
-            case .atCommit: ruling.pending = .verdict(ticket)
+                verdict.settle(.admitted)
+                verdict.pending = .durability(ticket)
+            case .atCommit: verdict.pending = .verdict(ticket)
             }
         }
     }

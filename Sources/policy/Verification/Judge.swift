@@ -80,47 +80,47 @@ package struct Judge {
         self.mayVerify = mayVerify
         var proof: Proof
         switch reader.read(head, bytes, rule: rule, now: now, isCut: isCut) {
-        case .unproven(let ruling): return .ruled(ruling)
+        case .unproven(let verdict): return .judged(verdict)
         case .claimed(let claimed): proof = claimed
         }
         if !seesContent, rule.signing.coversBody {
-            return .ruled(proof.ruling(.refuse(.contentUnseen)))
+            return .judged(proof.verdict(.refuse(.contentUnseen)))
         }
         if ClientDataWriter.repeatsSigned(head, bytes, rule) {
-            return .ruled(proof.ruling(.refuse(.signedFieldRepeated)))
+            return .judged(proof.verdict(.refuse(.signedFieldRepeated)))
         }
         if ClientDataWriter.isAmbiguous(head, bytes, rule.signing)
             || !isExact && ClientDataWriter.isInexact(head, bytes, rule.signing)
         {
-            return .ruled(proof.ruling(.refuse(.clientDataAmbiguous)))
+            return .judged(proof.verdict(.refuse(.clientDataAmbiguous)))
         }
 
         // Content that is not signed is not compared with anything.
         switch rule.signing.coversBody ? ClientDataWriter.declaredDigest(head, bytes) : .absent {
         case .digest(let bytes): proof.declared = SHA256Digest(bytes.span)
         case .absent: break
-        case .malformed: return .ruled(proof.ruling(.refuse(.digestMissing)))
+        case .malformed: return .judged(proof.verdict(.refuse(.digestMissing)))
         }
         let hasContent = head.framing.hasContent
         let isHeld = if case .held = rule.body { true } else { false }
         if !hasContent, rule.challenge == .required, rule.challengeSource != .field {
-            return .ruled(proof.ruling(.refuse(.challengeMissing)))
+            return .judged(proof.verdict(.refuse(.challengeMissing)))
         }
         if hasContent, !isHeld, rule.signing.coversBody, proof.declared == nil {
-            return .ruled(proof.ruling(.refuse(.digestMissing)))
+            return .judged(proof.verdict(.refuse(.digestMissing)))
         }
         if !hasContent, let declared = proof.declared, declared != ClientDataWriter.emptyDigest {
-            return .ruled(proof.ruling(.refuse(.digestMismatch)))
+            return .judged(proof.verdict(.refuse(.digestMismatch)))
         }
         if !content.isEmpty, rule.signing.coversBody {
-            return .ruled(ruleWhole(proof, head, bytes, content, rule: rule, now: now))
+            return .judged(ruleWhole(proof, head, bytes, content, rule: rule, now: now))
         }
         guard hasContent, isHeld else {
             let digest = hasContent ? proof.declared : ClientDataWriter.emptyDigest
             let signed = clientData.digest(head, bytes, rule, digest, proof)
-            var ruling = self.rule(proof, signed, rule: rule, now: now, length: head.framing)
-            if hasContent, rule.signing.coversBody { ruling.expectedDigest = proof.declared }
-            return .ruled(ruling)
+            var verdict = self.rule(proof, signed, rule: rule, now: now, length: head.framing)
+            if hasContent, rule.signing.coversBody { verdict.expectedDigest = proof.declared }
+            return .judged(verdict)
         }
         return hold(proof, head, bytes, rule: rule, now: now)
     }
@@ -137,20 +137,20 @@ package struct Judge {
         if let declared = proof.declared, case .lines = rule.signing {
             let signed = clientData.digest(head, bytes, rule, declared, proof)
             switch examine(proof, signed, rule: rule, now: now, length: head.framing) {
-            case .refused(let ruling): return .ruled(ruling)
+            case .refused(let verdict): return .judged(verdict)
             case .good(let verified):
                 (proof.verified, proof.signed) = (verified, signed)
                 return .hold(proof)
             }
         }
-        let ruling = lookAhead(
+        let verdict = lookAhead(
             proof,
             rule: rule,
             now: now,
             length: head.framing,
             clientWaits: head.expectsContinue
         )
-        if let ruling { return .ruled(ruling) }
+        if let verdict { return .judged(verdict) }
         if case .lines(let parts, let headers) = rule.signing {
             clientData.split(head, bytes, parts, headers, &proof)
         }
@@ -165,19 +165,19 @@ package struct Judge {
         _ content: Span<UInt8>,
         rule: Rule,
         now: UnixTime
-    ) -> Ruling {
+    ) -> Verdict {
         let digest = SHA256.digest(content)
         if let declared = proof.declared, declared != digest {
-            return proof.ruling(.refuse(.digestMismatch))
+            return proof.verdict(.refuse(.digestMismatch))
         }
         if case .content = rule.signing, ClientDataWriter.isAmbiguous(content) {
-            return proof.ruling(.refuse(.clientDataAmbiguous))
+            return proof.verdict(.refuse(.clientDataAmbiguous))
         }
         var proof = proof
         if rule.challenge != .none, case .jsonPointer(let pointer) = rule.challengeSource {
             proof.challenge = pointer.string(in: content)
             if proof.challenge == nil, rule.challenge == .required {
-                return proof.ruling(.refuse(.challengeMissing))
+                return proof.verdict(.refuse(.challengeMissing))
             }
         }
         let signed = clientData.digest(head, bytes, rule, digest, proof)
@@ -199,24 +199,24 @@ package struct Judge {
         rule: Rule,
         now: UnixTime,
         mayVerify: Bool = true
-    ) -> Ruling {
+    ) -> Verdict {
         self.mayVerify = mayVerify
         if let declared = proof.declared, declared != content {
-            return proof.ruling(.refuse(.digestMismatch))
+            return proof.verdict(.refuse(.digestMismatch))
         }
         if let verified = proof.verified {
             return admit(verified, proof, rule: rule, now: now)
         }
         if case .content = rule.signing, ClientDataWriter.isAmbiguous(start.span) {
-            return proof.ruling(.refuse(.clientDataAmbiguous))
+            return proof.verdict(.refuse(.clientDataAmbiguous))
         }
         var proof = proof
         if rule.challenge != .none, case .jsonPointer(let pointer) = rule.challengeSource {
             // Held content can't be read again, so the challenge in it can't be judged.
-            guard let text = text() else { return proof.ruling(.refuse(.spillFailed)) }
+            guard let text = text() else { return proof.verdict(.refuse(.spillFailed)) }
             proof.challenge = pointer.string(in: text.span)
             if proof.challenge == nil, rule.challenge == .required {
-                return proof.ruling(.refuse(.challengeMissing))
+                return proof.verdict(.refuse(.challengeMissing))
             }
         }
         let signed = clientData.digest(content, rule, proof)

@@ -21,7 +21,7 @@ package struct KeyCheck {
     ///
     /// Where the store decides each use of a counter, it also refuses a revoked key. A session uses
     /// no counter.
-    func find(_ proof: Proof, _ rule: Rule, _ ruling: inout Ruling) -> (
+    func find(_ proof: Proof, _ rule: Rule, _ verdict: inout Verdict) -> (
         stored: StoredKey, app: AppPolicy, isOutdated: Bool
     )? {
         let keyID = proof.keyID
@@ -29,45 +29,45 @@ package struct KeyCheck {
         var isOutdated = false
         switch proof.kind == .session ? keys.findUnasked(keyID) : keys.find(keyID) {
         case .unavailable:
-            ruling.verdict = .failure(.store)
+            verdict.outcome = .failure(.store)
             return nil
         case .unknown:
-            ruling.verdict = .refuse(.keyUnknown)
+            verdict.outcome = .refuse(.keyUnknown)
             return nil
         case .absent:
-            ruling.verdict = .failure(.store)
-            if let ticket = keys.lookUp(keyID) { ruling.pending = .key(ticket) }
+            verdict.outcome = .failure(.store)
+            if let ticket = keys.lookUp(keyID) { verdict.pending = .key(ticket) }
             return nil
         case .known(let key): stored = key
         case .outdated(let key): (stored, isOutdated) = (key, true)
         }
-        (ruling.environment, ruling.platform) = (stored.environment, stored.platform)
-        ruling.context = stored.context
+        (verdict.environment, verdict.platform) = (stored.environment, stored.platform)
+        verdict.context = stored.context
         guard !stored.isRevoked else {
-            ruling.verdict = .refuse(.keyRevoked)
+            verdict.outcome = .refuse(.keyRevoked)
             return nil
         }
         guard let app = apps[stored.app] else {
-            ruling.verdict = .refuse(.appMismatch)
+            verdict.outcome = .refuse(.appMismatch)
             return nil
         }
-        ruling.appID = app.id
+        verdict.appID = app.id
         // An app of one platform has no keys of the other, also where their ids are alike.
         guard stored.platform == app.attestedBy, admissions.admits(stored.app, app, rule: rule)
         else {
-            ruling.verdict = .refuse(.appMismatch)
+            verdict.outcome = .refuse(.appMismatch)
             return nil
         }
         // Neither platform's form is accepted for the other's key.
         guard proof.platform ?? stored.platform == stored.platform else {
-            ruling.verdict = .refuse(.assertionMalformed)
+            verdict.outcome = .refuse(.assertionMalformed)
             return nil
         }
         // The counters come from an older copy of the store, so only a challenge could tell this
         // request from one that was admitted before. The rule takes no challenge: the app enrols
         // again.
         guard stored.anchor == .held || rule.challenge != .none else {
-            ruling.verdict = .refuse(.keyUnknown)
+            verdict.outcome = .refuse(.keyUnknown)
             return nil
         }
         return (stored, app, isOutdated)
@@ -75,7 +75,7 @@ package struct KeyCheck {
 
     /// The fault of a key that has signed a request whose content is still to come; `nil` for none.
     /// The store is not asked: it announces revocations.
-    package func fault(of keyID: KeyID, rule: Rule) -> Verdict? {
+    package func fault(of keyID: KeyID, rule: Rule) -> Verdict.Outcome? {
         switch keys.findUnasked(keyID) {
         case .unknown: return .refuse(.keyUnknown)
         case .known(let key) where key.isRevoked, .outdated(let key) where key.isRevoked:
@@ -97,12 +97,12 @@ package struct KeyCheck {
         }
     }
 
-    /// Whether the key that a ruling names is enrolled here, and not revoked.
+    /// Whether the key that a verdict names is enrolled here, and not revoked.
     ///
     /// A request that is refused before the key is looked up names the key too.
-    package func isInstall(_ ruling: Ruling) -> Bool {
-        guard let keyID = ruling.keyID else { return false }
-        guard ruling.environment == nil else { return true }
+    package func isInstall(_ verdict: Verdict) -> Bool {
+        guard let keyID = verdict.keyID else { return false }
+        guard verdict.environment == nil else { return true }
         switch keys.find(keyID) {
         case .known(let key), .outdated(let key): return !key.isRevoked
         case .unknown, .unavailable, .absent: return false

@@ -51,13 +51,15 @@ package struct Proof: Sendable {
     package var hasCostSignature: Bool { kind == .assertion && verified != nil }
 
     /// What is known of the verdict while the content is awaited.
-    package var provisional: Ruling {
-        var ruling = ruling(.pass)
-        if verified != nil { ruling.level = .signed }
-        return ruling
+    package var provisional: Verdict {
+        var verdict = verdict(.pass)
+        if verified != nil { verdict.level = .signed }
+        return verdict
     }
 
-    func ruling(_ verdict: Verdict) -> Ruling { Ruling(verdict, keyID: keyID, proof: kind) }
+    func verdict(_ outcome: Verdict.Outcome) -> Verdict {
+        Verdict(outcome, keyID: keyID, proof: kind)
+    }
 
     /// The signed parts, where a rule asks for these parts.
     func parts(_ parts: SignedParts) -> SignedParts {
@@ -151,20 +153,20 @@ struct SessionEvidence: Sendable {
     }
 
     /// The fault of the sequence number or the key now; nothing is used.
-    func fault(isOutdated: Bool) -> Verdict? {
+    func fault(isOutdated: Bool) -> Verdict.Outcome? {
         guard session.admits(sequence) else { return .refuse(.sessionReplayed) }
         return isOutdated ? .failure(.store) : nil
     }
 
     /// Uses the sequence number. A failing store can't say only one thing: whether the key was
     /// revoked meanwhile.
-    func use(isOutdated: Bool, _ rule: Rule, _ ruling: inout Ruling) {
+    func use(isOutdated: Bool, _ rule: Rule, _ verdict: inout Verdict) {
         if isOutdated, rule.onError == .refuse, session.admits(sequence) {
-            ruling.verdict = .failure(.store)
+            verdict.outcome = .failure(.store)
         } else if session.use(sequence) {
-            ruling.settle(isOutdated ? .unassured : .admitted)
+            verdict.settle(isOutdated ? .unassured : .admitted)
         } else {
-            ruling.verdict = .refuse(.sessionReplayed)
+            verdict.outcome = .refuse(.sessionReplayed)
         }
     }
 }

@@ -13,7 +13,7 @@ struct ProofReader {
 
     /// The result of reading the fields of the proof.
     enum Reading {
-        case unproven(Ruling)
+        case unproven(Verdict)
         case claimed(Proof)
     }
 
@@ -34,7 +34,7 @@ struct ProofReader {
             return .unproven(.preflight)
         }
         // Without a proof that signs, the rule asks for a token, which is read later.
-        guard rule.accept.takesAssertions else { return .unproven(Ruling(.refuse(.proofMissing))) }
+        guard rule.accept.takesAssertions else { return .unproven(Verdict(.refuse(.proofMissing))) }
         guard head.fields.kinds.isDisjoint(with: .session) else {
             return readSession(head, bytes, fields, rule: rule, now: now)
         }
@@ -46,7 +46,7 @@ struct ProofReader {
         let challenge = isInHead ? fields.challenge : nil
         func refused(_ refusal: Refusal) -> Reading {
             let keyID = named(fields, bytes)
-            return .unproven(Ruling(.refuse(refusal), keyID: keyID, proof: .assertion))
+            return .unproven(Verdict(.refuse(refusal), keyID: keyID, proof: .assertion))
         }
         if isInHead, rule.challenge == .required, challenge == nil {
             return refused(.challengeMissing)
@@ -74,7 +74,7 @@ struct ProofReader {
         now: UnixTime
     ) -> Reading {
         func refused(_ refusal: Refusal, _ keyID: KeyID? = nil) -> Reading {
-            .unproven(Ruling(.refuse(refusal), keyID: keyID, proof: .session))
+            .unproven(Verdict(.refuse(refusal), keyID: keyID, proof: .session))
         }
         let isAlone = fields.assertion == nil && fields.challenge == nil
         // A session's fields have fixed names, and so has the key id beside them.
@@ -97,9 +97,9 @@ struct ProofReader {
         guard rule.accept.takesSessions else { return refused(.sessionRefused) }
         switch sessions.find(bytes.extracting(id.value), now: now.seconds) {
         case .unknown(let absence):
-            var ruling = Ruling(.refuse(.sessionUnknown), keyID: owner, proof: .session)
-            ruling.sessionAbsence = absence
-            return .unproven(ruling)
+            var verdict = Verdict(.refuse(.sessionUnknown), keyID: owner, proof: .session)
+            verdict.sessionAbsence = absence
+            return .unproven(verdict)
         case .expired: return refused(.sessionExpired, owner)
         case .live(let session):
             guard owner == nil || owner == session.keyID else {
@@ -139,10 +139,10 @@ struct ProofReader {
     }
 
     /// A request without an assertion.
-    private static func unproven(_ rule: Rule, _ fields: ProofFields, _ keyID: KeyID?) -> Ruling {
-        guard fields.isUnsupported else { return Ruling(.refuse(.assertionMissing), keyID: keyID) }
-        var ruling = Ruling(.refuse(.unsupported), keyID: keyID)
-        ruling.isExcused = rule.unsupported == .forward
-        return ruling
+    private static func unproven(_ rule: Rule, _ fields: ProofFields, _ keyID: KeyID?) -> Verdict {
+        guard fields.isUnsupported else { return Verdict(.refuse(.assertionMissing), keyID: keyID) }
+        var verdict = Verdict(.refuse(.unsupported), keyID: keyID)
+        verdict.isExcused = rule.unsupported == .forward
+        return verdict
     }
 }

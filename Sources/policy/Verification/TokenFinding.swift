@@ -112,7 +112,7 @@ package enum QueryAnswer: Hashable, Sendable {
     }
 }
 
-extension Ruling {
+extension Verdict {
     /// Takes the answer to the query that ``nextQuery(_:)`` has named.
     package mutating func settle(_ answer: QueryAnswer, _ rule: Rule) {
         switch answer {
@@ -173,10 +173,10 @@ extension Ruling {
         guard rule.action == .refuse, !note.isMet else { return }
         guard let refusal = note.refusal else {
             tokens.failed = rule.proof
-            if verdict == .pass || rule.proof.onError == .refuse { verdict = .failure(.proof) }
+            if outcome == .pass || rule.proof.onError == .refuse { outcome = .failure(.proof) }
             return
         }
-        verdict = .refuse(refusal)
+        outcome = .refuse(refusal)
     }
 
     private mutating func settleBeside(
@@ -192,7 +192,7 @@ extension Ruling {
             if tokens.failed?.onError != .refuse { tokens.failed = proof }
             if proof.onError == .refuse { tokens.others = rule.also.count }
         case .missing, .malformed, .invalid, .expired, .spent, .refused, .throttled:
-            if let refusal = finding.refusal { verdict = .refuse(refusal) }
+            if let refusal = finding.refusal { outcome = .refuse(refusal) }
         }
         concludeBeside(rule)
     }
@@ -200,9 +200,9 @@ extension Ruling {
     /// All tokens beside were checked: a failed party becomes the verdict.
     private mutating func concludeBeside(_ rule: Rule) {
         guard refusal == nil, tokens.others == rule.also.count, let failed = tokens.failed,
-            verdict == .pass || failed.onError == .refuse
+            outcome == .pass || failed.onError == .refuse
         else { return }
-        verdict = .failure(.proof)
+        outcome = .failure(.proof)
     }
 
     private mutating func settleReplacement(
@@ -226,7 +226,7 @@ extension Ruling {
             tokens.failed = failed
             return concludeBeside(rule)
         }
-        switch verdict {
+        switch outcome {
         // Nothing was signed: what is wrong with the token says more.
         case .refuse(.assertionMissing), .refuse(.proofMissing):
             if let refused = tokens.refused { refuse(refused.refusal, refused.proof) }
@@ -239,15 +239,15 @@ extension Ruling {
 
     private mutating func refuse(_ refusal: Refusal, _ proof: TokenProof) {
         self.proof = .token(proof)
-        verdict = .refuse(refusal)
+        outcome = .refuse(refusal)
     }
 
     /// The token can't be checked, and no other is good.
     private mutating func fail(_ failed: TokenProof) {
-        switch verdict {
+        switch outcome {
         case .refuse(.assertionMissing), .refuse(.proofMissing), .refuse(.unsupported):
             proof = .token(failed)
-            verdict = .failure(.proof)
+            outcome = .failure(.proof)
         // A signature that is no good is the better reason.
         case .pass, .refuse, .failure: break
         }
@@ -256,11 +256,11 @@ extension Ruling {
     /// The request proves itself by a token. Nothing of a key that it names was proven, so nothing
     /// of it stays.
     private mutating func take(_ proof: TokenProof, _ rule: Rule) {
-        var taken = Ruling(.pass, proof: .token(proof))
+        var taken = Verdict(.pass, proof: .token(proof))
         taken.tokens = tokens
         taken.tokens.isTaken = true
         taken.tokens.failed = nil
-        switch verdict {
+        switch outcome {
         case .refuse(.assertionMissing), .refuse(.proofMissing), .refuse(.unsupported): break
         case .refuse(let refusal): taken.tokens.instead = refusal
         case .failure(let dependency): taken.tokens.instead = dependency.refusal
@@ -272,7 +272,7 @@ extension Ruling {
     /// The tokens that may stand in the place of the signature, in the order in which they are
     /// checked; none where the fault is not one of the proof.
     private func replacements(_ rule: Rule) -> [TokenProof] {
-        switch verdict {
+        switch outcome {
         case .pass: return []
         case .failure: return rule.accept.tokens
         case .refuse(let refusal):

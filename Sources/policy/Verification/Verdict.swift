@@ -1,119 +1,153 @@
-import Cryptography
-import KeyStore
+package import AppAttest
+package import KeyStore
 package import Rules
-import Synchronization
+package import Sessions
+package import Signatures
 
-/// The result of judging a request.
-package enum Verdict: Equatable, Sendable {
-    /// All demands of the rule hold.
-    case pass
-    /// A demand does not hold.
-    case refuse(Refusal)
-    /// Unknown: a party that is needed failed.
-    case failure(Dependency)
+/// The verdict about a request, with its details.
+package struct Verdict: Sendable {
+    /// How far a request has proved itself.
+    package enum ProofLevel: Comparable, Sendable {
+        /// It has proved nothing, whatever key it names.
+        case claimed
+        /// The key that it names has signed it.
+        case signed
+        /// All checks passed that do not need a failed party.
+        case complete
+    }
 
-    /// A party that the verdict needs.
-    package enum Dependency: String, CaseIterable, Sendable {
-        case store
-        /// Apple's DeviceCheck.
-        case deviceCheck = "device-check"
-        /// The issuer of a token, or the service that knows it.
-        case proof
+    /// What a commit still has to decide.
+    package enum Pending: Hashable, Sendable {
+        case nothing
+        /// The verdict is final. After a crash a pass is good only once if this is on disk, since
+        /// the counter alone stops a replay.
+        case durability(CommitTicket)
+        /// The store decides at commit. `pass` is provisional: counter and challenge may be used
+        /// already.
+        case verdict(CommitTicket)
+        /// The key is not known here, and the store is asked for it. Then the request is judged
+        /// again.
+        case key(CommitTicket)
+    }
 
-        /// The refusal where a rule refuses on its failure.
-        package var refusal: Refusal {
-            switch self {
-            case .store: .storeUnavailable
-            case .deviceCheck: .deviceCheckUnavailable
-            case .proof: .proofUnavailable
-            }
+    package var outcome: Outcome
+    package var level = ProofLevel.claimed
+    /// How the request proves itself; `nil` where it does not try, or where that is unclear.
+    package var proof: ProofKind?
+    /// The key that the request names, proved or not.
+    package var keyID: KeyID?
+    /// The App ID of the key; empty when the key is not known or its app not configured.
+    package var appID = ""
+    /// The app's context from the enrolment of the key; `nil` for none.
+    package var context: [UInt8]?
+    /// The build that the device has signed; `nil` where nothing is proven, and before iOS 27.
+    package var appVersion: AppVersion?
+    /// Who attested the key; `nil` when the key is not known.
+    package var environment: KeyEnvironment?
+    /// Which system the key's device has; `nil` when the key is not known.
+    package var platform: DevicePlatform?
+    /// The rule forwards although the verdict is a refusal. This applies to clients that can't
+    /// attest, and to preflights.
+    package var isExcused = false
+    /// The note about an unknown challenge; `nil` for nothing. The named key has signed the
+    /// challenge, so no attacker has made it up.
+    package var challengeNote: ChallengeNote?
+    /// The note about Apple's risk metric; `nil` where the rule does not ask, or nothing is proven.
+    package var risk: RiskNote?
+    /// The digest that the content must have before its last bytes are released.
+    package var expectedDigest: SHA256Digest?
+    package var pending = Pending.nothing
+    /// Apple's bits of the device; `nil` where Apple was not asked, or did not answer.
+    package var deviceBits: DeviceBits?
+    /// The proof of a request to open a session; `nil` for all others.
+    package var grant: SessionGrant?
+    /// Why the session is not known; `nil` where the request names none, or a known one.
+    package var sessionAbsence: SessionTable.Absence?
+    /// What is known of the request's tokens.
+    package internal(set) var tokens = TokenCourse()
+
+    /// Why the verdict is a refusal; `nil` for other verdicts.
+    package var refusal: Refusal? {
+        switch outcome {
+        case .refuse(let refusal): refusal
+        case .pass, .failure: nil
         }
     }
 
-    /// The word for logs and the origin: `pass`, `refuse` or `error`.
-    package var word: String {
-        switch self {
-        case .pass: "pass"
-        case .refuse: "refuse"
-        case .failure: "error"
-        }
-    }
+    /// The key that has signed the request; `nil` when no signature was verified.
+    package var signer: KeyID? { level >= .signed ? keyID : nil }
 
-    /// The reason for logs, metrics and the origin; empty for a pass.
-    package var reason: String {
-        switch self {
-        case .pass: ""
-        case .refuse(let refusal): refusal.rawValue
-        case .failure(let dependency): dependency.refusal.rawValue
-        }
-    }
-}
+    /// Whether the request's key is of a test authority.
+    package var isTest: Bool { environment == .test }
 
-/// A note for operators about a signed challenge that the gateway does not know. The client does
-/// not get it. The raw value is API of the log.
-package enum ChallengeNote: String, Hashable, Sendable {
-    /// None of the secrets that the gateways of a fleet share made its code. This gateway has not
-    /// read the newest one, the issuer uses another database, or the secret is gone.
-    case unknownSecret = "unknown-secret"
-}
+    /// Whether the store is asked for the key.
+    package var awaitsKey: Bool { if case .key = pending { true } else { false } }
 
-/// Apple's risk metric of a request's key, for a rule that asks for it.
-package struct RiskNote: Hashable, Sendable {
-    /// `nil` when it is unknown or too old.
-    package let metric: UInt16?
-    /// The rule's mark against the key; `nil` for none. The request may pass nevertheless.
-    package let mark: Refusal?
-
-    /// The value of `App-Attest-Risk`: an item of RFC 9651, a number or the token `unknown`, with
-    /// the mark as its parameter.
-    package var text: String {
-        let value = metric.map { String($0) } ?? "unknown"
-        return mark.map { "\(value);mark=\($0.rawValue)" } ?? value
-    }
-
-    init(_ rule: RiskRule, _ risk: KeyRisk, now: UnixTime) {
-        metric = risk.metric(at: now.seconds, daysMax: Int64(rule.daysMax))
-        let finding = rule.finding(metric)
-        guard rule.objects(to: finding) else {
-            mark = nil
-            return
-        }
-        mark = finding == .unknown ? .riskUnknown : .riskExceeded
-    }
-}
-
-/// How a request proves itself.
-package enum ProofKind: Hashable, Sendable {
-    /// A signature of the device's key.
-    case assertion
-    /// The code of a session that was opened with an assertion.
-    case session
-    /// A token of the section `proofs`, which is bound to no request.
-    case token(TokenProof)
-
-    /// The word in the log and for the origin: API. No token has the name of another kind.
-    package var name: String {
-        switch self {
-        case .assertion: "assertion"
-        case .session: "session"
-        case .token(let proof): proof.name
-        }
-    }
-}
-
-/// A token bucket without a lock, which all event loops share.
-package final class Throttle: Sendable {
-    private let rate: TokenRate
-    private let fullAt = Atomic<UInt64>(0)
-
-    /// - Parameters:
-    ///   - perSecond: tokens refilled per second, 1…1,000,000.
-    ///   - burst: tokens the bucket holds, at least 1.
-    package init(perSecond: Int, burst: Int) { rate = TokenRate(perSecond, burst: burst) }
-
-    /// Takes a token.
+    /// The commit that must end before the request is forwarded.
     ///
-    /// - Parameter now: monotonic nanoseconds.
-    /// - Returns: `nil` when there was one, otherwise the nanoseconds until there is.
-    package func take(now: UInt64) -> UInt64? { rate.take(from: fullAt, now: now) }
+    /// - `isEnforced`: whether the rule is enforced. An observed request waits for the verdict,
+    ///   which is logged, and not for the disk.
+    package func awaitedTicket(isEnforced: Bool) -> CommitTicket? {
+        switch pending {
+        case .nothing: nil
+        case .durability(let ticket): isEnforced ? ticket : nil
+        case .verdict(let ticket), .key(let ticket): ticket
+        }
+    }
+
+    /// Takes the store's decision about counter and challenge, made at once or at a commit.
+    package mutating func settle(_ decision: ConsumeDecision) {
+        pending = .nothing
+        switch decision {
+        case .admitted: level = .complete
+        case .unassured:
+            level = .complete
+            outcome = .failure(.store)
+        case .unavailable: outcome = .failure(.store)
+        case .refused(let refusal):
+            level = .signed
+            outcome = .refuse(Refusal(refusal))
+        }
+    }
+
+    /// The store has not reported the commit in time.
+    ///
+    /// If only the disk was awaited, counter and challenge are used in memory, so the assertion is
+    /// good once. If the store decides, the gateway does not know whether they were free.
+    package mutating func settleWithoutCommit() {
+        switch pending {
+        case .nothing, .verdict, .key: settle(.unavailable)
+        case .durability: settle(.unassured)
+        }
+    }
+
+    /// The verdict for a CORS preflight that the rule forwards unjudged. It is no pass, so that no
+    /// origin takes it for a proven request.
+    static var preflight: Verdict {
+        var verdict = Verdict(.refuse(.preflight))
+        verdict.isExcused = true
+        return verdict
+    }
+
+    package init(_ outcome: Outcome, keyID: KeyID? = nil, proof: ProofKind? = nil) {
+        self.outcome = outcome
+        self.keyID = keyID
+        self.proof = proof
+    }
+}
+
+/// The result of judging a head alone.
+package enum HeadVerdict: Sendable {
+    /// The verdict is known.
+    case judged(Verdict)
+    /// The content must be held and hashed first.
+    case hold(Proof)
+
+    /// Whether the request may still pass.
+    package var mayPass: Bool {
+        switch self {
+        case .judged(let verdict): verdict.refusal == nil
+        case .hold: true
+        }
+    }
 }

@@ -108,7 +108,7 @@ package struct VerdictSigner: Sendable {
     /// The token of a request.
     ///
     /// - now: seconds since 1970.
-    package func token(_ ruling: Ruling, _ request: Request, at now: Int64) -> [UInt8] {
+    package func token(_ verdict: Verdict, _ request: Request, at now: Int64) -> [UInt8] {
         var json = JSONWriter()
         json.object { out in
             out.member("iss", claims.issuer)
@@ -121,9 +121,9 @@ package struct VerdictSigner: Sendable {
                 out.member("build", build)
             }
             out.object("submods") { out in
-                out.object("request") { $0.member("ear_status", Self.status(ruling.verdict)) }
+                out.object("request") { $0.member("ear_status", Self.status(verdict.outcome)) }
             }
-            out.object("portcullis") { Self.write(ruling, request, to: &$0) }
+            out.object("portcullis") { Self.write(verdict, request, to: &$0) }
         }
         var token = header
         token += Base64.encodeURL(json.bytes.span)
@@ -137,19 +137,19 @@ package struct VerdictSigner: Sendable {
         return token
     }
 
-    private static func status(_ verdict: Verdict) -> String {
-        switch verdict {
+    private static func status(_ outcome: Verdict.Outcome) -> String {
+        switch outcome {
         case .pass: "affirming"
         case .refuse: "contraindicated"
         case .failure: "none"
         }
     }
 
-    private static func write(_ ruling: Ruling, _ request: Request, to out: inout JSONWriter) {
+    private static func write(_ verdict: Verdict, _ request: Request, to out: inout JSONWriter) {
         out.member("request", request.id)
         out.member("rule", request.rule)
-        out.member("verdict", ruling.verdict.word)
-        let reason = ruling.verdict.reason
+        out.member("verdict", verdict.outcome.word)
+        let reason = verdict.outcome.reason
         if !reason.isEmpty { out.member("reason", reason) }
         out.name("method")
         out.value(latin1: request.method.span)
@@ -158,17 +158,17 @@ package struct VerdictSigner: Sendable {
         if let content = request.content {
             out.member("content", "sha-256=:\(Base64.text(content.array)):")
         }
-        if ruling.signer != nil, let context = ruling.context {
+        if verdict.signer != nil, let context = verdict.context {
             out.member("context", Base64.text(context))
         }
-        if let risk = ruling.risk { out.member("risk", risk.text) }
-        if let note = ruling.tokens.integrity { out.member("integrity", note.text) }
-        guard ruling.verdict == .pass else { return }
-        if let taken = ruling.takenProofs { out.member("proof", taken) }
-        guard let keyID = ruling.keyID else { return }
+        if let risk = verdict.risk { out.member("risk", risk.text) }
+        if let note = verdict.tokens.integrity { out.member("integrity", note.text) }
+        guard verdict.outcome == .pass else { return }
+        if let taken = verdict.takenProofs { out.member("proof", taken) }
+        guard let keyID = verdict.keyID else { return }
         out.member("key_id", keyID.base64)
-        out.member("app_id", ruling.appID)
-        if let environment = ruling.environment { out.member("environment", environment.rawValue) }
+        out.member("app_id", verdict.appID)
+        if let environment = verdict.environment { out.member("environment", environment.rawValue) }
     }
 
     /// A public key as RFC 7517 writes it.

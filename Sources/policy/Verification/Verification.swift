@@ -1,7 +1,8 @@
 // What a request proves, the decision about it, and the enrolment of keys.
 //
-//   Judge             head (and, where the rule says so, the content's digest) → ruling
-//   Ruling            the verdict, whose key it was, and what must still hold: a digest, a commit
+//   Judge             head (and, where the rule says so, the content's digest) → verdict
+//   Verdict           pass, refuse or failure; whose key it was; what must still hold: a digest, a
+//                     commit
 //   Decision          mode × rollout × verdict → forward or refuse
 //   Refusal           why a request is turned away; Services' LocalRow says what is answered
 //   Enrolment         the gateway's endpoints: challenges, keys

@@ -182,15 +182,15 @@ package struct GuardCounts: Sendable {
     /// Counts a request whose install is within the rule's share. An install outside the share is
     /// not counted: its client was not refused, and does not try again.
     ///
-    /// - isInstall: whether the key that the ruling names is enrolled; called only for refusals.
-    package mutating func count(_ rule: Rule, _ ruling: Ruling, isInstall: () -> Bool) {
+    /// - isInstall: whether the key that the verdict names is enrolled; called only for refusals.
+    package mutating func count(_ rule: Rule, _ verdict: Verdict, isInstall: () -> Bool) {
         // A request that began before a reload may have a number of the old rules.
         guard places.indices.contains(rule.index) else { return }
         let place = Int(places[rule.index])
         guard entries.indices.contains(place), entries[place].rule == rule.id,
-            let keyID = ruling.keyID, !ruling.isExcused
+            let keyID = verdict.keyID, !verdict.isExcused
         else { return }
-        switch ruling.verdict {
+        switch verdict.outcome {
         case .failure: break
         case .pass: entries[place].passed.add(hash: hash.hash(keyID))
         case .refuse(let refusal):

@@ -44,13 +44,13 @@ package enum VerdictSlot {
     package static let count = reasons.count * width
 
     static func index(
-        _ verdict: Verdict,
+        _ outcome: Verdict.Outcome,
         isEnforced: Bool,
         environment: KeyEnvironment?,
         platform: DevicePlatform?
     ) -> Int {
         let place: Int
-        switch verdict {
+        switch outcome {
         case .pass: place = 0
         case .refuse(let refusal): place = places[refusal] ?? 1
         case .failure(let dependency): place = places[dependency.refusal] ?? 1

@@ -8,7 +8,7 @@ import Verification
 extension Transcript {
     /// The verdict holds if the content has its digest.
     private static let digested: [Row] =
-        routing + [on(.ruled(.digested), .admit)] + opened()
+        routing + [on(.judged(.digested), .admit)] + opened()
 
     static let uploads: [Transcript] = [
         Transcript("content goes through piece by piece", .post, ends: .whole) {
@@ -62,7 +62,7 @@ extension Transcript {
         },
         Transcript("a client that goes leaves a reset", .post, .enforcing, ends: .cutShort(.pass)) {
             judging
-            on(.ruled(.pass), .admit)
+            on(.judged(.pass), .admit)
             opened()
             on(.received(60), takes: .send)
             on(.contentRead(isLast: false), .sendContent(.more))
@@ -100,7 +100,7 @@ extension Transcript {
             ends: .whole
         ) {
             judging
-            on(.ruled(.pass, .observed), .admit)
+            on(.judged(.pass, .observed), .admit)
             opened()
             on(.received(151), takesAnew: .send)
             on(.received(1), takes: .send)
@@ -143,7 +143,7 @@ extension Transcript {
         },
         Transcript("another digest goes on where it is observed", .post, .limited, ends: .whole) {
             judging
-            on(.ruled(.digested, .observed), .admit)
+            on(.judged(.digested, .observed), .admit)
             opened()
             on(.received(100, isLast: true), takes: .judgeEnd)
             on(.endJudged(.refuse(.digestMismatch)), takesAnew: .send)
@@ -172,7 +172,7 @@ extension Transcript {
             ends: .cutShort(.pass)
         ) {
             judging
-            on(.ruled(.keyed), .admit)
+            on(.judged(.keyed), .admit)
             opened()
             on(.received(60), takes: .send)
             on(.contentRead(isLast: false), .sendContent(.more))
@@ -190,7 +190,7 @@ extension Transcript {
             ends: .whole
         ) {
             judging
-            on(.ruled(.keyed), .admit)
+            on(.judged(.keyed), .admit)
             opened()
             on(.received(100), takes: .send)
             on(.contentRead(isLast: true), .judgeEnd)

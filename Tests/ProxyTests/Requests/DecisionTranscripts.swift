@@ -29,15 +29,15 @@ extension Transcript {
         },
         Transcript("a request that passes is allowed", .get, .enforcing, ends: .nothing) {
             asking
-            on(.ruled(.pass), allows)
+            on(.judged(.pass), allows)
         },
         Transcript("a request that is refused is not allowed", .get, .enforcing, ends: .nothing) {
             asking
-            on(.ruled(.refused), .answer(.refused(.assertionMissing), .none, .goesOn))
+            on(.judged(.refused), .answer(.refused(.assertionMissing), .none, .goesOn))
         },
         Transcript("a client that is observed is allowed", .get, .observing, ends: .nothing) {
             asking
-            on(.ruled(.refused, .observed), allows)
+            on(.judged(.refused, .observed), allows)
         },
         Transcript("a rule that denies allows nothing", .get, .denying, ends: .nothing) {
             asking
@@ -45,12 +45,12 @@ extension Transcript {
         },
         Transcript("it is allowed when the counter is stored", .get, .enforcing, ends: .nothing) {
             asking
-            on(.ruled(.unstored), .awaitCommit(.sample))
+            on(.judged(.unstored), .awaitCommit(.sample))
             on(.committed(.admitted), allows)
         },
         Transcript("it is allowed when Apple has answered", .get, .checking, ends: .nothing) {
             asking
-            on(.ruled(.pass), .ask(.device))
+            on(.judged(.pass), .ask(.device))
             on(.deviceAnswered(.bits(.neverSet)), allows)
         },
         Transcript("a path with two readings is not allowed", .get, .enforcing, ends: .nothing) {
@@ -71,7 +71,7 @@ extension Transcript {
             on(.contentAwaited(), .hold)
             on(.received(100, isLast: true), takes: .hold)
             on(.contentRead(isLast: true), .judgeContent)
-            on(.ruled(.unstored), .awaitCommit(.sample))
+            on(.judged(.unstored), .awaitCommit(.sample))
             on(.committed(.admitted), allows)
         },
         Transcript("held content that differs is refused", .post, .holding, ends: .nothing) {
@@ -79,7 +79,7 @@ extension Transcript {
             on(.contentAwaited(), .hold)
             on(.received(100, isLast: true), takes: .hold)
             on(.contentRead(isLast: true), .judgeContent)
-            on(.ruled(.refused), refuses(.assertionMissing))
+            on(.judged(.refused), refuses(.assertionMissing))
         },
         Transcript("less content than was stated is refused", .chunked, .holding, ends: .nothing) {
             asking(.counted(100))
@@ -92,7 +92,7 @@ extension Transcript {
             on(.contentAwaited(), .hold)
             on(.received(100), takes: .hold)
             on(.contentRead(isLast: true), .judgeContent)
-            on(.ruled(.pass), allows)
+            on(.judged(.pass), allows)
         },
         Transcript("too much content is not allowed", .chunked, .holding, ends: .nothing) {
             asking
@@ -126,7 +126,7 @@ extension Transcript {
         },
         Transcript("streamed content has to have its digest", .post, .limited, ends: .nothing) {
             asking
-            on(.ruled(.digested), .skim)
+            on(.judged(.digested), .skim)
             on(.received(60), takes: .skim)
             on(.contentRead(isLast: false), .none)
             on(.received(40, isLast: true), takes: .skim)
@@ -135,34 +135,34 @@ extension Transcript {
         },
         Transcript("streamed content with its digest is allowed", .post, .limited, ends: .nothing) {
             asking
-            on(.ruled(.digested), .skim)
+            on(.judged(.digested), .skim)
             on(.received(100, isLast: true), takes: .skim)
             on(.contentRead(isLast: true), .judgeEnd)
             on(.endJudged(nil), takes: .stop(allows))
         },
         Transcript("less streamed content than was stated", .chunked, .limited, ends: .nothing) {
             asking(.counted(101))
-            on(.ruled(.digested), .skim)
+            on(.judged(.digested), .skim)
             on(.received(100), takes: .skim)
             on(.contentRead(isLast: true), refuses(.contentUnseen))
         },
         Transcript("too much streamed content", .chunked, .limited, ends: .nothing) {
             asking
-            on(.ruled(.digested), .skim)
+            on(.judged(.digested), .skim)
             on(.received(151), takes: .stop(refuses(.contentTooLarge, .lingers)))
             on(.contentRead(isLast: true), .none)
         },
         Transcript("content is read after the counter is stored", .post, .enforcing, ends: .nothing)
         {
             asking
-            on(.ruled(.unstored), .awaitCommit(.sample))
+            on(.judged(.unstored), .awaitCommit(.sample))
             on(.committed(.admitted), .skim)
             on(.received(100, isLast: true), takes: .skim)
             on(.contentRead(isLast: true), allows)
         },
         Transcript("content is read after Apple has answered", .post, .checking, ends: .nothing) {
             asking
-            on(.ruled(.pass), .ask(.device))
+            on(.judged(.pass), .ask(.device))
             on(.deviceAnswered(.bits(.neverSet)), .skim)
             on(.received(100, isLast: true), takes: .skim)
             on(.contentRead(isLast: true), allows)
@@ -181,7 +181,7 @@ extension Transcript {
         },
         Transcript("content of a refused request is skipped", .post, .enforcing, ends: .nothing) {
             asking
-            on(.ruled(.refused), refuses(.assertionMissing, .skips))
+            on(.judged(.refused), refuses(.assertionMissing, .skips))
         },
     ]
 }

@@ -22,17 +22,17 @@ extension Transcript {
         },
         Transcript("a refusal by the head asks for no device", .get, .checking, ends: .nothing) {
             judging
-            on(.ruled(.refused), .answer(.refused(.assertionMissing), .none, .goesOn))
+            on(.judged(.refused), .answer(.refused(.assertionMissing), .none, .goesOn))
         },
         Transcript("an observed refusal asks for no device either", .get, .checking, ends: .whole) {
             judging
-            on(.ruled(.refused, .observed), .admit)
+            on(.judged(.refused, .observed), .admit)
             given()
             response(.drop)
         },
         Transcript("the device comes behind the commit", .get, .checking, ends: .whole) {
             judging
-            on(.ruled(.unstored), .awaitCommit(.sample))
+            on(.judged(.unstored), .awaitCommit(.sample))
             on(.committed(.admitted), .ask(.device))
             on(.deviceAnswered(.bits(.neverSet)), .admit)
             given()
@@ -40,7 +40,7 @@ extension Transcript {
         },
         Transcript("a commit that refuses asks for no device", .get, .checking, ends: .nothing) {
             judging
-            on(.ruled(.undecided), .awaitCommit(.sample))
+            on(.judged(.undecided), .awaitCommit(.sample))
             on(
                 .committed(.refused(.replayed)),
                 .answer(.refused(.counterReplayed), .none, .goesOn)
@@ -49,7 +49,7 @@ extension Transcript {
         Transcript("a device that is only observed goes on, refused", .get, .checking, ends: .whole)
         {
             judging
-            on(.ruled(.pass, .observed), .ask(.device))
+            on(.judged(.pass, .observed), .ask(.device))
             on(.deviceAnswered(.bits(.flagged)), .admit)
             given()
             response(.drop)
@@ -114,7 +114,7 @@ extension Transcript {
             ends: .nothing
         ) {
             judging
-            on(.ruled(.unstored), .awaitCommit(.sample))
+            on(.judged(.unstored), .awaitCommit(.sample))
             on(.committed(.unassured), .ask(.device))
             on(
                 .deviceAnswered(.unavailable),
@@ -128,7 +128,7 @@ extension Transcript {
             ends: .nothing
         ) {
             judging
-            on(.ruled(.unstored), .awaitCommit(.sample))
+            on(.judged(.unstored), .awaitCommit(.sample))
             on(.commitTimedOut, .ask(.device))
             on(.deviceAnswered(.bits(.flagged)), .answer(.refused(.deviceFlagged), .none, .goesOn))
         },
@@ -165,7 +165,7 @@ extension Transcript {
             holding()
             on(.received(100, isLast: true), takes: .hold)
             on(.contentRead(isLast: true), .judgeContent)
-            on(.ruled(.pass), .ask(.device))
+            on(.judged(.pass), .ask(.device))
             on(.clientBroke, closesClient: true)
             on(.deviceAnswered(.bits(.neverSet)), .admit)
             on(.connected(inMemory: 100), .sendHead(heldBytes: 100, .inOrder))
@@ -182,7 +182,7 @@ extension Transcript {
     /// Everything else holds.
     private static let asking: [Row] =
         routing + [
-            on(.ruled(.pass), .ask(.device))
+            on(.judged(.pass), .ask(.device))
         ]
 }
 

@@ -18,7 +18,7 @@ enum Event {
     case took(UInt64)
     case unjudged
     case denied
-    case ruled(Ruling, Enforcement = .enforced)
+    case judged(Verdict, Enforcement = .enforced)
     case contentAwaited(Enforcement = .enforced)
     case committed(ConsumeDecision)
     case commitTimedOut
@@ -30,7 +30,7 @@ enum Event {
     case contentRead(isLast: Bool)
     case contentMalformed(Malformed.Reason)
     case contentTimedOut
-    case endJudged(Verdict?)
+    case endJudged(Verdict.Outcome?)
     case contentSent
     case connected(
         Via = .reused,
@@ -74,7 +74,7 @@ enum Reaction: Equatable {
 extension Event {
     /// Tells the machine.
     func happen(to flow: inout Flow, _ rule: Rule) -> Reaction {
-        let before = flow.judgement.refusal
+        let before = flow.verdictState.refusal
         let take: Flow.Take
         switch self {
         case .received(let count, let isLast):
@@ -85,8 +85,8 @@ extension Event {
         }
         // A verdict that stops the request is counted with the answer.
         if case .stop = take { return .takes(take, changesVerdict: false) }
-        let isChanged = flow.judgement.refusal != before
-        if isChanged { #expect(flow.judgement.count == .due) }
+        let isChanged = flow.verdictState.refusal != before
+        if isChanged { #expect(flow.verdictState.count == .due) }
         return .takes(take, changesVerdict: isChanged)
     }
 
@@ -112,9 +112,9 @@ extension Event {
         case .malformed(let reason): flow.malformed(reason)
         case .asked(let contentMax): flow.asked(contentMax: contentMax)
         case .unjudged: flow.unjudged()
-        case .denied: flow.ruled(Ruling(.refuse(.noRule)), .enforced)
-        case .ruled(let ruling, let enforcement): flow.ruled(ruling, enforcement)
-        case .contentAwaited(let enforcement): flow.contentAwaited(Ruling(.pass), enforcement)
+        case .denied: flow.judged(Verdict(.refuse(.noRule)), .enforced)
+        case .judged(let verdict, let enforcement): flow.judged(verdict, enforcement)
+        case .contentAwaited(let enforcement): flow.contentAwaited(Verdict(.pass), enforcement)
         case .committed(let decision): flow.committed(decision)
         case .commitTimedOut: flow.commitTimedOut()
         case .deviceAnswered(let finding): flow.answered(.device(finding))

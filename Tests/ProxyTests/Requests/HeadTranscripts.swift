@@ -71,16 +71,16 @@ extension Transcript {
             ends: .nothing
         ) {
             on(.askedByRule)
-            on(.ruled(.pass), .serve)
+            on(.judged(.pass), .serve)
             on(.served, .answer(.service, .none, .goesOn))
         },
         Transcript("a service is not asked without its proof", .get, .opening, ends: .nothing) {
             on(.askedByRule)
-            on(.ruled(.refused), .answer(.refused(.assertionMissing), .none, .goesOn))
+            on(.judged(.refused), .answer(.refused(.assertionMissing), .none, .goesOn))
         },
         Transcript("a service is asked when the proof is stored", .get, .opening, ends: .nothing) {
             on(.askedByRule)
-            on(.ruled(.unstored), .awaitCommit(.sample))
+            on(.judged(.unstored), .awaitCommit(.sample))
             on(.committed(.admitted), .serve)
             on(.served, .answer(.service, .none, .goesOn))
         },

@@ -113,7 +113,7 @@ extension Transcript {
             ends: .whole
         ) {
             judging
-            on(.ruled(.pass), .admit)
+            on(.judged(.pass), .admit)
             again(.fresh, retriesMax: 2)
             on(.originBroke(.nothing), .answer(.failed(.originClosed), .close, .goesOn))
         },
@@ -124,7 +124,7 @@ extension Transcript {
             ends: .whole
         ) {
             judging
-            on(.ruled(.pass), .admit)
+            on(.judged(.pass), .admit)
             again(.fresh, retriesMax: 0)
             on(.originRefused(.spent), .retry(.unsent, .close, .again(1)))
             again(.fresh, retriesMax: 0)
@@ -176,7 +176,7 @@ extension Transcript {
             ends: .whole
         ) {
             judging
-            on(.ruled(.pass), .admit)
+            on(.judged(.pass), .admit)
             given()
             on(.originBroke(.nothing), .answer(.failed(.originClosed), .close, .goesOn))
         },
@@ -187,7 +187,7 @@ extension Transcript {
             ends: .whole
         ) {
             judging
-            on(.ruled(.pass), .admit)
+            on(.judged(.pass), .admit)
             given()
             on(.originBroke(.nothing), .retry(.broken, .close, .again(1)))
             given(.fresh)
@@ -227,7 +227,7 @@ extension Transcript {
             holding(.observed)
             on(.received(100, isLast: true), takes: .hold)
             on(.contentRead(isLast: true), .judgeContent)
-            on(.ruled(.refused, .observed), .admit)
+            on(.judged(.refused, .observed), .admit)
             on(.connected(inMemory: 100), .sendHead(heldBytes: 100, .inOrder))
             on(.headSent, .awaitResponse(.clear, .keep))
             on(.originBroke(.nothing), .retry(.broken, .close, .again(1)))

@@ -67,50 +67,50 @@ extension Rule {
     }
 }
 
-extension Ruling {
+extension Verdict {
     static let pass = proven(.complete)
-    static let keyed: Ruling = {
-        var ruling = pass
-        ruling.keyID = KeyID(SHA256.digest(of: []))
-        return ruling
+    static let keyed: Verdict = {
+        var verdict = pass
+        verdict.keyID = KeyID(SHA256.digest(of: []))
+        return verdict
     }()
-    static let refused = Ruling(.refuse(.assertionMissing))
+    static let refused = Verdict(.refuse(.assertionMissing))
 
     /// A pass whose counter has to be on disk first.
-    static let unstored: Ruling = {
-        var ruling = pass
-        ruling.pending = .durability(.sample)
-        return ruling
+    static let unstored: Verdict = {
+        var verdict = pass
+        verdict.pending = .durability(.sample)
+        return verdict
     }()
 
     /// A pass that the store has still to decide about.
-    static let undecided: Ruling = {
-        var ruling = proven(.signed)
-        ruling.pending = .verdict(.sample)
-        return ruling
+    static let undecided: Verdict = {
+        var verdict = proven(.signed)
+        verdict.pending = .verdict(.sample)
+        return verdict
     }()
 
     /// The store does not answer.
-    static let unavailable = Ruling(.failure(.store))
+    static let unavailable = Verdict(.failure(.store))
 
     /// The store is asked for the key.
-    static let sought: Ruling = {
-        var ruling = Ruling(.failure(.store))
-        ruling.pending = .key(.sample)
-        return ruling
+    static let sought: Verdict = {
+        var verdict = Verdict(.failure(.store))
+        verdict.pending = .key(.sample)
+        return verdict
     }()
 
     /// A pass that holds if the content has the digest that the head states.
-    static let digested: Ruling = {
-        var ruling = pass
-        ruling.expectedDigest = SHA256.digest(of: [])
-        return ruling
+    static let digested: Verdict = {
+        var verdict = pass
+        verdict.expectedDigest = SHA256.digest(of: [])
+        return verdict
     }()
 
-    private static func proven(_ level: ProofLevel) -> Ruling {
-        var ruling = Ruling(.pass)
-        ruling.level = level
-        return ruling
+    private static func proven(_ level: ProofLevel) -> Verdict {
+        var verdict = Verdict(.pass)
+        verdict.level = level
+        return verdict
     }
 }
 

@@ -35,7 +35,7 @@ extension Transcript {
     static let tokens: [Transcript] = [
         Transcript("a token is asked about before a refusal", .get, .accepting, ends: .whole) {
             judging
-            on(.ruled(.refused), .ask(.token(.check)))
+            on(.judged(.refused), .ask(.token(.check)))
             on(.contentReady, .none)
             on(.tokenAnswered(.check, .missing), .ask(.token(.human)))
             on(.tokenAnswered(.human, .good), .admit)
@@ -44,7 +44,7 @@ extension Transcript {
         },
         Transcript("no token is good", .get, .accepting, ends: .nothing) {
             judging
-            on(.ruled(.refused), .ask(.token(.check)))
+            on(.judged(.refused), .ask(.token(.check)))
             on(.tokenAnswered(.check, .expired), .ask(.token(.human)))
             on(
                 .tokenAnswered(.human, .missing),
@@ -53,7 +53,7 @@ extension Transcript {
         },
         Transcript("an observed request is asked too", .get, .accepting, ends: .whole) {
             judging
-            on(.ruled(.refused, .observed), .ask(.token(.check)))
+            on(.judged(.refused, .observed), .ask(.token(.check)))
             on(.tokenAnswered(.check, .spent), .ask(.token(.human)))
             on(.tokenAnswered(.human, .invalid), .admit)
             given()
@@ -61,13 +61,13 @@ extension Transcript {
         },
         Transcript("a signed request costs no check", .get, .accepting, ends: .whole) {
             judging
-            on(.ruled(.pass), .admit)
+            on(.judged(.pass), .admit)
             given()
             response(.drop)
         },
         Transcript("a commit that refuses has the tokens asked", .get, .accepting, ends: .whole) {
             judging
-            on(.ruled(.undecided), .awaitCommit(.sample))
+            on(.judged(.undecided), .awaitCommit(.sample))
             on(.committed(.refused(.replayed)), .ask(.token(.check)))
             on(.tokenAnswered(.check, .good), .admit)
             given()
@@ -75,7 +75,7 @@ extension Transcript {
         },
         Transcript("a token beside comes after the commit", .get, .asking, ends: .nothing) {
             judging
-            on(.ruled(.unstored), .awaitCommit(.sample))
+            on(.judged(.unstored), .awaitCommit(.sample))
             on(.committed(.admitted), .ask(.token(.check)))
             on(
                 .tokenAnswered(.check, .missing),
@@ -84,13 +84,13 @@ extension Transcript {
         },
         Transcript("a spending that takes too long is a failure", .get, .asking, ends: .nothing) {
             judging
-            on(.ruled(.pass), .ask(.token(.check)))
+            on(.judged(.pass), .ask(.token(.check)))
             on(.storingTimedOut, .answer(.refused(.proofUnavailable), .none, .goesOn))
             on(.tokenAnswered(.check, .good), .none)
         },
         Transcript("an answer that comes too late is none", .get, .accepting, ends: .whole) {
             judging
-            on(.ruled(.refused), .ask(.token(.check)))
+            on(.judged(.refused), .ask(.token(.check)))
             on(.storingTimedOut, .ask(.token(.human)))
             on(.tokenAnswered(.check, .good), .none)
             on(.tokenAnswered(.human, .good), .admit)

@@ -174,7 +174,7 @@ extension Transcript {
             on(.contentRead(isLast: false), .none),
             on(.received(1, isLast: true), takes: .hold),
             on(.contentRead(isLast: true), .judgeContent),
-            on(.ruled(.pass), .admit),
+            on(.judged(.pass), .admit),
         ]
     }
 

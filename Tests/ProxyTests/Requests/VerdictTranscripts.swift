@@ -11,13 +11,13 @@ extension Transcript {
     static let verdicts: [Transcript] = [
         Transcript("a pass goes to the origin", .get, .enforcing, ends: .whole) {
             judging
-            on(.ruled(.pass), .admit)
+            on(.judged(.pass), .admit)
             given()
             response(.drop)
         },
         Transcript("a refusal that is enforced is answered", .get, .enforcing, ends: .nothing) {
             judging
-            on(.ruled(.refused), .answer(.refused(.assertionMissing), .none, .goesOn))
+            on(.judged(.refused), .answer(.refused(.assertionMissing), .none, .goesOn))
         },
         Transcript(
             "a refusal by the head keeps the content unread",
@@ -26,18 +26,18 @@ extension Transcript {
             ends: .nothing
         ) {
             judging
-            on(.ruled(.refused), .answer(.refused(.assertionMissing), .none, .skips))
+            on(.judged(.refused), .answer(.refused(.assertionMissing), .none, .skips))
         },
         Transcript("a refusal that is observed goes to the origin", .get, .observing, ends: .whole)
         {
             judging
-            on(.ruled(.refused, .observed), .admit)
+            on(.judged(.refused, .observed), .admit)
             given()
             response(.drop)
         },
         Transcript("a request waits for its counter", .get, .enforcing, ends: .whole) {
             judging
-            on(.ruled(.unstored), .awaitCommit(.sample))
+            on(.judged(.unstored), .awaitCommit(.sample))
             on(.contentReady, .none)
             on(.committed(.admitted), .admit)
             given()
@@ -45,21 +45,21 @@ extension Transcript {
         },
         Transcript("nobody who is observed waits for the disk", .get, .enforcing, ends: .whole) {
             judging
-            on(.ruled(.unstored, .observed), .admit)
+            on(.judged(.unstored, .observed), .admit)
             given()
             response(.drop)
         },
         Transcript("a store that decides late is waited for by all", .get, .enforcing, ends: .whole)
         {
             judging
-            on(.ruled(.undecided, .observed), .awaitCommit(.sample))
+            on(.judged(.undecided, .observed), .awaitCommit(.sample))
             on(.committed(.refused(.replayed)), .admit)
             given()
             response(.drop)
         },
         Transcript("a store that decides late refuses", .get, .enforcing, ends: .nothing) {
             judging
-            on(.ruled(.undecided), .awaitCommit(.sample))
+            on(.judged(.undecided), .awaitCommit(.sample))
             on(
                 .committed(.refused(.replayed)),
                 .answer(.refused(.counterReplayed), .none, .goesOn)
@@ -72,9 +72,9 @@ extension Transcript {
             ends: .whole
         ) {
             routing
-            on(.ruled(.sought), .awaitCommit(.sample))
+            on(.judged(.sought), .awaitCommit(.sample))
             on(.committed(.admitted), .judgeHead)
-            on(.ruled(.undecided), .awaitCommit(.sample))
+            on(.judged(.undecided), .awaitCommit(.sample))
             on(.committed(.admitted), .admit)
             given()
             response(.drop)
@@ -86,9 +86,9 @@ extension Transcript {
             ends: .nothing
         ) {
             routing
-            on(.ruled(.sought, .observed), .awaitCommit(.sample))
+            on(.judged(.sought, .observed), .awaitCommit(.sample))
             on(.commitTimedOut, .judgeHead)
-            on(.ruled(.unavailable), .answer(.refused(.storeUnavailable), .none, .goesOn))
+            on(.judged(.unavailable), .answer(.refused(.storeUnavailable), .none, .goesOn))
         },
         Transcript(
             "held content is judged anew where its key is asked for",
@@ -99,21 +99,21 @@ extension Transcript {
             holding()
             on(.received(100, isLast: true), takes: .hold)
             on(.contentRead(isLast: true), .judgeContent)
-            on(.ruled(.sought), .awaitCommit(.sample))
+            on(.judged(.sought), .awaitCommit(.sample))
             on(.committed(.unassured), .judgeContent)
-            on(.ruled(.pass), .admit)
+            on(.judged(.pass), .admit)
             on(.connected(inMemory: 100), .sendHead(heldBytes: 100, .inOrder))
             on(.headSent, .awaitResponse(.clear, .drop))
             response(.keep)
         },
         Transcript("a store that fails late refuses", .get, .forwarding, ends: .nothing) {
             judging
-            on(.ruled(.undecided), .awaitCommit(.sample))
+            on(.judged(.undecided), .awaitCommit(.sample))
             on(.committed(.unavailable), .answer(.refused(.storeUnavailable), .none, .goesOn))
         },
         Transcript("a counter that can't be stored refuses", .get, .enforcing, ends: .nothing) {
             judging
-            on(.ruled(.unstored), .awaitCommit(.sample))
+            on(.judged(.unstored), .awaitCommit(.sample))
             on(.committed(.unassured), .answer(.refused(.storeUnavailable), .none, .goesOn))
         },
         Transcript(
@@ -123,19 +123,19 @@ extension Transcript {
             ends: .nothing
         ) {
             judging
-            on(.ruled(.unstored), .awaitCommit(.sample))
+            on(.judged(.unstored), .awaitCommit(.sample))
             on(.committed(.unassured), .answer(.refused(.storeUnavailable), .none, .skips))
         },
         Transcript("a rule that forwards on errors forwards", .get, .forwarding, ends: .whole) {
             judging
-            on(.ruled(.unstored), .awaitCommit(.sample))
+            on(.judged(.unstored), .awaitCommit(.sample))
             on(.committed(.unassured), .admit)
             given()
             response(.drop)
         },
         Transcript("a disk that takes too long refuses", .get, .enforcing, ends: .nothing) {
             judging
-            on(.ruled(.unstored), .awaitCommit(.sample))
+            on(.judged(.unstored), .awaitCommit(.sample))
             on(.commitTimedOut, .answer(.refused(.storeUnavailable), .none, .goesOn))
         },
         Transcript(
@@ -145,7 +145,7 @@ extension Transcript {
             ends: .whole
         ) {
             judging
-            on(.ruled(.unstored), .awaitCommit(.sample))
+            on(.judged(.unstored), .awaitCommit(.sample))
             on(.commitTimedOut, .admit)
             given()
             response(.drop)
@@ -157,18 +157,18 @@ extension Transcript {
             ends: .nothing
         ) {
             judging
-            on(.ruled(.undecided), .awaitCommit(.sample))
+            on(.judged(.undecided), .awaitCommit(.sample))
             on(.commitTimedOut, .answer(.refused(.storeUnavailable), .none, .goesOn))
         },
         Transcript("a wait for a client that went ends late", .get, .enforcing, ends: .nothing) {
             judging
-            on(.ruled(.unstored), .awaitCommit(.sample))
+            on(.judged(.unstored), .awaitCommit(.sample))
             on(.clientClosed, .end(.none))
             on(.commitTimedOut, .none)
         },
         Transcript("a commit for a client that went is late", .get, .enforcing, ends: .nothing) {
             judging
-            on(.ruled(.unstored), .awaitCommit(.sample))
+            on(.judged(.unstored), .awaitCommit(.sample))
             on(.clientClosed, .end(.none))
             on(.committed(.admitted), .none)
         },
@@ -176,14 +176,14 @@ extension Transcript {
         {
             routing
             on(.took(100))
-            on(.ruled(.pass), .admit)
+            on(.judged(.pass), .admit)
             given()
             response(.drop)
         },
         Transcript("more content that came whole is held at once", .post, .holding, ends: .whole) {
             routing
             on(.took(1500))
-            on(.ruled(.pass), .admit)
+            on(.judged(.pass), .admit)
             on(.connected(inMemory: 1500), .sendHead(heldBytes: 1500, .inOrder))
             on(.headSent, .awaitResponse(.clear, .drop))
             response(.keep)
@@ -198,7 +198,7 @@ extension Transcript {
         Transcript("content above the rule's limit is not taken", .post, .limited, ends: .nothing) {
             routing
             on(.took(151))
-            on(.ruled(.refused), .answer(.refused(.assertionMissing), .none, .skips))
+            on(.judged(.refused), .answer(.refused(.assertionMissing), .none, .skips))
         },
     ]
 
@@ -212,7 +212,7 @@ extension Transcript {
         Transcript("chunks without content are held and given", .chunked, .holding, ends: .whole) {
             holding()
             on(.contentRead(isLast: true), .judgeContent)
-            on(.ruled(.pass), .admit)
+            on(.judged(.pass), .admit)
             given()
             response(.drop)
         },
@@ -233,13 +233,13 @@ extension Transcript {
             holding()
             on(.received(100, isLast: true), takes: .hold)
             on(.contentRead(isLast: true), .judgeContent)
-            on(.ruled(.refused), .answer(.refused(.assertionMissing), .none, .goesOn))
+            on(.judged(.refused), .answer(.refused(.assertionMissing), .none, .goesOn))
         },
         Transcript("held content waits for its counter", .post, .holding, ends: .whole) {
             holding()
             on(.received(100, isLast: true), takes: .hold)
             on(.contentRead(isLast: true), .judgeContent)
-            on(.ruled(.unstored), .awaitCommit(.sample))
+            on(.judged(.unstored), .awaitCommit(.sample))
             on(.committed(.admitted), .admit)
             on(.connected(inMemory: 100), .sendHead(heldBytes: 100, .inOrder))
             on(.headSent, .awaitResponse(.clear, .drop))

@@ -18,20 +18,20 @@ extension ReportedRequest {
     /// A request of an enrolled key, which has signed it.
     static func signed(
         _ number: Int,
-        _ verdict: Verdict = .pass,
+        _ outcome: Verdict.Outcome = .pass,
         version: String? = nil,
         isRefused: Bool = false
     ) -> ReportedRequest {
         let key = key(number)
-        var ruling = Ruling(verdict, keyID: key)
-        ruling.environment = .production
-        ruling.appVersion = version.flatMap { AppVersion($0) }
+        var verdict = Verdict(outcome, keyID: key)
+        verdict.environment = .production
+        verdict.appVersion = version.flatMap { AppVersion($0) }
         let bucket = Rollout.sample.bucket(of: key.digest.bytes.span)
         return ReportedRequest(
-            ruling,
+            verdict,
             claimed: nil,
             address: .v4(1),
-            fate: verdict == .pass ? .forwarded : .refused(bucket),
+            fate: outcome == .pass ? .forwarded : .refused(bucket),
             isRefused: isRefused
         )
     }
@@ -40,7 +40,7 @@ extension ReportedRequest {
     static func bare(_ address: UInt32, claimed: String? = nil) -> ReportedRequest {
         let address = IPAddress.v4(address)
         return ReportedRequest(
-            Ruling(.refuse(.assertionMissing)),
+            Verdict(.refuse(.assertionMissing)),
             claimed: claimed.flatMap { AppVersion($0) },
             address: address,
             fate: .refused(Rollout.sample.bucket(of: address.bytes.span)),

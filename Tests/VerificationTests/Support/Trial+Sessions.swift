@@ -21,7 +21,7 @@ extension Trial {
     var openingRule: Rule { Rule.openingSessions(apps: policies.map(\.id)) }
 
     /// Asks for a session, as the endpoint's rule judges it.
-    mutating func ask(_ key: inout SoftwareKey) throws -> Ruling {
+    mutating func ask(_ key: inout SoftwareKey) throws -> Verdict {
         let request = try self.request("POST", "/.well-known/app-attest/sessions", content: "")
         return try send(request, by: &key, openingRule)
     }
@@ -42,7 +42,7 @@ extension Trial {
         by session: inout SoftwareSession,
         _ rule: Rule = Trial.sessionRule(),
         onTheWay edit: (inout Wire) -> Void = { _ in }
-    ) throws -> Ruling {
+    ) throws -> Verdict {
         guard let proof = session.proof(of: request, signing: rule.signing) else { throw Absent() }
         var wire = Wire(request, proof)
         edit(&wire)

@@ -146,15 +146,15 @@ struct Trial {
     }
 
     /// Judges a request to the end, its content held where the judge asks for it.
-    mutating func judge(_ wire: Wire, _ rule: Rule) throws -> Ruling {
+    mutating func judge(_ wire: Wire, _ rule: Rule) throws -> Verdict {
         switch try open(wire, rule) {
-        case .ruled(let ruling): return ruling
+        case .judged(let verdict): return verdict
         case .hold(let proof): return close(proof, wire, rule)
         }
     }
 
     /// Judges a request whose content was held.
-    mutating func close(_ proof: Proof, _ wire: Wire, _ rule: Rule) -> Ruling {
+    mutating func close(_ proof: Proof, _ wire: Wire, _ rule: Rule) -> Verdict {
         judge.close(
             proof,
             content: SHA256.digest(of: wire.content),
@@ -172,7 +172,7 @@ struct Trial {
         _ rule: Rule = Trial.rule(),
         damage: AssertionDamage? = nil,
         onTheWay edit: (inout Wire) -> Void = { _ in }
-    ) throws -> Ruling {
+    ) throws -> Verdict {
         let proof = key.proof(of: request, signing: rule.signing, damage: damage)
         var wire = Wire(request, proof)
         edit(&wire)

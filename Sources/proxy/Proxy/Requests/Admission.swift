@@ -252,7 +252,7 @@ struct Admission {
             let framing = exchange.flow.facts.framing
             exchange.originHead.begin(head, bytes, for: exchange, framing: framing)
             return exchange.forward()
-        case .deny: return exchange.flow.ruled(Ruling(.refuse(.noRule)), .enforced)
+        case .deny: return exchange.flow.judged(Verdict(.refuse(.noRule)), .enforced)
         case .observe, .enforce: return Judging(exchange).judge(head, bytes)
         }
     }

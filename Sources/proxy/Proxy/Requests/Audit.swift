@@ -90,7 +90,7 @@ struct Audit {
     private var isFine: Bool {
         guard exchange.record.problem.isEmpty, exchange.record.status < 500 else { return false }
         if case .cutShort = exchange.flow.delivery { return false }
-        return exchange.flow.judgement.verdict.map { $0.ruling.verdict == .pass } ?? true
+        return exchange.flow.verdictState.given.map { $0.verdict.outcome == .pass } ?? true
     }
 
     /// The number of refusals of the address that had no line before this one; `nil` when this one
@@ -105,7 +105,7 @@ struct Audit {
     /// an origin.
     private var isRefusal: Bool {
         guard exchange.record.status < 500 else { return false }
-        if case .refuse? = exchange.flow.judgement.verdict?.ruling.verdict { return true }
+        if case .refuse? = exchange.flow.verdictState.given?.verdict.outcome { return true }
         return exchange.record.status >= 400 && exchange.side.servedBy == nil
     }
 
@@ -172,38 +172,38 @@ struct Audit {
     }
 
     private func recordVerdict() {
-        guard let (ruling, enforcement) = exchange.flow.judgement.verdict else { return }
-        proxy.lines.log.member("verdict", ruling.verdict.word)
-        let reason = ruling.verdict.reason
+        guard let (verdict, enforcement) = exchange.flow.verdictState.given else { return }
+        proxy.lines.log.member("verdict", verdict.outcome.word)
+        let reason = verdict.outcome.reason
         if !reason.isEmpty { proxy.lines.log.member("reason", reason) }
-        if ruling.verdict == .refuse(.challengeUnknown), let note = ruling.challengeNote {
+        if verdict.outcome == .refuse(.challengeUnknown), let note = verdict.challengeNote {
             proxy.lines.log.member("challenge", note.rawValue)
         }
         let isEnforced = enforcement == .enforced
         proxy.lines.log.member("enforced", isEnforced)
-        if let risk = ruling.risk {
+        if let risk = verdict.risk {
             if let metric = risk.metric { proxy.lines.log.member("risk", metric) }
             if let mark = risk.mark { proxy.lines.log.member("mark", mark.rawValue) }
         }
-        if let taken = ruling.takenProofs { proxy.lines.log.member("proof", taken) }
-        if let instead = ruling.tokens.instead {
+        if let taken = verdict.takenProofs { proxy.lines.log.member("proof", taken) }
+        if let instead = verdict.tokens.instead {
             proxy.lines.log.member("instead_of", instead.rawValue)
         }
-        if let absence = ruling.sessionAbsence {
+        if let absence = verdict.sessionAbsence {
             proxy.lines.log.member("session", absence.rawValue)
         }
-        if let bits = ruling.deviceBits { proxy.lines.log.member("device_bits", bits.text) }
-        if let keyID = ruling.keyID { proxy.lines.log.member("key", keyID.logName) }
-        if !ruling.appID.isEmpty, let environment = ruling.environment {
-            proxy.lines.log.member("app", ruling.appID)
+        if let bits = verdict.deviceBits { proxy.lines.log.member("device_bits", bits.text) }
+        if let keyID = verdict.keyID { proxy.lines.log.member("key", keyID.logName) }
+        if !verdict.appID.isEmpty, let environment = verdict.environment {
+            proxy.lines.log.member("app", verdict.appID)
             proxy.lines.log.member("environment", environment.rawValue)
-            if let platform = ruling.platform {
+            if let platform = verdict.platform {
                 proxy.lines.log.member("platform", platform.rawValue)
             }
         }
-        if let version = ruling.appVersion ?? exchange.record.claimedVersion {
+        if let version = verdict.appVersion ?? exchange.record.claimedVersion {
             proxy.lines.log.member("app_version", version.text)
-            let source = ruling.appVersion == nil ? "claimed" : "signed"
+            let source = verdict.appVersion == nil ? "claimed" : "signed"
             proxy.lines.log.member("app_version_source", source)
         }
     }
@@ -221,9 +221,9 @@ extension Audit {
         case .failed, .fault, .done: break
         case nil:
             guard exchange.flow.rule.mode != .off,
-                let verdict = exchange.flow.judgement.verdict?.ruling.verdict
+                let outcome = exchange.flow.verdictState.given?.verdict.outcome
             else { return }
-            switch verdict {
+            switch outcome {
             case .pass, .refuse(.preflight): break
             case .refuse(let refusal): remember(.refused(refusal), .forwarded)
             case .failure(let dependency): remember(.refused(dependency.refusal), .forwarded)
@@ -233,8 +233,8 @@ extension Audit {
 
     private func remember(_ outcome: LocalOutcome, _ fate: RefusalNote.Fate) {
         let asked = exchange.record.asked
-        let finding = exchange.flow.judgement.verdict.map { ruling, enforcement in
-            RefusalNote.Finding(ruling, isEnforced: enforcement == .enforced)
+        let finding = exchange.flow.verdictState.given.map { verdict, enforcement in
+            RefusalNote.Finding(verdict, isEnforced: enforcement == .enforced)
         }
         proxy.seen.refusals.add(
             RefusalNote(
@@ -263,22 +263,22 @@ extension Audit {
     }
 
     private var reported: ReportedRequest? {
-        // The mode is checked first: a judgement is large to copy.
+        // The mode is checked first: a verdict is large to copy.
         guard exchange.flow.rule.mode != .off,
-            let (ruling, enforcement) = exchange.flow.judgement.verdict
+            let (verdict, enforcement) = exchange.flow.verdictState.given
         else { return nil }
         let fate: ReportedRequest.Fate
-        switch Decision(enforcing: exchange.flow.rule, ruling) {
+        switch Decision(enforcing: exchange.flow.rule, verdict) {
         case .forward: fate = .forwarded
         case .refuse:
             let address = exchange.account.address
             fate = .refused(
-                Enforcement.bucket(exchange.flow.rule, signer: ruling.signer, address: address)
+                Enforcement.bucket(exchange.flow.rule, signer: verdict.signer, address: address)
             )
         }
         let isRefused = if case .refused = fate { enforcement == .enforced } else { false }
         return ReportedRequest(
-            ruling,
+            verdict,
             claimed: exchange.record.claimedVersion,
             address: exchange.account.address,
             fate: fate,
@@ -331,55 +331,55 @@ extension Audit {
 extension Audit {
     /// The verdict can't change any more: it is counted, if it was not yet.
     func verdictIsFinal() {
-        if case .due = exchange.flow.judgement.count { countVerdict() }
+        if case .due = exchange.flow.verdictState.count { countVerdict() }
     }
 
     /// Counts the current verdict, once for each request.
     func countVerdict() {
-        guard exchange.flow.judgement.counts(),
-            let (ruling, enforcement) = exchange.flow.judgement.verdict
+        guard exchange.flow.verdictState.counts(),
+            let (verdict, enforcement) = exchange.flow.verdictState.given
         else { return }
         // A device that repeats an old assertion has another reason.
-        if ruling.verdict == .refuse(.challengeUnknown), ruling.challengeNote != nil {
+        if verdict.outcome == .refuse(.challengeUnknown), verdict.challengeNote != nil {
             proxy.tally.add(.challengesForeign)
         }
         switch exchange.flow.rule.goal {
         case .origin: break
         case .session: return proxy.tally.add(.sessionsRefused)
         }
-        if ruling.risk?.mark != nil, ruling.verdict == .pass { proxy.tally.add(.riskMarks) }
-        if let note = ruling.tokens.integrity, !note.isMet, ruling.refusal == nil {
+        if verdict.risk?.mark != nil, verdict.outcome == .pass { proxy.tally.add(.riskMarks) }
+        if let note = verdict.tokens.integrity, !note.isMet, verdict.refusal == nil {
             proxy.tally.add(.integrityMarks)
         }
-        if ruling.verdict == .pass {
-            switch ruling.proof {
+        if verdict.outcome == .pass {
+            switch verdict.proof {
             case .session: proxy.tally.add(.sessionPasses)
             case .token: proxy.tally.add(.tokenPasses)
             case .assertion, nil: break
             }
         }
-        if ruling.sessionAbsence == .foreign { proxy.tally.add(.sessionsForeign) }
+        if verdict.sessionAbsence == .foreign { proxy.tally.add(.sessionsForeign) }
         let isEnforced = enforcement == .enforced
-        if !proxy.seen.guards.areNone, isGuarded(ruling, enforcement) {
-            proxy.seen.guards.count(exchange.flow.rule, ruling) {
-                proxy.judge.keyCheck.isInstall(ruling)
+        if !proxy.seen.guards.areNone, isGuarded(verdict, enforcement) {
+            proxy.seen.guards.count(exchange.flow.rule, verdict) {
+                proxy.judge.keyCheck.isInstall(verdict)
             }
         }
         guard let number = ruleNumber else { return }
         proxy.tally.addVerdict(
             rule: number,
             slot: VerdictSlot.index(
-                ruling.verdict,
+                verdict.outcome,
                 isEnforced: isEnforced,
-                environment: ruling.environment,
-                platform: ruling.platform
+                environment: verdict.environment,
+                platform: verdict.platform
             )
         )
     }
 
     /// What was found of the integrity token of a request that was judged.
     private var integrity: IntegrityNote? {
-        exchange.flow.judgement.verdict?.ruling.tokens.integrity
+        exchange.flow.verdictState.given?.verdict.tokens.integrity
     }
 
     /// Notes what was found of the integrity token of an enrolment.
@@ -395,11 +395,11 @@ extension Audit {
     /// installs may come from few addresses, all outside the share. So the guard always counts by
     /// the key. The refusals themselves don't change. For what that allows an attacker see
     /// rules/docs/rules.md, "Guard".
-    private func isGuarded(_ ruling: Ruling, _ enforcement: Enforcement) -> Bool {
-        if ruling.signer == ruling.keyID { return enforcement == .enforced }
+    private func isGuarded(_ verdict: Verdict, _ enforcement: Enforcement) -> Bool {
+        if verdict.signer == verdict.keyID { return enforcement == .enforced }
         let time = UnixTime(seconds: proxy.wallSeconds)
         let address = exchange.account.address
-        return Enforcement(exchange.flow.rule, signer: ruling.keyID, address: address, at: time)
+        return Enforcement(exchange.flow.rule, signer: verdict.keyID, address: address, at: time)
             == .enforced
     }
 }

@@ -11,19 +11,19 @@ struct ClientNotes {
 
     /// The notes for the client of a judged request.
     init(_ exchange: Exchange) {
-        self.init(exchange.flow.rule, exchange.flow.judgement) { exchange.proxy.challenge() }
+        self.init(exchange.flow.rule, exchange.flow.verdictState) { exchange.proxy.challenge() }
     }
 
     /// - challenge: a fresh one.
-    init(_ rule: Rule, _ judgement: Judgement, challenge: () -> String) {
+    init(_ rule: Rule, _ verdictState: VerdictState, challenge: () -> String) {
         guard rule.mode != .off else { return }
-        if let refusal = judgement.refusal,
-            let next = rule.notice.nextStep(after: refusal, of: judgement.keyID)
+        if let refusal = verdictState.refusal,
+            let next = rule.notice.nextStep(after: refusal, of: verdictState.keyID)
         {
             fields.append(("App-Attest-Next", next))
         }
         // A session needs no challenge, and its requests should cost little.
-        if rule.sendsNextChallenge, !(judgement.isPass && judgement.proof == .session) {
+        if rule.sendsNextChallenge, !(verdictState.isPass && verdictState.proof == .session) {
             fields.append(("App-Attest-Challenge", challenge()))
         }
     }

@@ -96,7 +96,7 @@ extension Exchange {
             rule: flow.rule.id,
             host: record.asked.host,
             address: hasAddress ? account.address : nil,
-            binding: flow.judgement.verdict?.ruling.tokens.binding,
+            binding: flow.verdictState.given?.verdict.tokens.binding,
             now: UnixTime(seconds: proxy.wallSeconds)
         )
         let later = answerLater()
@@ -128,8 +128,8 @@ extension Exchange {
     /// Asks Apple about the device.
     func askDevice() -> Flow.Action {
         guard let device, let rule = flow.rule.device, let devices = settings.devices,
-            let (ruling, _) = flow.judgement.verdict, let keyID = ruling.keyID,
-            let environment = ruling.environment
+            let (verdict, _) = flow.verdictState.given, let keyID = verdict.keyID,
+            let environment = verdict.environment
         else { preconditionFailure("Exchange: a query about a device that was not read") }
         let token: DeviceToken
         switch device.showing {
@@ -140,7 +140,7 @@ extension Exchange {
         let mention = DeviceMention(
             token: token,
             keyID: keyID,
-            appID: ruling.appID,
+            appID: verdict.appID,
             environment: environment,
             address: hasAddress ? account.address : nil
         )

@@ -23,7 +23,7 @@ extension Exchange {
             let before = client.contentCount
             let read = client.readContent { take($0) }
             proxy.tally.add(.uploadBytes, client.contentCount - before)
-            if let key = flow.judgement.admittedKey { proxy.judge.keyCheck.keep(key) }
+            if let key = flow.verdictState.admittedKey { proxy.judge.keyCheck.keep(key) }
             switch read {
             case .some: perform(flow.contentRead(isLast: false))
             case .complete: perform(flow.contentRead(isLast: true))

@@ -29,7 +29,7 @@ extension Exchange {
             flow: client?.flow ?? 0,
             affinity: settings.origins[place].rules.balance.affinity(
                 of: account.address,
-                passed: flow.judgement.passedKey
+                passed: flow.verdictState.passedKey
             ),
             reusesIdle: isFirst,
             naming: endsForOrigin,

@@ -191,8 +191,8 @@ extension Exchange {
 
     /// The fault at the end of streamed content: a digest that differs from the head's, or a key
     /// that was revoked or deleted after the head was judged; `nil` for none.
-    private var endFault: Verdict? {
-        if let expected = flow.judgement.expectedDigest {
+    private var endFault: Verdict.Outcome? {
+        if let expected = flow.verdictState.expectedDigest {
             guard case .hashed(let digest) = content else {
                 preconditionFailure("Exchange: no digest is expected")
             }
@@ -201,7 +201,7 @@ extension Exchange {
                 return .refuse(.digestMismatch)
             }
         }
-        return flow.judgement.admittedKey.flatMap {
+        return flow.verdictState.admittedKey.flatMap {
             proxy.judge.keyCheck.fault(of: $0, rule: flow.rule)
         }
     }
@@ -233,7 +233,7 @@ extension Exchange {
 
     /// Tells the verdict to the origin, or to the proxy that has asked.
     private func writeVerdict() {
-        if let (ruling, _) = flow.judgement.verdict { originHead.tell(ruling, for: self) }
+        if let (verdict, _) = flow.verdictState.given { originHead.tell(verdict, for: self) }
     }
 
     /// Ends the head, and connects to a server.

@@ -39,18 +39,18 @@ struct Judging {
         if rule.namesTokens { exchange.tokens = ShownTokens(head, bytes, rule) }
         noteClaimedVersion(head, bytes, opening)
         switch opening {
-        case .ruled(let ruling) where exchange.flow.judgement.seeksKey(ruling):
+        case .judged(let verdict) where exchange.flow.verdictState.seeksKey(verdict):
             exchange.keptHead = bytes.withUnsafeBufferPointer { Array($0) }
-            return ruled(ruling)
-        case .ruled(var ruling):
-            if ruling.awaitsKey { ruling.settleWithoutCommit() }
-            count(ruling)
+            return judged(verdict)
+        case .judged(var verdict):
+            if verdict.awaitsKey { verdict.settleWithoutCommit() }
+            count(verdict)
             if case .relay = exchange.flow.purpose {
                 let framing = exchange.flow.facts.framing
                 exchange.originHead.begin(head, bytes, for: exchange, framing: framing)
             }
-            if ruling.expectedDigest != nil { exchange.content = .hashed(ContentDigest()) }
-            return ruled(ruling)
+            if verdict.expectedDigest != nil { exchange.content = .hashed(ContentDigest()) }
+            return judged(verdict)
         case .hold(let proof):
             countVerifications()
             if case .relay = exchange.flow.purpose {
@@ -85,7 +85,7 @@ struct Judging {
             preconditionFailure("Judging: content held without a proof")
         }
         exchange.client?.stopDeadline()
-        var ruling = proxy.judge.close(
+        var verdict = proxy.judge.close(
             proof,
             content: held.digest(),
             start: held.start,
@@ -94,27 +94,27 @@ struct Judging {
             now: UnixTime(seconds: proxy.wallSeconds),
             mayVerify: exchange.mayVerify(now: beganAt)
         )
-        if exchange.flow.judgement.seeksKey(ruling) { return ruled(ruling) }
-        if ruling.awaitsKey { ruling.settleWithoutCommit() }
+        if exchange.flow.verdictState.seeksKey(verdict) { return judged(verdict) }
+        if verdict.awaitsKey { verdict.settleWithoutCommit() }
         exchange.content = .held(held)
-        count(ruling)
-        if proof.hasCostSignature, case .refuse = ruling.verdict {
+        count(verdict)
+        if proof.hasCostSignature, case .refuse = verdict.outcome {
             exchange.addFailure(now: beganAt)
         }
         if case .relay = exchange.flow.purpose {
             HeadWriter.field("Content-Length", UInt64(held.count), into: &exchange.originHead.bytes)
         }
-        return ruled(ruling)
+        return judged(verdict)
     }
 
-    private func ruled(_ ruling: Ruling) -> Flow.Action {
-        exchange.flow.ruled(ruling, enforcement(of: ruling))
+    private func judged(_ verdict: Verdict) -> Flow.Action {
+        exchange.flow.judged(verdict, enforcement(of: verdict))
     }
 
-    private func enforcement(of ruling: Ruling) -> Enforcement {
+    private func enforcement(of verdict: Verdict) -> Enforcement {
         Enforcement(
             exchange.flow.rule,
-            signer: ruling.signer,
+            signer: verdict.signer,
             address: exchange.account.address,
             at: UnixTime(seconds: proxy.wallSeconds)
         )
@@ -126,19 +126,19 @@ struct Judging {
         _ bytes: Span<UInt8>,
         _ opening: HeadVerdict
     ) {
-        if case .ruled(let ruling) = opening, ruling.appVersion != nil { return }
+        if case .judged(let verdict) = opening, verdict.appVersion != nil { return }
         let version = head.fields.appBuild(bytes).flatMap { AppVersion(bytes, $0) }
         exchange.record.claimedVersion = version
     }
 
-    /// Counts the cost of the ruling. A verification without an admission is counted against the
+    /// Counts the cost of the verdict. A verification without an admission is counted against the
     /// address, also that of a recorded request: it costs as much as that of a bad signature.
-    private func count(_ ruling: Ruling) {
-        if ruling.verdict == .refuse(.addressThrottled) {
+    private func count(_ verdict: Verdict) {
+        if verdict.outcome == .refuse(.addressThrottled) {
             proxy.tally.add(.addressVerificationsRefused)
         }
         guard countVerifications() > 0 else { return }
-        if case .refuse = ruling.verdict { exchange.addFailure(now: beganAt) }
+        if case .refuse = verdict.outcome { exchange.addFailure(now: beganAt) }
     }
 
     @discardableResult

@@ -74,39 +74,39 @@ struct OriginHead {
     }
 
     /// Writes the verdict. All copies from the client were dropped.
-    mutating func tell(_ ruling: Ruling, for exchange: Exchange) {
+    mutating func tell(_ verdict: Verdict, for exchange: Exchange) {
         if let signer = exchange.settings.verdictSigner, var subject = exchange.record.subject {
             subject.rule = exchange.flow.rule.id
-            subject.content = exchange.signedContent(ruling)
-            let token = signer.token(ruling, subject, at: exchange.proxy.wallSeconds)
+            subject.content = exchange.signedContent(verdict)
+            let token = signer.token(verdict, subject, at: exchange.proxy.wallSeconds)
             HeadWriter.field("App-Attest-Verdict-Token", token, into: &bytes)
         }
-        HeadWriter.field("App-Attest-Verdict", text: ruling.verdict.word, into: &bytes)
-        let reason = ruling.verdict.reason
+        HeadWriter.field("App-Attest-Verdict", text: verdict.outcome.word, into: &bytes)
+        let reason = verdict.outcome.reason
         if !reason.isEmpty { HeadWriter.field("App-Attest-Reason", text: reason, into: &bytes) }
-        if let bits = ruling.deviceBits {
+        if let bits = verdict.deviceBits {
             HeadWriter.field("App-Attest-Device-Bits", text: bits.fieldText, into: &bytes)
         }
         // The key has signed the request, even if another check fails.
-        if ruling.signer != nil, let context = ruling.context {
+        if verdict.signer != nil, let context = verdict.context {
             HeadWriter.field("App-Attest-Context", Base64.encode(context.span), into: &bytes)
         }
-        if let risk = ruling.risk {
+        if let risk = verdict.risk {
             HeadWriter.field("App-Attest-Risk", text: risk.text, into: &bytes)
         }
-        if let note = ruling.tokens.integrity {
+        if let note = verdict.tokens.integrity {
             HeadWriter.field("App-Attest-Integrity", text: note.text, into: &bytes)
         }
-        guard ruling.verdict == .pass else { return }
-        if let taken = ruling.takenProofs {
+        guard verdict.outcome == .pass else { return }
+        if let taken = verdict.takenProofs {
             HeadWriter.field("App-Attest-Proof", text: taken, into: &bytes)
         }
-        guard let keyID = ruling.keyID, let environment = ruling.environment?.rawValue else {
+        guard let keyID = verdict.keyID, let environment = verdict.environment?.rawValue else {
             return
         }
         let text = Base64.encode(keyID.digest.bytes.span)
         HeadWriter.field("App-Attest-Key-Id", text, into: &bytes)
-        HeadWriter.field("App-Attest-App-Id", text: ruling.appID, into: &bytes)
+        HeadWriter.field("App-Attest-App-Id", text: verdict.appID, into: &bytes)
         HeadWriter.field("App-Attest-Environment", text: environment, into: &bytes)
     }
 
@@ -173,13 +173,13 @@ extension VerdictSigner.Request {
 
 extension Exchange {
     /// The digest of content that was verified; `nil` for any other, which may not even be here.
-    fileprivate func signedContent(_ ruling: Ruling) -> SHA256Digest? {
+    fileprivate func signedContent(_ verdict: Verdict) -> SHA256Digest? {
         // A token in the place of a signature says nothing about the content.
-        guard flow.rule.signsContent, ruling.verdict == .pass, ruling.signer != nil else {
+        guard flow.rule.signsContent, verdict.outcome == .pass, verdict.signer != nil else {
             return nil
         }
         // Streamed content that has another digest does not reach the origin whole.
-        if let expected = ruling.expectedDigest { return expected }
+        if let expected = verdict.expectedDigest { return expected }
         // What came whole with the head is in memory, and no piece of it was appended.
         if let held = content.heldBody, held.isSpilled { return held.digest() }
         return SHA256.digest(of: content.arrived)

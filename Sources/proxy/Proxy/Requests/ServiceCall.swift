@@ -71,7 +71,7 @@ final class ServiceCall {
         let now = MonotonicClock.nanoseconds
         var request = ServiceRequest(
             content: content,
-            grant: exchange.flow.judgement.verdict?.ruling.grant,
+            grant: exchange.flow.verdictState.given?.verdict.grant,
             now: UnixTime(seconds: exchange.proxy.wallSeconds),
             tick: now,
             address: exchange.account.address

@@ -46,18 +46,18 @@ package struct RefusalNote: Sendable {
         package let proof: ProofKind?
         /// The key that the request names.
         package let keyID: KeyID?
-        package let level: Ruling.ProofLevel
+        package let level: Verdict.ProofLevel
         /// Of the key, where it is known.
         package let appID: String
         package let environment: KeyEnvironment?
         package let isEnforced: Bool
 
-        package init(_ ruling: Ruling, isEnforced: Bool) {
-            proof = ruling.proof
-            keyID = ruling.keyID
-            level = ruling.level
-            appID = ruling.appID
-            environment = ruling.environment
+        package init(_ verdict: Verdict, isEnforced: Bool) {
+            proof = verdict.proof
+            keyID = verdict.keyID
+            level = verdict.level
+            appID = verdict.appID
+            environment = verdict.environment
             self.isEnforced = isEnforced
         }
     }

@@ -135,7 +135,7 @@ extension RuleCounts {
         var total: UInt64 { cells.reduce(0) { $0 &+ $1.count } }
 
         subscript(_ kind: VerdictClass) -> UInt64 {
-            cells.reduce(0) { VerdictClass($1.verdict) == kind ? $0 &+ $1.count : $0 }
+            cells.reduce(0) { VerdictClass($1.outcome) == kind ? $0 &+ $1.count : $0 }
         }
     }
 
@@ -162,8 +162,8 @@ extension [RuleCounts.Cell] {
     /// The requests without a pass, by reason, the most frequent first.
     var reasons: [(reason: String, count: UInt64)] {
         var counts: [String: UInt64] = [:]
-        for cell in self where cell.verdict != .pass {
-            counts[cell.verdict.reason, default: 0] &+= cell.count
+        for cell in self where cell.outcome != .pass {
+            counts[cell.outcome.reason, default: 0] &+= cell.count
         }
         return counts.map { ($0.key, $0.value) }.sorted { ($1.1, $0.0) < ($0.1, $1.0) }
     }

@@ -13,7 +13,7 @@ package struct ReportedRequest: Sendable {
         case refused(Bucket)
     }
 
-    package let verdict: Verdict
+    package let outcome: Verdict.Outcome
     /// How it has proved itself; `nil` where it has not.
     package let proof: ProofKind?
     /// Whether Google Play's word meets the rule's `integrity`; `nil` where none was asked for.
@@ -29,18 +29,18 @@ package struct ReportedRequest: Sendable {
     package let isRefused: Bool
 
     package init(
-        _ ruling: Ruling,
+        _ verdict: Verdict,
         claimed: AppVersion?,
         address: IPAddress,
         fate: Fate,
         isRefused: Bool
     ) {
-        verdict = ruling.verdict
-        proof = ruling.verdict == .pass ? ruling.proof : nil
-        meetsIntegrity = ruling.tokens.integrity?.isMet
-        environment = ruling.environment
-        build = AppBuild(signed: ruling.appVersion, claimed: claimed)
-        install = ruling.environment == nil ? nil : ruling.keyID
+        outcome = verdict.outcome
+        proof = outcome == .pass ? verdict.proof : nil
+        meetsIntegrity = verdict.tokens.integrity?.isMet
+        environment = verdict.environment
+        build = AppBuild(signed: verdict.appVersion, claimed: claimed)
+        install = verdict.environment == nil ? nil : verdict.keyID
         self.address = address
         self.fate = fate
         self.isRefused = isRefused
@@ -62,9 +62,9 @@ package enum VerdictClass: String, CaseIterable, Sendable {
     /// A CORS preflight that the rule forwards unjudged.
     case preflight
 
-    package init(_ verdict: Verdict) {
+    package init(_ outcome: Verdict.Outcome) {
         self =
-            switch verdict {
+            switch outcome {
             case .pass: .verified
             case .refuse(.assertionMissing), .refuse(.proofMissing): .missing
             case .refuse(.unsupported): .unsupported

@@ -38,14 +38,14 @@ package struct RuleCounts: Sendable {
             /// The place in ``RuleCounts/builds``.
             var build: UInt8
             var environment: KeyEnvironment?
-            var verdict: Verdict
+            var outcome: Verdict.Outcome
         }
 
         let kind: Kind
         package fileprivate(set) var count: UInt64
 
         package var environment: KeyEnvironment? { kind.environment }
-        package var verdict: Verdict { kind.verdict }
+        package var outcome: Verdict.Outcome { kind.outcome }
     }
 
     /// The would-be refusals of a share.
@@ -85,7 +85,7 @@ package struct RuleCounts: Sendable {
 
     /// The number of requests with a verdict of this class.
     package subscript(_ kind: VerdictClass) -> UInt64 {
-        cells.reduce(0) { VerdictClass($1.verdict) == kind ? $0 &+ $1.count : $0 }
+        cells.reduce(0) { VerdictClass($1.outcome) == kind ? $0 &+ $1.count : $0 }
     }
 
     /// The number of requests with a verdict.
@@ -95,7 +95,7 @@ package struct RuleCounts: Sendable {
 
     /// - hash: of installs and addresses; all counts that are merged have one.
     package mutating func add(_ request: ReportedRequest, by hash: InstallHash = .ofProcess) {
-        count(1, request.build, request.environment, request.verdict)
+        count(1, request.build, request.environment, request.outcome)
         if let proof = request.proof { count(1, by: proof) }
         switch request.meetsIntegrity {
         case true?: integrity.met &+= 1
@@ -145,9 +145,9 @@ package struct RuleCounts: Sendable {
         _ count: UInt64,
         _ build: AppBuild,
         _ environment: KeyEnvironment?,
-        _ verdict: Verdict
+        _ outcome: Verdict.Outcome
     ) {
-        var kind = Cell.Kind(build: place(of: build), environment: environment, verdict: verdict)
+        var kind = Cell.Kind(build: place(of: build), environment: environment, outcome: outcome)
         if add(count, kind) { return }
         if cells.count >= Self.cellsMax {
             kind.build = append(AppBuild(build.source, nil))
@@ -189,7 +189,7 @@ package struct RuleCounts: Sendable {
 extension RuleCounts: Mergeable {
     package mutating func merge(_ other: RuleCounts) {
         for cell in other.cells {
-            count(cell.count, other.build(of: cell), cell.environment, cell.verdict)
+            count(cell.count, other.build(of: cell), cell.environment, cell.outcome)
         }
         refused &+= other.refused
         for (proof, count) in other.passes { self.count(count, by: proof) }
@@ -241,7 +241,7 @@ extension RuleCounts {
         for cell in cells {
             out.byte(cell.kind.build)
             out.byte(cell.environment?.number ?? 0)
-            cell.verdict.write(into: &out)
+            cell.outcome.write(into: &out)
             out.short(cell.count)
         }
         let proofs = proofs.filter { $0.name.utf8.count <= Self.proofNameMax }
@@ -275,11 +275,11 @@ extension RuleCounts {
             let place = Int(try reader.byte())
             let number = try reader.byte()
             let environment = KeyEnvironment.allCases.first { $0.number == number }
-            let verdict = try Verdict(&reader)
+            let outcome = try Verdict.Outcome(&reader)
             guard told.indices.contains(place), (number == 0) == (environment == nil) else {
                 throw ByteReader.Fault()
             }
-            count(try reader.count(), told[place], environment, verdict)
+            count(try reader.count(), told[place], environment, outcome)
         }
         for _ in 0..<(try reader.short(max: UInt64(Self.proofsMax) * 2)) {
             let name = try reader.text(max: Self.proofNameMax)
@@ -338,7 +338,7 @@ extension Histogram {
     }
 }
 
-extension Verdict {
+extension Verdict.Outcome {
     fileprivate func write(into out: inout ByteWriter) {
         switch self {
         case .pass: out.byte(0)
@@ -359,11 +359,11 @@ extension Verdict {
             return
         }
         let name = try reader.text(max: 64)
-        let verdict: Verdict? =
+        let outcome: Verdict.Outcome? =
             kind == 1
             ? Refusal(rawValue: name).map { .refuse($0) }
-            : Dependency(rawValue: name).map { .failure($0) }
-        guard let verdict else { throw ByteReader.Fault() }
-        self = verdict
+            : Verdict.Dependency(rawValue: name).map { .failure($0) }
+        guard let outcome else { throw ByteReader.Fault() }
+        self = outcome
     }
 }

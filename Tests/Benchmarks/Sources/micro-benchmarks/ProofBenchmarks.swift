@@ -103,10 +103,10 @@ enum ProofBenchmarks {
                 run: { number in
                     let bytes = requests[number]
                     guard HTTPBenchmarks.read(bytes, into: &head),
-                        case .ruled(let ruling) =
+                        case .judged(let verdict) =
                             judge.open(head, bytes.span, rule: rule, now: now)
                     else { return false }
-                    return ruling.verdict == .pass
+                    return verdict.outcome == .pass
                 }
             )
         ]

@@ -6,7 +6,7 @@ extension Flow {
     enum Action: Equatable, Sendable {
         case none
         /// Judges the head again, which was kept while the store was asked for its key. Then
-        /// `ruled` or `contentAwaited`.
+        /// `judged` or `contentAwaited`.
         case judgeHead
 
         // The client's content.
@@ -25,7 +25,7 @@ extension Flow {
         case awaitContent
         /// Asks the service. Then `served`.
         case serve
-        /// Asks for the verdict about the held content. Then `ruled`.
+        /// Asks for the verdict about the held content. Then `judged`.
         case judgeContent
         /// Compares the content with the digest that the head states, and looks the key up again.
         /// Then `endJudged`.

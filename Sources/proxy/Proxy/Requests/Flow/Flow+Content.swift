@@ -31,8 +31,8 @@ extension Flow {
 
     /// A piece of content that the proxy which asks will forward itself.
     private mutating func skim() -> Take {
-        guard isOverLimit, judgement.refusal != .contentTooLarge else { return .skim }
-        guard judgement.change(to: .refuse(.contentTooLarge)) == .observed else {
+        guard isOverLimit, verdictState.refusal != .contentTooLarge else { return .skim }
+        guard verdictState.change(to: .refuse(.contentTooLarge)) == .observed else {
             return .stop(abandon(.refused(.contentTooLarge)))
         }
         return .skim
@@ -44,10 +44,10 @@ extension Flow {
         guard streams() else { return .stop(.none) }
         // The last piece is sent only after the end is judged.
         let take: Take =
-            isLast && judgement.withholdsEnd
-            ? .judgeEnd : judgement.expectsDigest ? .sendHashed : .send
-        guard isOverLimit, judgement.refusal != .contentTooLarge else { return take }
-        guard judgement.change(to: .refuse(.contentTooLarge)) == .observed else {
+            isLast && verdictState.withholdsEnd
+            ? .judgeEnd : verdictState.expectsDigest ? .sendHashed : .send
+        guard isOverLimit, verdictState.refusal != .contentTooLarge else { return take }
+        guard verdictState.change(to: .refuse(.contentTooLarge)) == .observed else {
             return .stop(abandon(.refused(.contentTooLarge)))
         }
         return take
@@ -81,10 +81,10 @@ extension Flow {
         case .skimming:
             guard isLast else { return .none }
             state = .skimming(.nothing)
-            guard isWhole || !judgement.expectsDigest else {
+            guard isWhole || !verdictState.expectsDigest else {
                 return skimmed(.refuse(.contentUnseen))
             }
-            return judgement.withholdsEnd ? .judgeEnd : answer(.allowed)
+            return verdictState.withholdsEnd ? .judgeEnd : answer(.allowed)
         case .holding(.released) where isAsked:
             state = .skimming(.more)
             return isLast ? contentRead(isLast: true) : .skim
@@ -129,11 +129,11 @@ extension Flow {
     ///
     /// - fault: the new verdict; `nil` where it stays.
     /// - Returns: whether the bytes are sent or dropped.
-    mutating func endJudged(_ fault: Verdict?) -> Take {
+    mutating func endJudged(_ fault: Verdict.Outcome?) -> Take {
         if case .skimming = state { return .stop(skimmed(fault)) }
         guard leg != nil else { impossible("endJudged") }
         let refusal: Refusal
-        let enforcement = judgement.endJudged(fault)
+        let enforcement = verdictState.endJudged(fault)
         switch fault {
         case .none, .pass: return .send
         case .refuse(let found): refusal = found
@@ -143,8 +143,8 @@ extension Flow {
     }
 
     /// The content that a proxy asks about has come. If there is a fault, it becomes the verdict.
-    private mutating func skimmed(_ fault: Verdict?) -> Action {
-        let enforcement = judgement.endJudged(fault)
+    private mutating func skimmed(_ fault: Verdict.Outcome?) -> Action {
+        let enforcement = verdictState.endJudged(fault)
         switch fault {
         case .refuse(let refusal) where enforcement == .enforced: return answer(.refused(refusal))
         case .failure(let dependency) where enforcement == .enforced:
@@ -158,14 +158,14 @@ extension Flow {
         // Late: a write has failed first.
         guard streams() else { return .none }
         guard isLast else { return .sendContent(.more) }
-        return judgement.withholdsEnd ? .judgeEnd : .sendContent(.last)
+        return verdictState.withholdsEnd ? .judgeEnd : .sendContent(.last)
     }
 
     /// Content can't be held until it is judged. The request is refused, or where the client is
     /// only observed, the held content is forwarded unjudged.
     private mutating func holdLess(_ refusal: Refusal) -> Take {
         if case .holding(.released) = state { return .append }
-        guard judgement.change(to: .refuse(refusal)) == .observed else {
+        guard verdictState.change(to: .refuse(refusal)) == .observed else {
             return .stop(abandon(.refused(refusal)))
         }
         state = .holding(.released(.more))

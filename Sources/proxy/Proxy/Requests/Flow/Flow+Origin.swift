@@ -18,7 +18,7 @@ extension Flow {
         // A request whose assertion was used is repeated only when its method is safe. The server
         // may have executed it before its connection broke, and an assertion stands for one
         // execution.
-        let isHarmless = judgement.isProven ? facts.method.isSafe : facts.method.isIdempotent
+        let isHarmless = verdictState.isProven ? facts.method.isSafe : facts.method.isIdempotent
         let leg = Leg(
             approach,
             via,

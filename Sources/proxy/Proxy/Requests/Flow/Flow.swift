@@ -36,7 +36,7 @@ struct Flow: ~Copyable {
     /// A service that judges its requests has its own rule.
     private(set) var rule: Rule
     /// The result of judging it.
-    var judgement = Judgement()
+    var verdictState = VerdictState()
     /// Bytes of content that have come.
     var contentBytes: UInt64 = 0
     var state: RequestState
@@ -165,21 +165,21 @@ extension Flow {
 // The verdict and the next steps.
 extension Flow {
     /// The verdict is known: about the head, or about held content.
-    mutating func ruled(_ ruling: Ruling, _ enforcement: Enforcement) -> Action {
-        guard case .judging(let content) = state else { impossible("ruled") }
-        judgement.give(ruling, enforcement)
-        return decide(ruling, enforcement, content)
+    mutating func judged(_ verdict: Verdict, _ enforcement: Enforcement) -> Action {
+        guard case .judging(let content) = state else { impossible("judged") }
+        verdictState.give(verdict, enforcement)
+        return decide(verdict, enforcement, content)
     }
 
     /// The head has no fault, and the verdict needs the content.
     ///
-    /// - provisional: a ruling that names the key; its level says whether the key has signed.
+    /// - provisional: a verdict that names the key; its level says whether the key has signed.
     mutating func contentAwaited(
-        _ provisional: Ruling,
+        _ provisional: Verdict,
         _ enforcement: Enforcement
     ) -> Action {
         guard case .judging(.unread) = state else { impossible("contentAwaited") }
-        judgement.await(provisional, enforcement)
+        verdictState.await(provisional, enforcement)
         state = .holding(.held)
         return .hold
     }
@@ -192,7 +192,7 @@ extension Flow {
     /// The commit that the request waits for has not ended in time. No later report follows.
     mutating func commitTimedOut() -> Action { commitEnded { $0.settleWithoutCommit() } }
 
-    private mutating func commitEnded(_ settle: (inout Ruling) -> Void) -> Action {
+    private mutating func commitEnded(_ settle: (inout Verdict) -> Void) -> Action {
         if isOver { return .none }  // Late: the client has gone.
         // Whatever the store has answered about the key, the request is judged again.
         if case .awaitingKey(let content) = state {
@@ -200,9 +200,9 @@ extension Flow {
             return content == .held ? .judgeContent : .judgeHead
         }
         guard case .awaitingCommit(let content) = state,
-            let (ruling, enforcement) = judgement.settle(settle)
+            let (verdict, enforcement) = verdictState.settle(settle)
         else { impossible("a commit ended") }
-        return decide(ruling, enforcement, content)
+        return decide(verdict, enforcement, content)
     }
 
     /// A party that was asked about the request has answered, or has failed to.
@@ -212,10 +212,10 @@ extension Flow {
             return .none
         }
         let rule = rule
-        guard let (ruling, enforcement) = judgement.settle({ $0.settle(answer, rule) }) else {
+        guard let (verdict, enforcement) = verdictState.settle({ $0.settle(answer, rule) }) else {
             impossible("answered")
         }
-        return decide(ruling, enforcement, content)
+        return decide(verdict, enforcement, content)
     }
 
     /// The party that was asked about the request has not answered in time.
@@ -228,19 +228,19 @@ extension Flow {
     /// stand in the place of the one that is no good. What costs a call comes last, so that a
     /// request which is refused anyway costs none.
     private mutating func decide(
-        _ ruling: Ruling,
+        _ verdict: Verdict,
         _ enforcement: Enforcement,
         _ content: Content
     ) -> Action {
-        if case .key(let ticket) = ruling.pending {
-            judgement.keySought()
+        if case .key(let ticket) = verdict.pending {
+            verdictState.keySought()
             state = .awaitingKey(content)
             return .awaitCommit(ticket)
         }
-        let query = ruling.nextQuery(rule)
-        if let query, !ruling.stands { return ask(query, content) }
-        if let refusal = refusal(of: ruling, enforcement) { return answer(.refused(refusal)) }
-        if let ticket = ruling.awaitedTicket(isEnforced: enforcement == .enforced) {
+        let query = verdict.nextQuery(rule)
+        if let query, !verdict.stands { return ask(query, content) }
+        if let refusal = refusal(of: verdict, enforcement) { return answer(.refused(refusal)) }
+        if let ticket = verdict.awaitedTicket(isEnforced: enforcement == .enforced) {
             state = .awaitingCommit(content)
             return .awaitCommit(ticket)
         }
@@ -254,8 +254,8 @@ extension Flow {
     }
 
     /// Why the gateway answers the request; `nil` where it continues.
-    private func refusal(of ruling: Ruling, _ enforcement: Enforcement) -> Refusal? {
-        switch Decision(ruling, rule: rule, isEnforced: enforcement == .enforced) {
+    private func refusal(of verdict: Verdict, _ enforcement: Enforcement) -> Refusal? {
+        switch Decision(verdict, rule: rule, isEnforced: enforcement == .enforced) {
         case .refuse(let refusal): refusal
         case .forward: nil
         }
@@ -284,8 +284,8 @@ extension Flow {
 
     /// Looks for a server.
     mutating func connect(_ content: Content) {
-        judgement.mustCount()
-        let told: Told = judgement.isPass ? .pass : .anything
+        verdictState.mustCount()
+        let told: Told = verdictState.isPass ? .pass : .anything
         state = .connecting(Approach(content: content, attempt: .first, told: told))
     }
 }

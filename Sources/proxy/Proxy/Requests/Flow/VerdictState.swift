@@ -6,11 +6,11 @@ import Rules
 import Verification
 
 /// The verdict of a request as far as it is known, and what is still to be done about it.
-struct Judgement: Sendable {
-    /// The last ruling; `nil` for a request that was not judged, or needs no verdict.
-    private var ruling: Ruling?
+struct VerdictState: Sendable {
+    /// The last one; `nil` for a request that was not judged, or needs no verdict.
+    private var verdict: Verdict?
     private var enforcement = Enforcement.observed
-    /// Whether the ruling is the verdict. Until then the head has no known fault, and the content
+    /// Whether it is more than provisional. Until then the head has no known fault, and the content
     /// has to come.
     private var isGiven = false
     private(set) var count = Count.none
@@ -31,14 +31,14 @@ struct Judgement: Sendable {
     // MARK: Changes
 
     /// The head has no fault.
-    mutating func await(_ provisional: Ruling, _ enforcement: Enforcement) {
-        ruling = provisional
+    mutating func await(_ provisional: Verdict, _ enforcement: Enforcement) {
+        verdict = provisional
         self.enforcement = enforcement
     }
 
     /// The verdict.
-    mutating func give(_ ruling: Ruling, _ enforcement: Enforcement) {
-        self.ruling = ruling
+    mutating func give(_ verdict: Verdict, _ enforcement: Enforcement) {
+        self.verdict = verdict
         self.enforcement = enforcement
         isGiven = true
     }
@@ -46,26 +46,26 @@ struct Judgement: Sendable {
     /// An awaited party has answered, or has failed to answer in time.
     ///
     /// - Returns: the current verdict.
-    mutating func settle(_ settle: (inout Ruling) -> Void) -> (Ruling, Enforcement)? {
-        guard isGiven, var changed = ruling else { return nil }
+    mutating func settle(_ settle: (inout Verdict) -> Void) -> (Verdict, Enforcement)? {
+        guard isGiven, var changed = verdict else { return nil }
         settle(&changed)
-        ruling = changed
+        verdict = changed
         return (changed, enforcement)
     }
 
     /// The content changes the verdict, or sets it before all of it was judged.
     ///
     /// - Returns: whether the verdict is enforced.
-    mutating func change(to verdict: Verdict) -> Enforcement {
-        guard ruling != nil else { return .observed }
-        ruling?.verdict = verdict
+    mutating func change(to outcome: Verdict.Outcome) -> Enforcement {
+        guard verdict != nil else { return .observed }
+        verdict?.outcome = outcome
         isGiven = true
         if enforcement == .observed { mustCount() }
         return enforcement
     }
 
     /// All content was judged. If there is a fault, it becomes the verdict.
-    mutating func endJudged(_ fault: Verdict?) -> Enforcement {
+    mutating func endJudged(_ fault: Verdict.Outcome?) -> Enforcement {
         isEndJudged = true
         return fault.map { change(to: $0) } ?? .observed
     }
@@ -88,36 +88,36 @@ struct Judgement: Sendable {
     // MARK: Questions
 
     /// The verdict and whether it is enforced, once there is one.
-    var verdict: (ruling: Ruling, enforcement: Enforcement)? {
-        isGiven ? ruling.map { ($0, enforcement) } : nil
+    var given: (verdict: Verdict, enforcement: Enforcement)? {
+        isGiven ? verdict.map { ($0, enforcement) } : nil
     }
 
     /// Whether the assertion was used: its counter, or its challenge.
-    var isProven: Bool { isGiven && ruling?.level == .complete }
+    var isProven: Bool { isGiven && verdict?.level == .complete }
 
     /// The key of the assertion or session that admitted the request; `nil` where there is none.
-    var admittedKey: KeyID? { isProven && refusal == nil ? ruling?.keyID : nil }
+    var admittedKey: KeyID? { isProven && refusal == nil ? verdict?.keyID : nil }
 
     /// The refusal in the verdict, enforced or not.
-    var refusal: Refusal? { isGiven ? ruling?.refusal : nil }
+    var refusal: Refusal? { isGiven ? verdict?.refusal : nil }
 
     /// The key that the request names.
-    var keyID: KeyID? { isGiven ? ruling?.keyID : nil }
-    var proof: ProofKind? { isGiven ? ruling?.proof : nil }
+    var keyID: KeyID? { isGiven ? verdict?.keyID : nil }
+    var proof: ProofKind? { isGiven ? verdict?.proof : nil }
 
     /// The key that has proven the request.
-    var passedKey: KeyID? { isPass ? ruling?.keyID : nil }
+    var passedKey: KeyID? { isPass ? verdict?.keyID : nil }
 
-    var isPass: Bool { isGiven && ruling?.verdict == .pass }
+    var isPass: Bool { isGiven && verdict?.outcome == .pass }
 
-    /// Whether the store is to be asked for the key that a ruling names, before anything else.
-    func seeksKey(_ ruling: Ruling) -> Bool { ruling.awaitsKey && !hasSoughtKey }
+    /// Whether the store is to be asked for the key that a verdict names, before anything else.
+    func seeksKey(_ verdict: Verdict) -> Bool { verdict.awaitsKey && !hasSoughtKey }
 
     /// Whether the content must still be compared with the digest that the head states.
     var expectsDigest: Bool { !isEndJudged && expectedDigest != nil }
 
     /// The digest that the head states.
-    var expectedDigest: SHA256Digest? { isGiven ? ruling?.expectedDigest : nil }
+    var expectedDigest: SHA256Digest? { isGiven ? verdict?.expectedDigest : nil }
 
     /// Whether the end of the content waits. It must have the digest that the head states, or the
     /// key that has signed may be revoked meanwhile.

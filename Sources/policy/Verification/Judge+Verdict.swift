@@ -7,7 +7,7 @@ import RequestBinding
 import Rules
 import Sessions
 
-// From a proof and the hash of what it should sign to a ruling.
+// From a proof and the hash of what it should sign to a verdict.
 extension Judge {
     /// Checks in this order: the key; whether a signature may be verified; steps 3 and 4 of Apple's
     /// "Verify the assertion" (signature, App ID); the environment; the content's announced length;
@@ -26,18 +26,18 @@ extension Judge {
         rule: Rule,
         now: UnixTime,
         length: BodyFraming
-    ) -> Ruling {
-        var (ruling, checked) = verify(proof, signed, rule, length)
+    ) -> Verdict {
+        var (verdict, checked) = verify(proof, signed, rule, length)
         if let checked {
-            ruling.bind(proof, signed, rule)
-            consume(checked, proof, rule: rule, now: now, &ruling)
+            verdict.bind(proof, signed, rule)
+            consume(checked, proof, rule: rule, now: now, &verdict)
         }
-        return ruling
+        return verdict
     }
 
     /// The result for a request whose content is still to come.
     enum ProvisionalVerdict {
-        case refused(Ruling)
+        case refused(Verdict)
         /// Counter and challenge are good now; ``admit(_:_:rule:now:)`` consumes them.
         case good(VerifiedAssertion)
     }
@@ -51,15 +51,15 @@ extension Judge {
         now: UnixTime,
         length: BodyFraming
     ) -> ProvisionalVerdict {
-        var (ruling, checked) = verify(proof, signed, rule, length)
-        guard let checked else { return .refused(ruling) }
-        let serial = check(checked, proof, rule: rule, now: now, &ruling)
-        guard ruling.verdict == .pass else { return .refused(ruling) }
+        var (verdict, checked) = verify(proof, signed, rule, length)
+        guard let checked else { return .refused(verdict) }
+        let serial = check(checked, proof, rule: rule, now: now, &verdict)
+        guard verdict.outcome == .pass else { return .refused(verdict) }
         guard let fault = useFault(proof, serial, rule, isOutdated: checked.isOutdated) else {
             return .good(checked.verified)
         }
-        ruling.verdict = fault
-        return .refused(ruling)
+        verdict.outcome = fault
+        return .refused(verdict)
     }
 
     /// The fault of counter and challenge, or of the sequence number, now; nothing is consumed.
@@ -69,7 +69,7 @@ extension Judge {
         _ serial: ChallengeSerial?,
         _ rule: Rule,
         isOutdated: Bool
-    ) -> Verdict? {
+    ) -> Verdict.Outcome? {
         let fault = peek(proof, serial, rule, isOutdated: isOutdated)
         if case .failure = fault, rule.onError == .forward { return nil }
         return fault
@@ -81,10 +81,10 @@ extension Judge {
         _ serial: ChallengeSerial?,
         _ rule: Rule,
         isOutdated: Bool
-    ) -> Verdict? {
+    ) -> Verdict.Outcome? {
         switch proof.evidence {
         case .assertion(let evidence):
-            Self.verdict(
+            Self.outcome(
                 of: keys.peek(
                     proof.keyID,
                     counter: evidence.counter,
@@ -104,19 +104,19 @@ extension Judge {
         _ proof: Proof,
         rule: Rule,
         now: UnixTime
-    ) -> Ruling {
-        var ruling = proof.ruling(.pass)
-        ruling.level = .signed
-        ruling.appVersion = verified.extensions.bundleVersion.flatMap(AppVersion.init)
-        guard let key = keyCheck.find(proof, rule, &ruling) else { return ruling }
+    ) -> Verdict {
+        var verdict = proof.verdict(.pass)
+        verdict.level = .signed
+        verdict.appVersion = verified.extensions.bundleVersion.flatMap(AppVersion.init)
+        guard let key = keyCheck.find(proof, rule, &verdict) else { return verdict }
         guard KeyCheck.admits(key.stored.environment, key.app) else {
-            ruling.verdict = .refuse(.environmentMismatch)
-            return ruling
+            verdict.outcome = .refuse(.environmentMismatch)
+            return verdict
         }
         let checked = CheckedProof(verified, key)
-        if let signed = proof.signed { ruling.bind(proof, signed, rule) }
-        consume(checked, proof, rule: rule, now: now, &ruling)
-        return ruling
+        if let signed = proof.signed { verdict.bind(proof, signed, rule) }
+        consume(checked, proof, rule: rule, now: now, &verdict)
+        return verdict
     }
 
     /// The results of the first checks: what was verified, the admitted builds of the app, the
@@ -147,36 +147,36 @@ extension Judge {
         }
     }
 
-    /// The checks before counter and challenge. If one fails, `checked` is `nil` and the ruling has
-    /// the verdict.
+    /// The checks before counter and challenge. If one fails, `checked` is `nil`, and the verdict
+    /// is final.
     private mutating func verify(
         _ proof: Proof,
         _ signed: SHA256Digest,
         _ rule: Rule,
         _ length: BodyFraming
-    ) -> (ruling: Ruling, checked: CheckedProof?) {
-        var ruling = proof.ruling(.pass)
-        guard let key = keyCheck.find(proof, rule, &ruling) else { return (ruling, nil) }
+    ) -> (verdict: Verdict, checked: CheckedProof?) {
+        var verdict = proof.verdict(.pass)
+        guard let key = keyCheck.find(proof, rule, &verdict) else { return (verdict, nil) }
         let verified: VerifiedAssertion?
         switch proof.evidence {
         case .assertion(let evidence):
-            verified = verify(evidence, signed, key.stored, key.app, &ruling)
+            verified = verify(evidence, signed, key.stored, key.app, &verdict)
         case .session(let evidence):
             verified = evidence.verified(signed)
-            if verified == nil { ruling.verdict = .refuse(.sessionMismatch) }
+            if verified == nil { verdict.outcome = .refuse(.sessionMismatch) }
         }
-        guard let verified else { return (ruling, nil) }
-        ruling.level = .signed
-        ruling.appVersion = verified.extensions.bundleVersion.flatMap(AppVersion.init)
+        guard let verified else { return (verdict, nil) }
+        verdict.level = .signed
+        verdict.appVersion = verified.extensions.bundleVersion.flatMap(AppVersion.init)
         guard KeyCheck.admits(key.stored.environment, key.app) else {
-            ruling.verdict = .refuse(.environmentMismatch)
-            return (ruling, nil)
+            verdict.outcome = .refuse(.environmentMismatch)
+            return (verdict, nil)
         }
         if isTooLong(length, rule) {
-            ruling.verdict = .refuse(.contentTooLarge)
-            return (ruling, nil)
+            verdict.outcome = .refuse(.contentTooLarge)
+            return (verdict, nil)
         }
-        return (ruling, CheckedProof(verified, key))
+        return (verdict, CheckedProof(verified, key))
     }
 
     private mutating func verify(
@@ -184,10 +184,10 @@ extension Judge {
         _ clientDataHash: SHA256Digest,
         _ key: StoredKey,
         _ app: AppPolicy,
-        _ ruling: inout Ruling
+        _ verdict: inout Verdict
     ) -> VerifiedAssertion? {
         guard mayVerify else {
-            ruling.verdict = .refuse(.addressThrottled)
+            verdict.outcome = .refuse(.addressThrottled)
             return nil
         }
         do throws(AssertionRefusal) {
@@ -198,9 +198,9 @@ extension Judge {
                 app: app
             )
         } catch {
-            ruling.verdict = .refuse(Refusal(error.reason))
+            verdict.outcome = .refuse(Refusal(error.reason))
             // The App ID is checked after the signature.
-            if error.reason == .appMismatch { ruling.level = .signed }
+            if error.reason == .appMismatch { verdict.level = .signed }
             return nil
         }
     }
@@ -222,33 +222,33 @@ extension Judge {
         now: UnixTime,
         length: BodyFraming,
         clientWaits: Bool
-    ) -> Ruling? {
-        var ruling = proof.ruling(.pass)
-        guard let key = keyCheck.find(proof, rule, &ruling) else { return ruling }
+    ) -> Verdict? {
+        var verdict = proof.verdict(.pass)
+        guard let key = keyCheck.find(proof, rule, &verdict) else { return verdict }
         guard mayVerify || proof.kind == .session else {
-            ruling.verdict = .refuse(.addressThrottled)
-            return ruling
+            verdict.outcome = .refuse(.addressThrottled)
+            return verdict
         }
         if isTooLong(length, rule) {
-            ruling.verdict = .refuse(.contentTooLarge)
-            return ruling
+            verdict.outcome = .refuse(.contentTooLarge)
+            return verdict
         }
         // No content is held when the verdict is known.
         if key.isOutdated, rule.onError == .refuse {
-            ruling.verdict = .failure(.store)
-            return ruling
+            verdict.outcome = .failure(.store)
+            return verdict
         }
         guard clientWaits else { return nil }
         let challenge = examine(proof, rule: rule, now: now)
         let serial: ChallengeSerial? =
             if case .success(let serial) = challenge { serial } else { nil }
         if let fault = useFault(proof, serial, rule, isOutdated: key.isOutdated) {
-            ruling.verdict = fault
-            return ruling
+            verdict.outcome = fault
+            return verdict
         }
         guard case .failure(let fault) = challenge else { return nil }
-        ruling.verdict = .refuse(fault.refusal)
-        return ruling
+        verdict.outcome = .refuse(fault.refusal)
+        return verdict
     }
 
     private struct ChallengeFault: Error {
@@ -284,12 +284,12 @@ extension Judge {
         _ proof: Proof,
         rule: Rule,
         now: UnixTime,
-        _ ruling: inout Ruling
+        _ verdict: inout Verdict
     ) -> ChallengeSerial? {
         let challenge = examine(proof, rule: rule, now: now)
         let serial: ChallengeSerial? =
             if case .success(let serial) = challenge { serial } else { nil }
-        var fault = riskFault(checked, proof, rule: rule, now: now, &ruling)
+        var fault = riskFault(checked, proof, rule: rule, now: now, &verdict)
         do throws(AssertionRefusal) {
             try checked.verified.checkBuild(checked.builds)
         } catch {
@@ -300,14 +300,14 @@ extension Judge {
         }
         if case .failure(let earlier) = challenge {
             fault = earlier.refusal
-            ruling.challengeNote = earlier.note
+            verdict.challengeNote = earlier.note
         }
         if let fault {
             let earlier = peek(proof, serial, rule, isOutdated: checked.isOutdated)
             if case .refuse = earlier, let earlier {
-                ruling.verdict = earlier
+                verdict.outcome = earlier
             } else {
-                ruling.verdict = .refuse(fault)
+                verdict.outcome = .refuse(fault)
             }
         }
         return serial
@@ -320,11 +320,11 @@ extension Judge {
         _ proof: Proof,
         rule: Rule,
         now: UnixTime,
-        _ ruling: inout Ruling
+        _ verdict: inout Verdict
     ) -> Refusal? {
         guard let risk = rule.risk else { return nil }
         let note = RiskNote(risk, checked.risk, now: now)
-        ruling.risk = note
+        verdict.risk = note
         guard let mark = note.mark, risk.refuses(proof.keyID.digest.bytes.span, at: now) else {
             return nil
         }
@@ -337,24 +337,24 @@ extension Judge {
         _ proof: Proof,
         rule: Rule,
         now: UnixTime,
-        _ ruling: inout Ruling
+        _ verdict: inout Verdict
     ) {
-        let serial = check(checked, proof, rule: rule, now: now, &ruling)
-        guard ruling.verdict == .pass else { return }
+        let serial = check(checked, proof, rule: rule, now: now, &verdict)
+        guard verdict.outcome == .pass else { return }
         switch proof.evidence {
         case .session(let evidence):
-            evidence.use(isOutdated: checked.isOutdated, rule, &ruling)
+            evidence.use(isOutdated: checked.isOutdated, rule, &verdict)
         case .assertion(let evidence):
             let keyID = proof.keyID
-            consume(evidence.counter, serial, keyID, checked.row, rule: rule, now: now, &ruling)
-            if ruling.verdict == .pass, rule.goal == .session {
-                ruling.grant = SessionGrant(keyID, checked.verified)
+            consume(evidence.counter, serial, keyID, checked.row, rule: rule, now: now, &verdict)
+            if verdict.outcome == .pass, rule.goal == .session {
+                verdict.grant = SessionGrant(keyID, checked.verified)
             }
         }
     }
 
     /// The fault of a request after a look ahead; `nil` when there is none.
-    private static func verdict(of decision: ConsumeDecision) -> Verdict? {
+    private static func outcome(of decision: ConsumeDecision) -> Verdict.Outcome? {
         switch decision {
         case .admitted: nil
         case .refused(let refusal): .refuse(Refusal(refusal))
@@ -363,7 +363,7 @@ extension Judge {
     }
 }
 
-extension Ruling {
+extension Verdict {
     /// Notes what an integrity token has to be bound to, where the rule asks for one. Phones with
     /// Android alone have such tokens.
     fileprivate mutating func bind(_ proof: Proof, _ signed: SHA256Digest, _ rule: Rule) {
