@@ -237,8 +237,6 @@ extension HTTP2Session {
     package var isOver: Bool {
         nghttp2_session_want_read(pointer) == 0 && nghttp2_session_want_write(pointer) == 0
     }
-
-    package var wantsToSend: Bool { nghttp2_session_want_write(pointer) != 0 }
 }
 
 // Endings.

@@ -22,7 +22,7 @@ struct PlayIntegrityService {
     private var always = StandInPlay.proper
     private var next: [StandInPlay] = []
     /// Seconds for which access tokens are given.
-    var lifetime = 3_600
+    let lifetime = 3_600
     /// The account's project is linked to the app in the Play Console.
     var isLinked = true
 
@@ -300,9 +300,6 @@ extension StandInServer {
 
     /// Refuses all access tokens that it has given.
     package func refuseAccessTokens() { change { $0.integrity.refusePasses() } }
-
-    /// Sets for how many seconds further access tokens are given.
-    package func giveAccess(for seconds: Int) { change { $0.integrity.lifetime = seconds } }
 
     /// Sets the play of all calls that have no script.
     package func playIntegrity(_ play: StandInPlay) { change { $0.integrity.play(play) } }
