@@ -339,6 +339,46 @@ extension Scenarios {
             #expect(place.origin.connections.count == 1)
         }
 
+        /// How many events the event loop has served.
+        private static func events(_ place: Place) throws -> Double {
+            let lines = try place.gateway.askOperators("/metrics").text.split(separator: "\n")
+            let line = lines.first { $0.hasPrefix("portcullis_lane_turn_events_sum ") }
+            return try #require(line?.split(separator: " ").last.flatMap { Double($0) })
+        }
+
+        /// As servers end connections after so many requests, or before they end themselves.
+        @Test func `a connection that its server has ended rests while its client is slow`() throws
+        {
+            let ended = Gate()
+            let place = try Place(more: "admin: { address: 127.0.0.1:0 }") { connection in
+                let server = try Server(connection)
+                guard let (id, _) = try server.nextRequest() else { return }
+                try server.goAway(id)
+                try server.sendHead(id, [(":status", "200")])
+                let content = Array(repeating: UInt8(7), count: 60_000)
+                try server.sendContent(content, on: id, ends: true)
+                connection.wire.finishSending()
+                ended.open()
+                try connection.awaitEnd()
+            }
+            defer { place.stop() }
+            let slow = try HTTP2Client(try place.gateway.connect(), settings: [(4, 10)])
+            slow.opensWindows = false
+            let id = try slow.open(HTTP2Client.get())
+            try slow.readUntil { slow.soFar(id).content.count == 10 }
+            try ended.pass()
+            // Nothing comes on a connection without a request: this is a pause.
+            let idle = try place.gateway.connect()
+            #expect(!idle.isReadable(within: 200))
+            let before = try Self.events(place)
+            #expect(!idle.isReadable(within: 300))
+            #expect(try Self.events(place) - before < 1_000)
+            slow.opensWindows = true
+            try slow.openWindow(id, by: 60_000)
+            let answer = try slow.answer(id)
+            #expect(answer.content == Array(repeating: 7, count: 60_000))
+        }
+
         @Test func `a slow origin stops the upload, which then goes on whole`() throws {
             let gate = Gate()
             let place = try Place { connection in

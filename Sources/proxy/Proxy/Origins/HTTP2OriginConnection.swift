@@ -223,7 +223,8 @@ final class HTTP2OriginConnection: OriginConnection {
         if session.standing == .leaving { retire() }
         serveNews()
         guard !isClosed else { return }
-        if session.hasNews || isReadable && !isBroken { schedule() }
+        // What is lost is not read, whatever the socket still has.
+        if session.hasNews || isReadable && isUsable { schedule() }
         // Windows may have opened, and streams may have ended.
         send()
         host.note(.http2Frames(session.takeCounts()))
