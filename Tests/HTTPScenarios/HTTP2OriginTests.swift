@@ -379,6 +379,51 @@ extension Scenarios {
             #expect(answer.content == Array(repeating: 7, count: 60_000))
         }
 
+        /// The upload finds its stream reset, and reads what the server has sent beside it.
+        @Test func `an upload whose stream has ended takes no other request's answer away`() throws
+        {
+            let (arrived, answer, answered) = (Gate(), Gate(), Gate())
+            let place = try Place(options: ", first_byte_timeout: 20s") { connection in
+                let server = try Server(connection)
+                while let (id, request) = try server.nextHead() {
+                    switch request.path {
+                    case "/upload":
+                        try server.sendHead(id, [(":status", "200")])
+                        let content = Array(repeating: UInt8(7), count: 60_000)
+                        try server.sendContent(content, on: id, ends: false)
+                        try server.reset(id, 8)
+                    case "/late":
+                        arrived.open()
+                        try answer.pass()
+                        try server.answer(id, content: "late")
+                        try connection.wire.awaitTaken()
+                        answered.open()
+                    default: try server.answer(id, content: "ok")
+                    }
+                }
+            }
+            defer { place.stop() }
+            let door = try LoopDoor(place.gateway, host: 2)
+            let upload = try HTTP2Client(try place.gateway.connect(), settings: [(4, 10)])
+            upload.opensWindows = false
+            let id = try upload.open(HTTP2Client.post("/upload"), ends: false)
+            try upload.readUntil { upload.soFar(id).content.count == 10 }
+            let other = try place.connect()
+            // The reset was sent before this answer.
+            #expect(try other.ask(HTTP2Client.get()).text == "ok")
+            let late = try other.open(HTTP2Client.get("/late"))
+            try arrived.pass()
+            try door.shut()
+            try upload.send([1], on: id, ends: false)
+            try upload.wire.awaitTaken()
+            answer.open()
+            try answered.pass()
+            door.open()
+            #expect(try other.answer(late).text == "late")
+            #expect(place.origin.connections.count == 1)
+            door.remove()
+        }
+
         @Test func `a slow origin stops the upload, which then goes on whole`() throws {
             let gate = Gate()
             let place = try Place { connection in

@@ -320,7 +320,13 @@ extension HTTP2OriginStream {
         connection.schedule()
     }
 
-    func expectInput() { connection?.takeInput() }
+    /// What is read may be other streams' news, which the connection's turn tells them: the event
+    /// that has announced it finds nothing more to read.
+    func expectInput() {
+        guard let connection else { return }
+        connection.takeInput()
+        connection.schedule()
+    }
 
     func setDeadline(milliseconds: UInt64?) {
         deadline = milliseconds.map { loop.now &+ $0 }
