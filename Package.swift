@@ -411,7 +411,7 @@ let package = Package(
         .tests("StrictCBOR", uses: ["ByteCoding"]),
         .tests("StrictDER", uses: ["ByteCoding"]),
         .tests("Telemetry", uses: ["TestSupport"]),
-        .tests("HTTP2Wire", uses: ["ByteCoding", "HTTPWire", "TestSupport"]),
+        .tests("HTTP2Wire", uses: ["ByteCoding", "CNGHTTP2", "HTTPWire", "TestSupport"]),
         .tests("HTTPWire", uses: ["ByteCoding", "FuzzTargets", "Services", "TestSupport"]),
         .tests("RequestBinding"),
         .tests("Cryptography", uses: ["ByteCoding", "Signatures"]),

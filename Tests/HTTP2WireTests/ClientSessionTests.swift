@@ -1,3 +1,4 @@
+import CNGHTTP2
 import HTTPWire
 import Testing
 
@@ -272,6 +273,17 @@ struct ClientSessionTests {
         #expect(first.end == nil)
         try line.take(Frame.head(1, "200", ends: true))
         #expect(first.end == .inOrder)
+    }
+
+    @Test func `the last number of a stream is the last request, which goes on`() throws {
+        let line = try Line()
+        #expect(nghttp2_session_set_next_stream_id(line.session.pointer, Int32.max) == 0)
+        let last = try line.ask()
+        #expect(last.id == Int32.max)
+        #expect(line.session.standing == .leaving)
+        #expect(!line.session.mayContinue)
+        try line.take(Frame.head(Int32.max, "200", ends: true))
+        #expect(last.end == .inOrder)
     }
 
     @Test func `a refused stream is told from one that was reset`() throws {

@@ -19,7 +19,8 @@ package final class HTTP2ClientSession {
         case greeting
         /// Leaves to `leaving`, `violated`.
         case open
-        /// The server takes no more requests (GOAWAY). Leaves to `violated`.
+        /// No more requests begin: the server takes none (GOAWAY), or all numbers of streams are
+        /// used. Leaves to `violated`.
         case leaving
         /// The server broke the rules of HTTP/2: the connection ends.
         case violated
@@ -196,6 +197,8 @@ extension HTTP2ClientSession {
             )
         }
         guard let (id, headEnd) = begun, id > 0 else { return nil }
+        // A connection whose numbers are used must make room for another one.
+        if standing == .open, !mayContinue { standing = .leaving }
         let channel = HTTP2ClientChannel(id, isHead: isHead)
         channels.add(channel, as: id)
         if hasContent {
