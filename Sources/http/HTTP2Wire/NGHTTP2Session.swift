@@ -105,6 +105,10 @@ struct ChannelNews<Channel: NotedChannel> {
             // Idle connections keep little memory.
             channels.removeAll(keepingCapacity: channels.capacity <= Self.keptMax)
             start = 0
+        } else if start > Self.keptMax, start > count {
+            // A busy connection may have news at all times.
+            channels.removeFirst(start)
+            start = 0
         }
         return channel
     }
