@@ -473,6 +473,33 @@ extension Scenarios {
             #expect(place.origin.connections.count == 1)
         }
 
+        @Test func `a connection that a request has authenticated takes no other, however it ends`()
+            throws
+        {
+            let cancelled = Gate()
+            let place = try Place { connection in
+                let server = try Server(connection)
+                while let (id, request) = try server.nextHead() {
+                    guard request.path == "/stream" else {
+                        try server.answer(id, content: "\(connection.number)")
+                        continue
+                    }
+                    try server.sendHead(id, [(":status", "200")])
+                    try server.send(.data, on: id, [1])
+                    _ = try server.read(id) { $0.reset != nil }
+                    cancelled.open()
+                }
+            }
+            defer { place.stop() }
+            let client = try place.connect()
+            let proof = ("authorization", "NTLM TlRMTVNTUAAB")
+            let id = try client.open(HTTP2Client.get("/stream", [proof]))
+            try client.readUntil { client.soFar(id).content.count == 1 }
+            try client.send(.reset, on: id, HTTP2Client.bytes(8))
+            try cancelled.pass()
+            #expect(try client.ask(HTTP2Client.get()).text == "1")
+        }
+
         /// What a malicious or broken origin sends on a stream, and how its client learns of it.
         private static let wrong: [(String, @Sendable (Server, UInt32) throws -> Void)] = [
             ("101", { try $0.sendHead($1, [(":status", "101")]) }),

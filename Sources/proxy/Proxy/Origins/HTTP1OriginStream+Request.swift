@@ -3,15 +3,10 @@ import HTTPWire
 
 // A request on its way to the server.
 extension HTTP1OriginStream {
-    func begin(
-        _ method: Method,
-        asksUpgrade: Bool,
-        framing: BodyFraming,
-        limits: ResponseLimits
-    ) {
+    func begin(_ facts: RequestFacts, framing: BodyFraming, limits: ResponseLimits) {
         requestBegan()
-        self.method = method
-        self.asksUpgrade = asksUpgrade
+        method = facts.method
+        asksUpgrade = facts.asks(.upgrade)
         self.limits = limits
         out.framing = framing
         progress = .head

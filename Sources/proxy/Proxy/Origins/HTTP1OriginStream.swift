@@ -38,7 +38,7 @@ final class HTTP1OriginStream: OriginConnection, DialedStream {
     private var load = OriginLoad()
     var place: Place
 
-    // The request; see ``begin(_:asksUpgrade:framing:limits:)``.
+    // The request; see ``begin(_:framing:limits:)``.
     var method = Method.other
     var asksUpgrade = false
     var limits = ResponseLimits.none

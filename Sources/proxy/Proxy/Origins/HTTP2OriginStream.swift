@@ -49,6 +49,8 @@ final class HTTP2OriginStream {
     @exclusivity(unchecked) private var framing = BodyFraming.none
     @exclusivity(unchecked) private var limits = ResponseLimits.none
     @exclusivity(unchecked) private var contentCount: UInt64 = 0
+    /// The connection may serve no other client after the request, however that ends.
+    private var authenticates = false
 
     // Its response.
     @exclusivity(unchecked) private var progress = Progress.head
@@ -171,6 +173,7 @@ final class HTTP2OriginStream {
         case .busy(let connection, let channel):
             // Without END_STREAM the server can't take the request for whole.
             connection.session.reset(channel, .cancel)
+            if authenticates { connection.retire() }
             connection.left(self, idleTime: idleTime)
         }
         load.end(at: server)
@@ -219,18 +222,14 @@ extension HTTP2OriginStream: HTTP2ChannelOwner {
 extension HTTP2OriginStream: OriginStream {
     var tlsFault: TLSFailure? { connection?.tlsFault }
 
-    /// A stream has no other protocol (RFC 9113 §8.6), so `asksUpgrade` has no effect: a server may
-    /// ignore Upgrade (RFC 9110 §7.8).
-    func begin(
-        _ method: Method,
-        asksUpgrade: Bool,
-        framing: BodyFraming,
-        limits: ResponseLimits
-    ) {
+    /// A stream has no other protocol (RFC 9113 §8.6), so a request for one has no effect: a server
+    /// may ignore Upgrade (RFC 9110 §7.8).
+    func begin(_ facts: RequestFacts, framing: BodyFraming, limits: ResponseLimits) {
         begunAt = loop.now
         load.requestBegan()
         deadline = nil
-        self.method = method
+        method = facts.method
+        authenticates = facts.asks(.authentication)
         self.framing = framing
         self.limits = limits
     }

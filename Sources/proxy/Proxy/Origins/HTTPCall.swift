@@ -74,7 +74,7 @@ package final class HTTPCall: OriginStreamOwner {
 
     func originConnected(_ stream: any OriginStream) {
         state = .awaiting(stream)
-        stream.begin(method, asksUpgrade: false, framing: framing, limits: client.limits)
+        stream.begin(RequestFacts(method), framing: framing, limits: client.limits)
         setDeadline(stream, client.pool.settings.rules.firstByteTimeout)
         let outcome = stream.sendHead(bytes.span, Span(), isWhole: true)
         if case .failed = outcome { originWriteFailed(stream) }

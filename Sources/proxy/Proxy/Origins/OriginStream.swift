@@ -5,8 +5,8 @@ import TLSSession
 
 /// The origin's side of one request: how it goes to a server, and how its response comes.
 ///
-/// The owner calls ``begin(_:asksUpgrade:framing:limits:)``, sends the head, adds content, and
-/// reads with ``receive(for:)``; then it releases the stream, or resets it. The stream decides the
+/// The owner calls ``begin(_:framing:limits:)``, sends the head, adds content, and reads with
+/// ``receive(for:)``; then it releases the stream, or resets it. The stream decides the
 /// form of the bytes, and what becomes of the connection. Its counterpart is ``ClientStream``.
 protocol OriginStream: AnyObject {
     var server: OriginServer { get }
@@ -21,14 +21,8 @@ protocol OriginStream: AnyObject {
 
     /// Begins a request. The stream accepts bytes.
     ///
-    /// - asksUpgrade: the request asks for another protocol.
     /// - framing: how the content goes to the server.
-    func begin(
-        _ method: Method,
-        asksUpgrade: Bool,
-        framing: BodyFraming,
-        limits: ResponseLimits
-    )
+    func begin(_ facts: RequestFacts, framing: BodyFraming, limits: ResponseLimits)
     /// Sends a head in HTTP/1.1's form, the content that stands after it, and more content.
     ///
     /// - isWhole: it is all of the request. Otherwise the server can't take the request for whole,

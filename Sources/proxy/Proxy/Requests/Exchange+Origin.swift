@@ -71,8 +71,7 @@ extension Exchange {
         // Held content has a known length, unless it was released before all of it had come.
         let whole = flow.isReleased ? nil : content.heldBody
         connection.begin(
-            flow.facts.method,
-            asksUpgrade: flow.facts.asks(.upgrade),
+            flow.facts,
             framing: whole.map { .length(UInt64($0.count)) } ?? flow.facts.framing,
             limits: settings.responseLimits
         )
