@@ -473,6 +473,18 @@ extension Scenarios {
             #expect(place.origin.connections.count == 1)
         }
 
+        /// Over HTTP/1.1 such a request is the last on its connection.
+        @Test func `content of a method that usually has none leaves the connection to others`()
+            throws
+        {
+            let place = try Place()
+            defer { place.stop() }
+            let client = try place.connect()
+            let fields = HTTP2Client.get("/", [("content-length", "1")])
+            for _ in 0..<3 { #expect(try client.ask(fields, [1]).text == "ok") }
+            #expect(place.origin.connections.count == 1)
+        }
+
         @Test func `a connection that a request has authenticated takes no other, however it ends`()
             throws
         {

@@ -51,6 +51,8 @@ final class HTTP2OriginStream {
     @exclusivity(unchecked) private var contentCount: UInt64 = 0
     /// The connection may serve no other client after the request, however that ends.
     private var authenticates = false
+    /// The server may leave the content unread.
+    private var isIsolated = false
 
     // Its response.
     @exclusivity(unchecked) private var progress = Progress.head
@@ -230,6 +232,7 @@ extension HTTP2OriginStream: OriginStream {
         deadline = nil
         method = facts.method
         authenticates = facts.asks(.authentication)
+        isIsolated = facts.asks(.isolation)
         self.framing = framing
         self.limits = limits
     }
@@ -453,9 +456,10 @@ extension HTTP2OriginStream {
 // The end.
 extension HTTP2OriginStream {
     /// A connection that may serve no other client, since this one has authenticated it, or as the
-    /// gateway ends, takes no further request.
+    /// gateway ends, takes no further request. Content that the server leaves unread is no reason:
+    /// it is on this stream, and can't be taken for another request.
     func release(isReusable: Bool, idleTime: UInt64, idleMax: Int) {
-        if progress == .complete, !isReusable { connection?.retire() }
+        if progress == .complete, !isReusable, !isIsolated { connection?.retire() }
         leave(idleTime: idleMax > 0 ? idleTime : 0)
     }
 
