@@ -194,6 +194,34 @@ extension Scenarios {
             }
         }
 
+        /// With TLS 1.3 the handshake is over for the gateway when the origin refuses.
+        @Test func `the log says that an origin refuses the gateway's certificate`() throws {
+            let folder = try TemporaryFolder.make()
+            defer { TemporaryFolder.remove(folder) }
+            let made = try TestCertificate.made.get()
+            let trusted = try TestCertificate("trusted", names: "DNS:x", in: folder)
+            let context = try TLSContext(
+                showing: [ServerCertificate(chain: made.certificate, key: made.key)],
+                minimumVersion: .tls13,
+                protocols: [TLSContext.http2],
+                clients: ClientTrust(authorities: trusted.certificate, demand: .required)
+            )
+            let file = folder + "/access.log"
+            let place = try Place(
+                tls: context,
+                options: ", tls: { ca: \(made.certificate) }",
+                log: "{ access: '\(file)', level: error }"
+            )
+            defer { place.stop() }
+            #expect(try place.gateway.ask(Self.get).text.contains("origin-tls-failed"))
+            try place.gateway.server.wait { _ in
+                let line = (try? String(contentsOfFile: file, encoding: .utf8)) ?? ""
+                guard line.hasSuffix("\n") else { return false }
+                #expect(line.contains("\"origin_tls\":\"certificate-refused-by-peer\""), "\(line)")
+                return true
+            }
+        }
+
         @Test func `the server's limit of streams holds, and further requests wait or use another`()
             throws
         {

@@ -106,7 +106,7 @@ final class HTTP2OriginConnection: OriginConnection {
     private func failed(_ error: SocketError) {
         // A server that ends the handshake since it knows no `h2`.
         let hasNoProtocol = handshakeFault?.reason == .noSharedProtocol
-        let (error, fault) = hasNoProtocol ? (.noHTTP2, nil) : (error, handshakeFault)
+        let (error, fault) = hasNoProtocol ? (.noHTTP2, nil) : (error, handshakeFault ?? tlsFault)
         noteFailure(error)
         close()
         shared.failed(error, fault)
@@ -241,7 +241,7 @@ final class HTTP2OriginConnection: OriginConnection {
             schedule()
         case .greeting, .violated:
             guard isBroken || session.isOver || session.standing == .violated else { return }
-            failed(.noHTTP2)
+            failed(tlsFault == nil ? .noHTTP2 : .handshakeFailed)
         }
     }
 
