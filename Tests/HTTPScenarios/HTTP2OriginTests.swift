@@ -474,6 +474,33 @@ extension Scenarios {
             #expect(try client.answer(id).text == "\(content.count)")
         }
 
+        /// The server answers an upload whose bytes wait for it, and closes without reading them:
+        /// both come while the event loop stands.
+        @Test func `an answer that came before its connection broke reaches the client`() throws {
+            let answer = Gate()
+            let place = try Place { connection in
+                let server = try Server(connection, settings: [(4, 1 << 30)])
+                guard let (id, _) = try server.nextHead() else { return }
+                try server.openWindow(0, by: 1 << 30)
+                try answer.pass()
+                try server.answer(id, 413, content: "no")
+                try connection.wire.awaitTaken()
+            }
+            defer { place.stop() }
+            let door = try LoopDoor(place.gateway, host: 2)
+            let client = try place.gateway.connect()
+            let content = [UInt8](repeating: 7, count: 64 << 20)
+            let length = "Content-Length: \(content.count)"
+            try client.send("POST / HTTP/1.1\r\nHost: a\r\n\(length)\r\n\r\n")
+            #expect(try client.sendUntilStalled(content, milliseconds: 1_000) < content.count)
+            try door.shut()
+            answer.open()
+            #expect(place.origin.wait { $0.first?.isOpen == false })
+            door.open()
+            #expect(try client.readFinalResponse(to: "POST").status == 413)
+            door.remove()
+        }
+
         @Test func `a client that goes away cancels its request and no other`() throws {
             let cancelled = Gate()
             let place = try Place { connection in

@@ -176,10 +176,11 @@ final class HTTP2OriginConnection: OriginConnection {
 
     override func outputDrained() { goOn() }
 
+    /// The server may have answered before it closed.
     override func outputFailed() {
         if case .making = phase, !isMade { return handshakeBroke() }
         isBroken = true
-        goOn()
+        inputReady()
     }
 
     override func brokeWhileUnread() { goOn() }
