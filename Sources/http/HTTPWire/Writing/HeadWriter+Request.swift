@@ -74,13 +74,19 @@ extension HeadWriter {
     ) {
         out.append(bytes, head.methodRange)
         out.append(ASCIIByte.space)
-        if head.isForServer {
-            out.append(UInt8(ascii: "*"))
-        } else {
-            if head.path.isEmpty { out.append(UInt8(ascii: "/")) }
-            out.append(bytes, head.pathAndQuery)
-        }
+        target(head, bytes, into: &out)
         out.append(" HTTP/1.1\r\n")
+    }
+
+    /// Appends the target that the origin gets: in origin-form, or `*` (RFC 9112 §3.2).
+    package static func target(
+        _ head: borrowing RequestHead,
+        _ bytes: Span<UInt8>,
+        into out: inout [UInt8]
+    ) {
+        guard !head.isForServer else { return out.append(UInt8(ascii: "*")) }
+        if head.path.isEmpty { out.append(UInt8(ascii: "/")) }
+        out.append(bytes, head.pathAndQuery)
     }
 
     private static func connection(

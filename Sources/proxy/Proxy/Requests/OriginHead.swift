@@ -158,16 +158,10 @@ struct OriginHead {
 extension VerdictSigner.Request {
     /// What is known of a request from its head.
     init(_ id: RequestID, _ head: borrowing RequestHead, _ bytes: Span<UInt8>) {
-        func copy(_ range: Range<Int>) -> [UInt8] {
-            bytes.extracting(range).withUnsafeBufferPointer { Array($0) }
-        }
-        var target = copy(head.form == .absolute ? head.pathAndQuery : head.target)
-        if head.isForServer {
-            target = [UInt8(ascii: "*")]
-        } else if head.path.isEmpty {
-            target.insert(UInt8(ascii: "/"), at: 0)
-        }
-        self.init(id: id.text, method: copy(head.methodRange), target: target)
+        let method = bytes.extracting(head.methodRange).withUnsafeBufferPointer { Array($0) }
+        var target: [UInt8] = []
+        HeadWriter.target(head, bytes, into: &target)
+        self.init(id: id.text, method: method, target: target)
     }
 }
 
