@@ -4,12 +4,11 @@ The origin is nghttpd on one thread, which answers with a message of a few bytes
 """
 import json
 import os
-import statistics
 import subprocess
 
 from failure import Failure
 from gateways import find, free_port
-from gauges import cpu_seconds
+from gauges import cpu_seconds, medians
 
 # Connections of the client, and calls that are under way on each at a time.
 LOADS = {
@@ -110,10 +109,7 @@ class Calls:
                 sample = self._sample(pid, port, *load)
                 if number > 0:
                     samples[system].append(sample)
-        return {
-            system: {name: statistics.median(row[name] for row in rows) for name in rows[0]}
-            for system, rows in samples.items()
-        }
+        return {system: medians(rows) for system, rows in samples.items()}
 
     def _sample(self, pid, port, connections, width):
         log = self.stand.path("calls.log")

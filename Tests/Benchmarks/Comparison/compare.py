@@ -8,7 +8,6 @@ import json
 import os
 import resource
 import signal
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -22,7 +21,7 @@ import sizing
 from database import Database
 from edge import DOWNLOAD, Edge
 from failure import Failure
-from gauges import bare_verification_us, cpu_seconds, machine
+from gauges import bare_verification_us, cpu_seconds, machine, medians
 from gateways import Stand, find
 from sessions import SCRIPT, Sessions
 from table import Table
@@ -58,10 +57,6 @@ def options():
 
 def say(text):
     print(f"benchmark: {text}", file=sys.stderr, flush=True)
-
-
-def medians(samples):
-    return {name: statistics.median(sample[name] for sample in samples) for name in samples[0]}
 
 
 def micro(chosen):
@@ -236,7 +231,7 @@ def in_a_fleet(chosen, folder, stand, slice_size):
         gateways = fleet.Fleet(stand, database, slices, chosen.seconds)
         # The first round warms up.
         rounds = [gateways.sample() for _ in range(chosen.rounds + 1)]
-        return fleet.medians(rounds[1:])
+        return fleet.medians_by_row(rounds[1:])
 
 
 def with_many_keys(chosen, folder, stand, slice_size):

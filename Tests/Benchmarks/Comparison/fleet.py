@@ -5,6 +5,7 @@ import threading
 
 import loads
 from failure import Failure
+from gauges import medians
 
 # Requests under way at once: what waits together goes into one transaction.
 WIDTHS = (8, 64, 512)
@@ -111,13 +112,8 @@ class Fleet:
         }
 
 
-def medians(rounds):
-    return {
-        row: {
-            name: statistics.median(one[row][name] for one in rounds) for name in rounds[0][row]
-        }
-        for row in rounds[0]
-    }
+def medians_by_row(rounds):
+    return {row: medians([one[row] for one in rounds]) for row in rounds[0]}
 
 
 def table(results):

@@ -1,9 +1,15 @@
-"""What is read from the machine: processor time, memory, and what it is made of."""
+"""What is read from the machine (processor time, memory, what it is made of), and medians."""
 import os
 import re
+import statistics
 import subprocess
 
 TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
+
+
+def medians(samples):
+    """Of each figure that the samples have."""
+    return {name: statistics.median(sample[name] for sample in samples) for name in samples[0]}
 
 
 def cpu_seconds(pid):

@@ -1,12 +1,12 @@
 """Verified requests of Android phones beside those of Apple's devices, in turns at one gateway."""
 import json
 import os
-import statistics
 import subprocess
 import time
 
 import loads
 from gateways import APP, free_port
+from gauges import medians
 
 PACKAGE = "com.example.bench"
 PLATFORMS = ("apple", "android")
@@ -44,10 +44,7 @@ class Phones:
                 sample = loads.requests(pid, port, self.seconds, connections, script, env)
                 if number > 0:
                     samples[platform].append(sample)
-        return {
-            platform: {name: statistics.median(row[name] for row in rows) for name in rows[0]}
-            for platform, rows in samples.items()
-        }
+        return {platform: medians(rows) for platform, rows in samples.items()}
 
     def _file(self, platform, name):
         return os.path.join(self.stand.path(platform), name)

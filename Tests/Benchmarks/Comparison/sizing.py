@@ -3,7 +3,7 @@ import time
 
 import fleet
 import loads
-from gauges import memory_kib
+from gauges import medians, memory_kib
 
 # Rows as gateways write them, with the hashes of numbers in the place of key ids, and one public key
 # for all: it has to be a point of the curve.
@@ -63,7 +63,7 @@ class Sizing:
         # Makes the tables, and stores the keys that sign.
         small = stand.start_on(address, "small", stand.path("keys.jsonl"))
         rows = [self._send(small) for _ in range(rounds)]
-        results = {"before": fleet.medians([{"row": row} for row in rows])["row"]}
+        results = {"before": medians(rows)}
         stand.end(small)
         results["fill_s"] = fill(self.database, count)
         table, indexes, keys = (int(word) for word in self.database.ask(SIZES).split("|"))
@@ -77,10 +77,10 @@ class Sizing:
         before = self._updates()
         samples = {"after": [], "cold": []}
         for _ in range(rounds):
-            samples["after"].append({"row": self._send(whole)})
-            samples["cold"].append({"row": self._send(cold)})
+            samples["after"].append(self._send(whole))
+            samples["cold"].append(self._send(cold))
         for name, rounds_done in samples.items():
-            results[name] = fleet.medians(rounds_done)["row"]
+            results[name] = medians(rounds_done)
         after = self._updates()
         results["hot"] = (after[1] - before[1]) / max(1, after[0] - before[0])
         stand.end(whole)
