@@ -645,7 +645,7 @@ class PortcullisClient(
         return call
     }
 
-    /** The same as [giveUp], where a request goes on also when the record can't be written. */
+    /** [giveUp] for a request, which goes on even when the record can't be written. */
     private fun lose(alias: String, reason: String) {
         try {
             giveUp(alias, reason)

@@ -47,8 +47,8 @@ extension ConfigurationDraft {
     /// Signed content can be verified only where the asking proxy sends it. Otherwise the
     /// application would execute content that was not judged.
     ///
-    /// Where no listener gets it, such a rule is an error. Where one does, as each without
-    /// `decides`, the requests at the others are refused, which is worth a warning.
+    /// A listener without `decides` gets all content. Where no listener gets it, such a rule is an
+    /// error. Where one does, the others refuse the rule's requests, which is worth a warning.
     func validateDecisions(_ rules: some Sequence<(RuleDraft, Rule)>) {
         let blind = listeners.filter { $0.decides != nil && $0.content?.value != .whole }
         let signing = rules.filter { $0.1.mode.verifies && $0.1.signing.coversBody }
