@@ -374,7 +374,7 @@ extension Scenarios {
             var bench = try start(
                 scenario,
                 more: isDiskFull
-                    ? "" : "limits: { held_memory: 1MiB, held_disk: 1MiB, address_held: 1MiB }",
+                    ? "" : "limits: { held_memory: 8MiB, held_disk: 8MiB, address_held: 1MiB }",
                 within: isDiskFull ? Self.bounded : []
             )
             var sockets: [Wire] = []
