@@ -252,7 +252,7 @@ extension Scenarios {
         @Test func `Istio's example deletes nothing of a refusal`() throws {
             let example = try DecidingProxy.example("istio.yaml")
             #expect(example.contains("kind: VirtualService"))
-            #expect(!example.contains("remove:"))
+            #expect(!example.contains("response:"))
         }
 
         @Test(arguments: DecidingProxy.allCases)
@@ -288,6 +288,39 @@ extension Scenarios {
                 }
                 for seen in stand.seen.dropFirst(count) {
                     #expect(!seen.head.fields.contains { $0.name.contains("_") })
+                }
+            }
+        }
+
+        @Test(arguments: DecidingProxy.allCases)
+        func `a client chooses neither a line of the log nor a trace`(
+            proxy: DecidingProxy
+        ) throws {
+            try play(proxy) { stand in
+                let trace = "0af7651916cd43dd8448eb211c80319c"
+                let names = [
+                    (name: "X-Request-Id", value: "chosen-by-the-client"),
+                    (name: "traceparent", value: "00-\(trace)-b7ad6b7169203331-01"),
+                    (name: "tracestate", value: "vendor=1"),
+                ]
+                let challenges = "/.well-known/app-attest/challenges"
+                let purpose = Array(#"{"purpose":"assertion"}"#.utf8)
+                #expect(try stand.client.send("GET", "/open", names).status == 200)
+                _ = try stand.client.send("POST", challenges, names, content: purpose)
+                for path in ["/open", challenges] {
+                    let line = try stand.gateway.line(about: path)
+                    #expect(line["request_id"] is String, "\(path)")
+                    #expect(line["request_id"] as? String != names[0].value, "\(path)")
+                    #expect(line["trace_id"] == nil, "\(path)")
+                }
+                let head = try stand.last(1).head
+                #expect(!head.has("traceparent") && !head.has("tracestate"))
+                #expect(head.value("X-Request-Id") != names[0].value)
+                // The proxy's own name is that of the line.
+                if [.nginx, .caddy, .haproxy].contains(proxy) {
+                    let line = try stand.gateway.line(about: "/open")
+                    let id = try #require(line["request_id"] as? String)
+                    #expect(head.all("X-Request-Id") == [id])
                 }
             }
         }
