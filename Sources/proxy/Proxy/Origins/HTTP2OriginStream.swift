@@ -8,7 +8,7 @@ final class HTTP2OriginStream {
     /// The progress of the stream.
     private enum State {
         /// It waits for a connection with a free stream. Leaves to `granted`, `over`.
-        case waiting(OriginDial)
+        case waiting(OriginDial, as: WaitingLine.Waiter)
         /// It has a place on a connection, and its dial has not ended. Leaves to `joined`, `over`.
         case granted(HTTP2OriginConnection, OriginDial)
         /// The request begins. Leaves to `busy`, `over`.
@@ -78,10 +78,11 @@ final class HTTP2OriginStream {
     convenience init(
         _ server: OriginServer,
         _ dial: OriginDial,
+        as waiter: WaitingLine.Waiter,
         _ shared: SharedConnections,
         on loop: EventLoop
     ) {
-        self.init(server, .waiting(dial), shared, on: loop)
+        self.init(server, .waiting(dial, as: waiter), shared, on: loop)
     }
 
     /// A stream of a connection that has room.
@@ -116,7 +117,7 @@ final class HTTP2OriginStream {
 
     /// Takes a place on a connection.
     func join(_ connection: HTTP2OriginConnection) {
-        guard case .waiting(let dial) = state else {
+        guard case .waiting(let dial, _) = state else {
             preconditionFailure("HTTP2OriginStream: a second connection")
         }
         deadline = nil
@@ -139,7 +140,7 @@ final class HTTP2OriginStream {
     ///
     /// - fault: of the handshake, where that has failed.
     func failed(_ error: SocketError, _ fault: TLSFailure?) {
-        guard case .waiting(let dial) = state else { return }
+        guard case .waiting(let dial, _) = state else { return }
         handshakeFault = fault
         dial.failed(self, error)
     }
@@ -148,7 +149,7 @@ final class HTTP2OriginStream {
     func deadlinePassed() {
         deadline = nil
         switch state {
-        case .waiting(let dial): dial.deadlinePassed(self)
+        case .waiting(let dial, _): dial.deadlinePassed(self)
         case .granted, .joined, .over: break
         case .busy(let connection, _):
             if progress == .head {
@@ -169,7 +170,7 @@ final class HTTP2OriginStream {
         (owner, deadline) = (nil, nil)
         switch left {
         case .over: return
-        case .waiting: shared.left(self)
+        case .waiting(_, let waiter): shared.left(waiter)
         case .granted(let connection, _), .joined(let connection):
             connection.left(self, idleTime: idleTime)
         case .busy(let connection, let channel):

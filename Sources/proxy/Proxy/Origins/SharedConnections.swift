@@ -38,8 +38,12 @@ final class SharedConnections {
     /// Those that take requests.
     @exclusivity(unchecked) private var open: [HTTP2OriginConnection] = []
     private var making: HTTP2OriginConnection?
-    /// Requests that wait, in the order in which they came.
-    @exclusivity(unchecked) private var line: [HTTP2OriginStream] = []
+    /// The requests that wait. Clients take turns, so that one with many requests does not delay
+    /// all others.
+    @exclusivity(unchecked) private var line = WaitingLine()
+    /// Their streams, by their numbers in the line.
+    @exclusivity(unchecked) private var waiting: [UInt64: HTTP2OriginStream] = [:]
+    private var lastNumber: UInt64 = 0
 
     init(
         _ server: OriginServer,
@@ -77,18 +81,35 @@ final class SharedConnections {
             host.note(.connectionReused)
             return stream
         }
-        guard line.count < lineMax else { throw .noStream }
+        lastNumber += 1
+        let waiter = WaitingLine.Waiter(id: lastNumber, loop: loop.number, flow: dial.flow)
+        switch line.enter(waiter, max: lineMax) {
+        case .entered: break
+        case .displaced(let other): displace(other)
+        case .full: throw .noStream
+        }
         if mayConnect {
             do throws(SocketError) {
                 try connect()
             } catch {
                 // A stream of another connection may become free.
-                guard !open.isEmpty else { throw error }
+                guard !open.isEmpty else {
+                    line.remove(waiter.id, of: waiter.flow)
+                    throw error
+                }
             }
         }
-        let stream = HTTP2OriginStream(server, dial, self, on: loop)
-        line.append(stream)
+        let stream = HTTP2OriginStream(server, dial, as: waiter, self, on: loop)
+        waiting[waiter.id] = stream
         return stream
+    }
+
+    /// A request has left the line for another client's. It learns of it later: that other request
+    /// is at work.
+    private func displace(_ waiter: WaitingLine.Waiter) {
+        guard let stream = waiting.removeValue(forKey: waiter.id) else { return }
+        let displaced = LoopBound(stream, on: loop)
+        loop.perform { displaced.value.failed(.noStream, nil) }
     }
 
     private var free: HTTP2OriginConnection? { open.first(where: \.hasRoom) }
@@ -137,9 +158,8 @@ final class SharedConnections {
     }
 
     private func failLine(_ error: SocketError, _ fault: TLSFailure? = nil) {
-        let waiting = line
-        line = []
-        for stream in waiting { stream.failed(error, fault) }
+        let streams = line.removeAll().compactMap { waiting.removeValue(forKey: $0.id) }
+        for stream in streams { stream.failed(error, fault) }
     }
 
     /// A connection takes no more requests.
@@ -151,8 +171,7 @@ final class SharedConnections {
 
     /// Gives free streams to those that wait, and connects for the rest.
     func serveLine() {
-        while !line.isEmpty, let connection = free {
-            let stream = line.removeFirst()
+        while !line.isEmpty, let connection = free, let stream = takeFirst() {
             stream.join(connection)
             stream.joined()
         }
@@ -167,19 +186,28 @@ final class SharedConnections {
         }
     }
 
+    private func takeFirst() -> HTTP2OriginStream? {
+        guard let waiter = line.first(for: server.state.number) else { return nil }
+        line.serve(waiter)
+        return waiting.removeValue(forKey: waiter.id)
+    }
+
     /// A request no longer waits.
-    func left(_ stream: HTTP2OriginStream) { line.removeAll { $0 === stream } }
+    func left(_ waiter: WaitingLine.Waiter) {
+        line.remove(waiter.id, of: waiter.flow)
+        waiting[waiter.id] = nil
+    }
 
     // MARK: Deadlines of those that wait
 
     /// A connection that lives watches the deadlines of requests that have none yet.
     func watchLine() {
-        guard let next = line.compactMap(\.deadline).min() else { return }
+        guard let next = waiting.values.compactMap(\.deadline).min() else { return }
         (making ?? open.first)?.arm(next)
     }
 
     func lineDeadlinesPassed(_ now: UInt64) {
-        for stream in line {
+        for stream in waiting.values {
             if let deadline = stream.deadline, deadline <= now { stream.deadlinePassed() }
         }
         watchLine()
