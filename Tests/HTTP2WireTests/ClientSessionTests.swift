@@ -304,6 +304,17 @@ struct ClientSessionTests {
         #expect(unsent?.end == .refused)
     }
 
+    /// As a server ends an idle connection just when it is used.
+    @Test func `where the last bytes did not go out, the server never had their requests`() throws {
+        let line = try Line()
+        let (first, second) = (try line.ask(), try line.ask())
+        #expect(!line.session.handedOverLast(first))
+        #expect(line.session.handedOverLast(second))
+        line.session.abandon(isUnsent: true)
+        #expect(first.end == .lost)
+        #expect(second.end == .refused)
+    }
+
     /// What a server may not send on a stream; it ends that stream and no other.
     private static let wrong: [(note: String, frames: [UInt8])] = [
         ("no status", Frame.make(1, 5, 1, Frame.block([("x", "y")]))),

@@ -28,6 +28,8 @@ package final class HTTP2ClientChannel: NotedChannel {
     @exclusivity(unchecked) var output = Output.open
     /// The head was handed over.
     @exclusivity(unchecked) package internal(set) var isHeadSent = false
+    /// By which of the session's calls for bytes.
+    var headBatch: UInt64 = 0
     /// Content that is to be sent, from `outgoingStart` on.
     @exclusivity(unchecked) var outgoing: [UInt8] = []
     @exclusivity(unchecked) var outgoingStart = 0

@@ -40,6 +40,8 @@ package final class HTTP2ClientSession {
     @exclusivity(unchecked) private var excess: HTTP2Excess?
     /// Where frames of content are written while nghttp2 is at work.
     @exclusivity(unchecked) private var output: [UInt8] = []
+    /// How often the driver has asked for bytes.
+    private var batch: UInt64 = 0
     /// The driver's time at its last call, in milliseconds.
     @exclusivity(unchecked) private var now: UInt64 = 0
     /// Bytes of content that came since the last call, and that are still to be acknowledged.
@@ -153,9 +155,19 @@ extension HTTP2ClientSession {
         nghttp2_session_terminate_session(pointer, code.rawValue)
     }
 
+    /// Whether the head of a request was among the bytes that were handed over last.
+    package func handedOverLast(_ channel: HTTP2ClientChannel) -> Bool {
+        channel.isHeadSent && channel.headBatch == batch
+    }
+
     /// The connection has ended: no stream gets or sends anything more.
-    package func abandon() {
-        for channel in openChannels { closed(channel, channel.isHeadSent ? .lost : .refused) }
+    ///
+    /// - isUnsent: whether none of the bytes that were handed over last went out.
+    package func abandon(isUnsent: Bool = false) {
+        for channel in openChannels {
+            let isUntouched = !channel.isHeadSent || isUnsent && handedOverLast(channel)
+            closed(channel, isUntouched ? .refused : .lost)
+        }
     }
 }
 
@@ -277,6 +289,7 @@ extension HTTP2ClientSession {
     /// Takes bytes for the server, until there are none or about `max`.
     package func send(into bytes: inout [UInt8], atMost max: Int, now: UInt64) throws(Fault) {
         self.now = now
+        batch &+= 1
         swap(&bytes, &output)
         defer { swap(&bytes, &output) }
         while output.count < max {
@@ -325,6 +338,7 @@ extension HTTP2ClientSession {
         case NGHTTP2_HEADERS.rawValue:
             guard let channel else { return }
             channel.isHeadSent = true
+            channel.headBatch = batch
             ledger.frameSent()
             if isLast { channel.output = .sent }
             drained(channel)

@@ -86,6 +86,12 @@ final class HTTP2OriginConnection: OriginConnection {
         return session.mayContinue && streamCount < session.streamsMax
     }
 
+    /// Whether no byte of a request went out. Those that were handed over may wait here, or may
+    /// have found the connection broken.
+    func hasSentNothing(of channel: HTTP2ClientChannel) -> Bool {
+        !channel.isHeadSent || sentNothing && session.handedOverLast(channel)
+    }
+
     /// Whether bytes can be sent.
     var isUsable: Bool {
         switch phase {
@@ -251,7 +257,7 @@ final class HTTP2OriginConnection: OriginConnection {
         if case .lost = phase { return }
         let wasOpen = if case .serving = phase { true } else { false }
         phase = .lost
-        session.abandon()
+        session.abandon(isUnsent: sentNothing)
         if wasOpen { shared.ended(self) }
     }
 
@@ -308,6 +314,7 @@ final class HTTP2OriginConnection: OriginConnection {
             while unsentBytes == 0 {
                 try session.send(into: &out, atMost: Self.writeMax, now: loop.now)
                 guard !out.isEmpty else { return }
+                messageBegins()
                 let outcome = write(out.span)
                 out.removeAll(keepingCapacity: true)
                 guard case .failed = outcome else { continue }

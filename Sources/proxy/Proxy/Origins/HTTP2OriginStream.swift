@@ -306,8 +306,8 @@ extension HTTP2OriginStream: OriginStream {
     var unsentBytes: Int { channel?.outgoingCount ?? 0 }
 
     var sentNothing: Bool {
-        guard let channel else { return true }
-        return !channel.isHeadSent || channel.end == .refused
+        guard case .busy(let connection, let channel) = state else { return true }
+        return channel.end == .refused || connection.hasSentNothing(of: channel)
     }
 }
 
