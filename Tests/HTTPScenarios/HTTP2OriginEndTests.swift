@@ -1,5 +1,6 @@
 import Foundation
 import LoopbackKit
+import TLSSession
 import Testing
 
 extension Scenarios {
@@ -117,6 +118,39 @@ extension Scenarios {
             #expect(place.origin.wait { $0.first?.isOpen == false })
             door.open()
             #expect(try client.readFinalResponse(to: "POST").status == 413)
+            door.remove()
+        }
+
+        /// Under TLS a read brings one record, of at most 16 KiB.
+        @Test func `an answer longer than a read comes whole, though its connection broke`() throws
+        {
+            let made = try TestCertificate.made.get()
+            let certificate = ServerCertificate(chain: made.certificate, key: made.key)
+            let tls = try TLSContext(showing: [certificate], protocols: [TLSContext.http2])
+            let answer = Gate()
+            let options = ", tls: { ca: \(made.certificate) }"
+            let place = try Place(tls: tls, options: options) { connection in
+                let server = try Server(connection, settings: [(4, 1 << 30)])
+                guard let (id, _) = try server.nextHead() else { return }
+                try server.openWindow(0, by: 1 << 30)
+                try answer.pass()
+                try server.answer(id, 413, content: String(repeating: "n", count: 48_000))
+                try connection.wire.awaitTaken()
+            }
+            defer { place.stop() }
+            let door = try LoopDoor(place.gateway, host: 2)
+            let client = try place.gateway.connect()
+            let content = [UInt8](repeating: 7, count: 64 << 20)
+            let length = "Content-Length: \(content.count)"
+            try client.send("POST / HTTP/1.1\r\nHost: a\r\n\(length)\r\n\r\n")
+            #expect(try client.sendUntilStalled(content, milliseconds: 1_000) < content.count)
+            try door.shut()
+            answer.open()
+            #expect(place.origin.wait { $0.first?.isOpen == false })
+            door.open()
+            let response = try client.readFinalResponse(to: "POST")
+            #expect(response.status == 413)
+            #expect(response.text.utf8.count == 48_000)
             door.remove()
         }
 

@@ -52,6 +52,9 @@ final class HTTP2OriginConnection: OriginConnection {
     private static let writeMax = 64 << 10
     /// The most content of a request that waits for the connection's turn.
     private static let gatheredMax = 16 << 10
+    /// The most reads of what came before the connection broke. With the smallest reads these are
+    /// as many bytes as its window lets a server send.
+    private static let lastReadsMax = 128
     /// Milliseconds in which a server has to answer a ping.
     private static let pongMilliseconds: UInt64 = 5_000
     /// Milliseconds for which a connection is kept on which no request has ended in order.
@@ -99,6 +102,8 @@ final class HTTP2OriginConnection: OriginConnection {
         case .serving, .retired: !isBroken && !isClosed
         }
     }
+
+    private var isLost: Bool { if case .lost = phase { true } else { false } }
 
     // MARK: Making
 
@@ -192,12 +197,24 @@ final class HTTP2OriginConnection: OriginConnection {
     override func brokeWhileUnread() { goOn() }
 
     /// Reads what is there. What it means is news afterwards.
+    ///
+    /// Where bytes can't be sent, the streams end next. So all is read that came before: the server
+    /// may have answered, and an answer may be longer than one read.
     func takeInput() {
-        guard isReadable, !isClosed else { return }
+        // A failed write shows an end before epoll does.
+        if isBroken { expectInput() }
+        for _ in 0..<(isBroken ? Self.lastReadsMax : 1) {
+            guard isReadable, !isClosed, readOnce() else { return }
+        }
+    }
+
+    /// Reads once; `false` where nothing follows.
+    private func readOnce() -> Bool {
         switch read() {
         case .bytes(let bytes):
             do throws(HTTP2ClientSession.Fault) {
                 try session.receive(bytes.span, now: loop.now)
+                return true
             } catch {
                 exceeded(error)
             }
@@ -209,6 +226,7 @@ final class HTTP2OriginConnection: OriginConnection {
             if case .tls(let failure) = error { tlsFault = failure }
             isBroken = true
         }
+        return false
     }
 
     /// The session can't go on.
@@ -224,8 +242,11 @@ final class HTTP2OriginConnection: OriginConnection {
     /// Decides how to continue after any event.
     private func goOn() {
         guard !isClosed else { return }
+        let wasBroken = isBroken
         if !isBroken { send() }
         if case .making = phase { return greet() }
+        // The server may have answered before the write failed.
+        if isBroken, !wasBroken, !isLost { takeInput() }
         if isBroken || session.isOver || session.standing == .violated { lose() }
         if session.standing == .leaving { retire() }
         serveNews()
@@ -254,7 +275,7 @@ final class HTTP2OriginConnection: OriginConnection {
 
     /// The connection is broken, which is news for its requests.
     private func lose() {
-        if case .lost = phase { return }
+        if isLost { return }
         let wasOpen = if case .serving = phase { true } else { false }
         phase = .lost
         session.abandon(isUnsent: sentNothing)
