@@ -474,7 +474,10 @@ class PortcullisClient(
         return lines.toString().toByteArray(Charsets.ISO_8859_1)
     }
 
-    private fun authority(): String = if (gateway.port == -1) gateway.host else gateway.host + ":" + gateway.port
+    /** `Host` as HTTP stacks write it: with the port where it is not the scheme's own. */
+    private fun authority(): String =
+        if (gateway.port == -1 || gateway.port == gateway.defaultPort) gateway.host
+        else gateway.host + ":" + gateway.port
 
     // What answers say.
 
