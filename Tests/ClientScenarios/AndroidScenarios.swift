@@ -451,6 +451,10 @@ extension ClientScenarios {
                 #expect(try stand.get() == "401 held")
             }
             #expect(sent.count + stand.gateway.requests("keys").count == 3)
+            // A clock that is set back, by more than any hold, makes no room for another one.
+            try stand.app.tell("later -200000")
+            #expect(try stand.get() == "401 held")
+            #expect(stand.gateway.requests("keys").isEmpty)
         }
 
         @Test func `a phone that fails says so, and one that lost its key enrols again`() throws {

@@ -680,7 +680,7 @@ class PortcullisClient(
     /** Some keys fail for good ("Invalid key blob"), as after an update: another one is tried, once in a day. */
     private fun replaceUnfit(alias: String) {
         try {
-            if (store.read().losses.any { it > now() - DAY && it <= now() }) return
+            if (store.change { it.forgetOld(now()) }.losses.isNotEmpty()) return
         } catch (error: IOException) {
             return
         }
@@ -1026,9 +1026,16 @@ private class Record(lines: Properties) {
     fun isHeld(now: Long, limits: PortcullisLimits): Boolean =
         heldUntil > now && heldUntil - now <= maxOf(limits.retryAfterMax, limits.enrolmentDelayMax) * 2
 
+    /**
+     * Forgets what is older than a day. What is in the future was counted before the clock was set back: it counts as
+     * of now, so that it neither holds for ever nor makes room for more keys.
+     */
     fun forgetOld(now: Long) {
-        made.retainAll { it > now - 86_400_000L && it <= now }
-        losses.retainAll { it > now - 86_400_000L && it <= now }
+        for (times in listOf(made, losses)) {
+            times.replaceAll { minOf(it, now) }
+            times.retainAll { it > now - 86_400_000L }
+            times.sort()
+        }
     }
 
     fun enrolled(id: String) {
