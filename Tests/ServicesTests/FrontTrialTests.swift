@@ -98,6 +98,7 @@ import Testing
     @Test func `a sighting is read as it was written`() throws {
         var seen = Self.sighting(try Self.trial(.chunks))
         seen.form = "ext_authz"
+        seen.asksWithContent = true
         seen.isWhole = false
         #expect(TrialSighting(json: seen.json.span) == seen)
         #expect(TrialSighting(json: Array("{}".utf8).span) == nil)
@@ -142,7 +143,8 @@ import Testing
             let text = Array("POST \(target) HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\n".utf8)
             var head = RequestHead()
             try head.read(text.span, isSecure: false, limits: HeadLimits())
-            let asked: (form: DecisionForm, content: AskedContent) = (.extAuthz, .unseen)
+            let question = DecisionQuestion(.extAuthz, content: .whole)
+            let asked = (question: question, content: AskedContent.unseen)
             return switch table.trial(head, text.span, asked: asked, now: 1) {
             case nil: nil
             case .service(let entry): entry.name
@@ -160,6 +162,7 @@ import Testing
         #expect(try find("/own-trial/\(id)") == "no-such-endpoint")
         let seen = try #require(trials.change { $0.sightings([id]) }[0])
         #expect(seen.target == "/own-trial/\(id)//a?b" && seen.method == "POST" && seen.host == "a")
-        #expect(seen.form == "ext_authz" && !seen.isWhole && seen.content == nil)
+        #expect(seen.form == "ext_authz" && seen.asksWithContent)
+        #expect(!seen.isWhole && seen.content == nil)
     }
 }

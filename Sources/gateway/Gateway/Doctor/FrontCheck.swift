@@ -73,8 +73,7 @@ final class FrontCheck {
                 call("seen", ids.joined(separator: "\n"), configuration, ended) { lines in
                     let seen = lines.map { TrialSighting(json: Array($0.utf8).span) }
                     guard seen.count == trials.count else { return ended([unread]) }
-                    let asks = configuration.listeners.contains { $0.decides?.content == .whole }
-                    let report = FrontReport(front: front, asksWithContent: asks)
+                    let report = FrontReport(front: front)
                     ended(report.findings(zip(trials, targets).map { ($0, $1) }, seen, answers))
                 }
             }
@@ -200,8 +199,6 @@ extension FrontTrial {
 /// Says what a front changes.
 struct FrontReport {
     let front: FrontAddress
-    /// Whether a listener takes questions with content.
-    let asksWithContent: Bool
 
     func findings(
         _ trials: [(trial: FrontTrial, target: String)],
@@ -230,7 +227,7 @@ struct FrontReport {
                 return [.ok(.front, "\(trial.kind.rawValue): \(how)\(size), unchanged")]
             }
             return changes.filter { told.insert($0).inserted }.map {
-                finding($0, trial, target, form)
+                finding($0, trial, target, seen)
             }
         }
     }
@@ -274,9 +271,9 @@ struct FrontReport {
         _ change: FrontChange,
         _ trial: FrontTrial,
         _ target: String,
-        _ form: String
+        _ sighting: TrialSighting
     ) -> Finding {
-        let count = trial.content.count
+        let (count, form) = (trial.content.count, sighting.form)
         func error(_ found: String, _ topic: FrontAdvice.Topic) -> Finding {
             let next = FrontAdvice.text(topic, form: form)
             return .error(.front, "\(trial.kind.rawValue): \(found)", next: next)
@@ -296,7 +293,7 @@ struct FrontReport {
             return error("\(names.joined(separator: ", ")) rewritten on the way", .fields)
         case .contentLost where trial.kind == .large:
             return warning("none of \(count) bytes arrive, so they are refused", .size)
-        case .contentLost where !form.isEmpty && !asksWithContent:
+        case .contentLost where !form.isEmpty && !sighting.asksWithContent:
             return warning("none of \(count) bytes arrive with the question", .content)
         case .contentLost: return error("none of \(count) bytes arrive", .content)
         case .contentCut(let seen):

@@ -97,11 +97,12 @@ struct Admission {
         _ bytes: Span<UInt8>
     ) -> ServiceTable.Match {
         let now = exchange.record.startedAt
-        guard case .decision(let form, let content) = exchange.flow.purpose else {
+        guard case .decision(_, let content) = exchange.flow.purpose else {
             return proxy.services.trial(head, bytes, asked: nil, now: now)
                 ?? proxy.services.find(head, bytes)
         }
-        return proxy.services.trial(head, bytes, asked: (form, content), now: now) ?? .none
+        let asked = exchange.client?.peer.decides.map { (question: $0, content: content) }
+        return proxy.services.trial(head, bytes, asked: asked, now: now) ?? .none
     }
 
     /// A path or method of the gateway's own that no service answers.

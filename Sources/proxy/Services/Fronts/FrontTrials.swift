@@ -97,6 +97,8 @@ package struct TrialSighting: Sendable, Equatable {
 
     /// How the listener's proxy asks, as `decides` says it; empty where the gateway forwards.
     package var form = ""
+    /// Whether that proxy is to send the content with its question: `content: whole`.
+    package var asksWithContent = false
     /// Whether all of the request's content came, as far as its head tells.
     package var isWhole = true
     package var method = ""
@@ -115,9 +117,10 @@ package struct TrialSighting: Sendable, Equatable {
     init(
         _ head: borrowing RequestHead,
         _ bytes: Span<UInt8>,
-        asked: (form: DecisionForm, content: AskedContent)?
+        asked: (question: DecisionQuestion, content: AskedContent)?
     ) {
-        form = asked?.form.rawValue ?? ""
+        form = asked?.question.form.rawValue ?? ""
+        asksWithContent = asked?.question.content == .whole
         isWhole = asked?.content != .unseen
         method = Self.text(bytes, head.methodRange)
         target = Self.text(bytes, head.pathAndQuery)
@@ -151,7 +154,7 @@ package struct TrialSighting: Sendable, Equatable {
     // MARK: On the operators' listener
 
     private static let members: Set<String> = [
-        "form", "whole", "method", "target", "host", "fields", "framing", "count", "digest",
+        "form", "asks", "whole", "method", "target", "host", "fields", "framing", "count", "digest",
     ]
 
     /// One line of JSON.
@@ -159,6 +162,7 @@ package struct TrialSighting: Sendable, Equatable {
         var document = JSONWriter(.compact)
         document.object { document in
             document.member("form", form)
+            document.member("asks", asksWithContent ? 1 : 0)
             document.member("whole", isWhole ? 1 : 0)
             document.member("method", method)
             document.member("target", target)
@@ -179,6 +183,7 @@ package struct TrialSighting: Sendable, Equatable {
         else { return nil }
         (self.method, self.target) = (method, target)
         form = document.string("form") ?? ""
+        asksWithContent = document.integer("asks") == 1
         isWhole = document.integer("whole") == 1
         host = document.string("host") ?? ""
         fields = document.list("fields") ?? []
@@ -256,7 +261,7 @@ extension ServiceTable {
     package func trial(
         _ head: borrowing RequestHead,
         _ bytes: Span<UInt8>,
-        asked: (form: DecisionForm, content: AskedContent)?,
+        asked: (question: DecisionQuestion, content: AskedContent)?,
         now: UInt64
     ) -> Match? {
         guard let trials, let start = trialStart(bytes, head.path) else { return nil }
