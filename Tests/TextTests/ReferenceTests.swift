@@ -214,6 +214,17 @@ import Verification
         #expect(unit.contains("\nRuntimeDirectory=portcullis\n"))
     }
 
+    /// Where the store's volume is on the node's disk, the default would be memory.
+    @Test func `pods with a store of their own hold content in their emptyDir`() throws {
+        for name in ["gateway.yaml", "sidecar.yaml"] {
+            let file = Repository.folder.appending(path: "deploy/kubernetes/\(name)")
+            let text = try String(contentsOf: file, encoding: .utf8)
+            #expect(text.contains("\n    spill_folder: /tmp\n"), "\(name)")
+            #expect(text.contains("- { name: tmp, mountPath: /tmp }\n"), "\(name)")
+            #expect(text.contains("- name: tmp\n          emptyDir: { sizeLimit:"), "\(name)")
+        }
+    }
+
     @Test func `the image has all pages that help prints`() throws {
         let file = Repository.folder.appending(path: "deploy/Containerfile")
         let text = try String(contentsOf: file, encoding: .utf8)
