@@ -102,13 +102,15 @@ import Tokens
 
     @Test func `no two tokens of a phone are of one millisecond`() throws {
         let configuration = try configuration()
-        var mint = try TokenMint(
+        let made = try TokenMint(
             Self.fleet,
+            if: true,
             for: configuration.fileRules.rules.first?.integrity,
             of: "rule a",
             configuration,
             now: Self.now
         )
+        var mint = try #require(made)
         let key = Self.fleet.devices(at: Self.now).key(1)
         let hash = [UInt8](repeating: 1, count: 32)
         let keys = Self.fleet.tokenKeys

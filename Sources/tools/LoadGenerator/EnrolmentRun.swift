@@ -60,9 +60,7 @@ package struct EnrolmentRun: Sendable {
         hashing = apps.first?.clientDataHash ?? .sha256
         let asked = apps.last?.android?.settings.integrity
         let asker = "app \(apps.last?.id ?? "")"
-        mint =
-            showsTokens
-            ? try TokenMint(fleet, for: asked, of: asker, configuration, now: now) : nil
+        mint = try TokenMint(fleet, if: showsTokens, for: asked, of: asker, configuration, now: now)
     }
 
     /// The document that asks for a device's challenge.

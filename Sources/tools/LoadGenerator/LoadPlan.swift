@@ -142,12 +142,17 @@ package struct LoadPlan: Sendable {
         _ options: Options,
         _ now: UnixTime
     ) throws(LoadError) -> TokenMint? {
-        guard options.showsTokens else { return nil }
-        guard options.proof == .assertion else {
+        guard options.proof == .assertion || !options.showsTokens else {
             throw LoadError("--tokens with --sessions: phones show them beside assertions alone")
         }
-        let asker = "rule \(rule.id)"
-        return try TokenMint(fleet, for: rule.integrity, of: asker, configuration, now: now)
+        return try TokenMint(
+            fleet,
+            if: options.showsTokens,
+            for: rule.integrity,
+            of: "rule \(rule.id)",
+            configuration,
+            now: now
+        )
     }
 
     var demand: RequestDemand { template.demand }

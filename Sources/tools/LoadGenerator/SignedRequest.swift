@@ -50,15 +50,14 @@ package struct SignedRequest: Sendable {
                     + "POST \(configuration.endpointsPath)/challenges, as --challenge"
             )
         }
-        var mint =
-            showsTokens
-            ? try TokenMint(
-                fleet,
-                for: rule.integrity,
-                of: "rule \(rule.id)",
-                configuration,
-                now: now
-            ) : nil
+        var mint = try TokenMint(
+            fleet,
+            if: showsTokens,
+            for: rule.integrity,
+            of: "rule \(rule.id)",
+            configuration,
+            now: now
+        )
         var values = ["host": url.authority]
         for field in request.headers { values[field.name.lowercased()] = field.value }
         var key = fleet.devices(at: now).key(index)

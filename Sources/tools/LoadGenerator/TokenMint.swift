@@ -21,16 +21,21 @@ struct TokenMint: Sendable {
     /// takes a second one of the same millisecond for the first.
     private var last: [KeyID: Int64] = [:]
 
+    /// `nil` where phones are to show no tokens.
+    ///
+    /// - showsTokens: whether they are to show some.
     /// - rule: what asks for the tokens; `nil` for nothing.
     /// - asker: its name, for people.
     /// - Throws: when no tokens are asked for, and when the gateway can't read those of the fleet.
-    init(
+    init?(
         _ fleet: Fleet,
+        if showsTokens: Bool,
         for rule: IntegrityRule?,
         of asker: String,
         _ configuration: GatewayConfiguration,
         now: UnixTime
     ) throws(LoadError) {
+        guard showsTokens else { return nil }
         guard fleet.platforms.android > 0 else {
             throw LoadError("--tokens: the fleet has no Android phones")
         }
