@@ -191,6 +191,30 @@ struct TokenCourseTests {
         #expect(!Self.isForwarded(verdict, rule))
     }
 
+    @Test func `a device whose bits are not known does not free from another party that failed`() {
+        let rule = Self.rule {
+            $0.also = [Self.check]
+            $0.device = DeviceRule(
+                refused: [DeviceBits(bit0: true, bit1: false)],
+                onError: .forward
+            )
+        }
+        var verdict = Self.passed
+        for answer in [QueryAnswer.token(Self.check, .unavailable), .device(.unavailable)] {
+            #expect(verdict.nextQuery(rule) == answer.query)
+            verdict.settle(answer, rule)
+        }
+        #expect(verdict.outcome == .failure(.proof) && !Self.isForwarded(verdict, rule))
+        // The store has failed, too, and the rule refuses then.
+        var unassured = Self.passed
+        unassured.outcome = .failure(.store)
+        unassured.settle(.device(.unavailable), rule)
+        #expect(unassured.outcome == .failure(.store) && !Self.isForwarded(unassured, rule))
+        var known = Self.passed
+        known.settle(.device(.unavailable), rule)
+        #expect(known.outcome == .failure(.deviceCheck) && Self.isForwarded(known, rule))
+    }
+
     @Test func `a token in the place of a signature still needs those beside`() {
         let rule = Self.accepting(Self.lenient, also: [Self.check])
         let missing = Verdict(.refuse(.assertionMissing))

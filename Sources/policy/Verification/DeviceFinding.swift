@@ -37,7 +37,9 @@ extension Verdict {
         case .used: outcome = .refuse(.deviceTokenUsed)
         case .crowded: outcome = .refuse(.deviceThrottled)
         case .full: outcome = .refuse(.deviceCheckUnavailable)
-        case .unavailable: outcome = .failure(.deviceCheck)
+        case .unavailable:
+            // Another party that failed before, and by which the request is refused, stays.
+            if outcome == .pass || rule.onError == .refuse { outcome = .failure(.deviceCheck) }
         }
     }
 }
