@@ -71,6 +71,47 @@ import Testing
         #expect(try !needs(.enforce) { $0.rollout = half })
     }
 
+    @Test func `the store is not needed where clients pass by what it need not remember`() throws {
+        func token(_ name: String, needsStore: Bool) -> TokenProof {
+            TokenProof(
+                name: name,
+                index: 0,
+                place: .field(Array(name.utf8)),
+                needsStore: needsStore
+            )
+        }
+        let (free, once) = (token("free", needsStore: false), token("once", needsStore: true))
+        func needs(_ change: (inout Rule.Demands) -> Void) throws -> Bool {
+            var demands = Rule.Demands(salt: "r")
+            change(&demands)
+            let rule = Rule(
+                id: "r",
+                index: 0,
+                match: .all,
+                origin: OriginIndex(0),
+                mode: .enforce,
+                demands: demands
+            )
+            let last = Rule(id: "default", index: 1, match: .all, origin: nil, mode: .deny)
+            return try #require(RuleSet([rule], default: last))
+                .needsStore(at: UnixTime(seconds: 0))
+        }
+        func accepting(_ tokens: TokenProof...) -> AcceptRule {
+            AcceptRule(assertions: true, sessions: false, tokens: tokens)
+        }
+        #expect(try !needs { $0.accept = accepting(once, free) })
+        #expect(try !needs { $0.unsupported = .require(free) })
+        #expect(try !needs { $0.unsupported = .forward })
+        #expect(try needs { $0.accept = accepting(once) })
+        #expect(try needs { $0.also = [free] })
+        #expect(
+            try needs {
+                $0.accept = accepting(free)
+                $0.also = [once]
+            }
+        )
+    }
+
     /// The rule, and the other one where there are two; -1 where there are too many
     /// interpretations.
     private func found(_ set: RuleSet, _ method: String, _ host: String, _ path: String) -> [Int] {

@@ -161,7 +161,8 @@ struct ProofDraft {
                 name: name.value,
                 index: index,
                 place: $0,
-                onError: onError?.value ?? .refuse
+                onError: onError?.value ?? .refuse,
+                needsStore: kind?.value != .jwt || jwt.isGoodOnce
             )
         }
     }
@@ -249,6 +250,9 @@ struct JWTDraft {
         if once != nil { terms.use = .once }
         self.terms = terms
     }
+
+    /// Whether each token is good once, so that the store remembers it.
+    var isGoodOnce: Bool { once != nil }
 
     private static func require(_ reader: MappingReader) {
         let algorithms = algorithmNames.joined(separator: ", ")

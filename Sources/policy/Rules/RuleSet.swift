@@ -85,13 +85,16 @@ package final class RuleSet: Sendable {
     package var fallback: Rule { rules[rules.count - 1] }
 
     /// Whether the gateway can serve no request while the key store fails: each rule denies, or
-    /// enforces for all and refuses on errors.
+    /// enforces for all, refuses on errors, and takes nothing that can be checked without the store
+    /// in the place of a signature.
     package func needsStore(at now: UnixTime) -> Bool {
         rules.allSatisfy { rule in
             switch rule.mode {
             case .off, .observe: false
             case .deny: true
-            case .enforce: rule.onError == .refuse && rule.rollout.share(at: now) == .whole
+            case .enforce:
+                rule.onError == .refuse && rule.rollout.share(at: now) == .whole
+                    && !rule.passesWithoutStore
             }
         }
     }
@@ -357,5 +360,19 @@ extension Rule {
             return true
         }
         return false
+    }
+}
+
+extension Rule {
+    /// Whether clients that can't attest, or that have a token, pass while the store fails.
+    fileprivate var passesWithoutStore: Bool {
+        var standIns = accept.tokens
+        switch unsupported {
+        case .refuse: break
+        case .forward: return true
+        case .require(let token): standIns.append(token)
+        }
+        return standIns.contains(where: \.passesWithoutStore)
+            && also.allSatisfy(\.passesWithoutStore)
     }
 }

@@ -28,25 +28,32 @@ package final class TokenProof: Sendable {
     package let place: Place
     /// What happens to a request whose token can't be checked, since a party failed.
     package let onError: DependencyErrorRule
+    /// Whether the store has to remember a token before it is good.
+    package let needsStore: Bool
 
     package init(
         name: String,
         index: Int,
         place: Place,
-        onError: DependencyErrorRule = .refuse
+        onError: DependencyErrorRule = .refuse,
+        needsStore: Bool = true
     ) {
         self.name = name
         self.index = index
         self.place = place
         self.onError = onError
+        self.needsStore = needsStore
     }
+
+    /// Whether a request with a good token passes while the store fails.
+    var passesWithoutStore: Bool { !needsStore || onError == .forward }
 }
 
 extension TokenProof: Hashable {
     package static func == (left: TokenProof, right: TokenProof) -> Bool {
         left === right
             || left.name == right.name && left.index == right.index && left.place == right.place
-                && left.onError == right.onError
+                && left.onError == right.onError && left.needsStore == right.needsStore
     }
 
     package func hash(into hasher: inout Hasher) { hasher.combine(name) }
