@@ -237,6 +237,15 @@ struct TokenVerifierTests {
         #expect(try fault(#""sub":"a","app":7"#) == .claim)
     }
 
+    @Test(arguments: ["0.9", "-1e-3", "18446744073709551615"])
+    func `a claim that has to be there may be any number`(_ number: String) throws {
+        let claims = #"{"iss":"joe","aud":"shop","exp":1800000060,"score":\#(number)}"#
+        let token = Self.issuer.token(claims)
+        #expect(try Self.fault(token, Self.terms { $0.required = ["score"] }) == nil)
+        let compared = Self.terms { $0.claims = [TokenTerms.Claim("score", [number])] }
+        #expect(try Self.fault(token, compared) == .claim)
+    }
+
     @Test func `a token is no older than max_age`() throws {
         let terms = Self.terms { $0.ageMax = 60 }
         func fault(_ iat: Int64) throws -> TokenFault? {

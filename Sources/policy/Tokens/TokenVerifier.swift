@@ -52,8 +52,7 @@ package struct TokenVerifier: Sendable {
 
     package init(_ terms: TokenTerms) {
         self.terms = terms
-        let own = ["iss", "aud", "exp", "nbf", "iat", "jti"]
-        asked = Set((own + terms.required + terms.claims.map(\.name)).map { Array($0.utf8) })
+        asked = Claims.own.union((terms.required + terms.claims.map(\.name)).map { Array($0.utf8) })
         issuer = Array(terms.issuer.utf8)
         audiences = terms.audiences.map { Array($0.utf8) }
     }
@@ -132,7 +131,7 @@ private struct Claims {
         case number(Int64)
         case flag(Bool)
         case list([[UInt8]])
-        /// An object, or a list of other things.
+        /// An object, a list of other things, or a number that is not whole or too large.
         case other
         case null
 
@@ -161,6 +160,11 @@ private struct Claims {
         }
     }
 
+    /// Those that every token has, or may have. Their times are whole seconds.
+    static let own: Set<[UInt8]> = Set(
+        ["iss", "aud", "exp", "nbf", "iat", "jti"].map { Array($0.utf8) }
+    )
+
     private var values: [[UInt8]: Value] = [:]
 
     init(_ text: Span<UInt8>, _ asked: Set<[UInt8]>, elementsMax: Int) throws(JSONError) {
@@ -173,7 +177,12 @@ private struct Claims {
                 try reader.skipValue(text, depth: 1)
                 continue
             }
-            values[name] = try Self.value(&reader, text, elementsMax)
+            values[name] = try Self.value(
+                &reader,
+                text,
+                elementsMax,
+                isOwn: Self.own.contains(name)
+            )
         }
         try reader.end(text)
     }
@@ -183,13 +192,23 @@ private struct Claims {
     private static func value(
         _ reader: inout JSONReader,
         _ text: Span<UInt8>,
-        _ elementsMax: Int
+        _ elementsMax: Int,
+        isOwn: Bool
     ) throws(JSONError) -> Value {
         switch reader.peek(text) {
         case UInt8(ascii: "{"):
             try reader.skipValue(text, depth: 1)
             return .other
         case UInt8(ascii: "["): return try list(&reader, text, elementsMax)
+        case UInt8(ascii: "-"), UInt8(ascii: "0")...UInt8(ascii: "9"):
+            var whole = reader
+            if let scalar = try? whole.scalar(text), case .number(let number) = scalar {
+                reader = whole
+                return .number(number)
+            }
+            guard !isOwn else { throw reader.error("use a whole number") }
+            try reader.skipValue(text, depth: 1)
+            return .other
         default:
             switch try reader.scalar(text) {
             case .string(let text): return .text(text)
