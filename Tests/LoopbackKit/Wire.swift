@@ -236,12 +236,22 @@ package final class Wire: @unchecked Sendable {
 
     /// How many segments have come, with those that only acknowledge.
     package var segmentsReceived: Int {
-        // tcpi_segs_in of the kernel's tcp_info, which glibc's does not have: a number of 32 bits
-        // behind 140 bytes.
+        // tcpi_segs_in, behind 140 bytes.
+        Int(kernelFacts[35])
+    }
+
+    /// How many segments have come that carry bytes of content.
+    package var contentSegmentsReceived: Int {
+        // tcpi_data_segs_in, behind 152 bytes.
+        Int(kernelFacts[38])
+    }
+
+    /// The kernel's tcp_info, of which glibc's has only the first half, as numbers of 32 bits.
+    private var kernelFacts: [UInt32] {
         var facts = [UInt32](repeating: 0, count: 64)
         var length = socklen_t(facts.count * 4)
         getsockopt(descriptor, Int32(IPPROTO_TCP), TCP_INFO, &facts, &length)
-        return Int(facts[35])
+        return facts
     }
 
     private func wait(for event: Int32, _ milliseconds: Int32) -> Bool {
