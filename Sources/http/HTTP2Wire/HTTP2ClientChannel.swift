@@ -71,6 +71,8 @@ package final class HTTP2ClientChannel: NotedChannel {
     package var outgoingCount: Int { outgoing.count - outgoingStart }
     /// Whether all that was added was handed over.
     package var isClear: Bool { isHeadSent && outgoingCount == 0 }
+    /// Whether all content of the request is here, and its end was not handed over.
+    package var isOutputComplete: Bool { if case .complete = output { true } else { false } }
     /// Whether all of the request was handed over.
     package var isOutputSent: Bool { if case .sent = output { true } else { false } }
 

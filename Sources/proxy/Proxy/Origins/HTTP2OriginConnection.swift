@@ -317,13 +317,20 @@ final class HTTP2OriginConnection: OriginConnection {
 
     /// Whether a request's bytes can wait for the connection's turn, and asks for that turn. What
     /// many requests bring meanwhile goes out in one write: each write wakes the server. Large
-    /// content is sent at once, so that its source stops when the server takes no more.
+    /// content is sent at once, so that its source stops when the server takes no more. So is a
+    /// whole request while the server has no other: it would have nothing to do meanwhile.
     func gathers(_ channel: HTTP2ClientChannel) -> Bool {
-        guard unsentBytes == 0, channel.outgoingCount <= Self.gatheredMax,
+        guard !isAwaited(channel), unsentBytes == 0, channel.outgoingCount <= Self.gatheredMax,
             session.isOpen(for: channel)
         else { return false }
         schedule()
         return true
+    }
+
+    /// Whether a request is whole, and the only one. What has come from the server is read before
+    /// it is sent: it may say that it takes no more requests.
+    private func isAwaited(_ channel: HTTP2ClientChannel) -> Bool {
+        streamCount == 1 && channel.isOutputComplete && !isReadable
     }
 
     /// Hands the session's bytes to the socket.
