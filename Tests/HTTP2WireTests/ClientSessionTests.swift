@@ -201,6 +201,18 @@ struct ClientSessionTests {
         )
     }
 
+    @Test func `a field that is another one in each request takes no place in the table`() throws {
+        let line = try Line()
+        func tableBytes(after id: String) throws -> Int {
+            let unique = "X-Request-Id: \(id)\r\ntraceparent: \(id)\r\nGrpc-Timeout: \(id)m\r\n"
+            _ = try line.ask("GET / HTTP/1.1\r\nHost: a.test\r\nX-Note: one\r\n\(unique)\r\n")
+            return nghttp2_session_get_hd_deflate_dynamic_table_size(line.session.pointer)
+        }
+        let bytes = try tableBytes(after: "1")
+        #expect(bytes > 0)
+        #expect(try tableBytes(after: "2") == bytes)
+    }
+
     @Test func `content waits for the window, and its end comes only when it is said`() throws {
         let line = try Line(settings: [(4, 5)])
         let channel = try line.ask("POST / HTTP/1.1\r\nHost: a\r\n\r\n", hasContent: true)

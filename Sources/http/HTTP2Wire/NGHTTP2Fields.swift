@@ -117,12 +117,26 @@ enum NGHTTP2Fields {
         var end = line.upperBound
         while value < end, head[value] == 0x20 || head[value] == 0x09 { value += 1 }
         while value < end, head[end - 1] == 0x20 || head[end - 1] == 0x09 { end -= 1 }
-        return field(
+        var found = field(
             base + line.lowerBound,
             colon - line.lowerBound,
             base + value,
             end - value
         )
+        if isUnique(found) { found.flags = UInt8(NGHTTP2_NV_FLAG_NO_INDEX.rawValue) }
+        return found
+    }
+
+    /// Whether each message has a value of its own. In the table of fields (RFC 7541 §2.3.2) such a
+    /// value would be of no use, and take the place of one that the next message has again; and
+    /// nghttp2 compares a value with all that the table has of its name.
+    private static func isUnique(_ field: nghttp2_nv) -> Bool {
+        switch field.namelen {
+        case 11: isNamed(field, "traceparent")
+        case 12: isNamed(field, "x-request-id") || isNamed(field, "grpc-timeout")
+        case 24: isNamed(field, "app-attest-verdict-token")
+        default: false
+        }
     }
 
     private static func field(
