@@ -63,6 +63,8 @@ final class HTTP2Connection: Connection, ClientConnection {
     @exclusivity(unchecked) var countedUnsent = 0
     /// Too much waits on all connections together, and the most on this one.
     @exclusivity(unchecked) var mustDrop = false
+    /// A turn was asked for, and what it is for is still to be done.
+    @exclusivity(unchecked) private var isDue = false
     /// The most bytes of one write.
     private static let writeMax = 64 << 10
     static let pauseMilliseconds: UInt64 = 1_000
@@ -125,7 +127,14 @@ final class HTTP2Connection: Connection, ClientConnection {
         switch phase {
         case .lingering: drainInput()
         case .serving:
-            if session.hasNews { serveNews() } else { readInput() }
+            if session.hasNews {
+                serveNews()
+            } else if isReadable {
+                readInput()
+            } else if !isDue {
+                // Its turn came before, with an event.
+                return
+            }
             goOn()
         }
     }
@@ -259,7 +268,10 @@ final class HTTP2Connection: Connection, ClientConnection {
     // MARK: Going on
 
     /// Asks for a turn after the ready sockets: then the output is sent.
-    func schedule() { loop.resume(self) }
+    func schedule() {
+        isDue = true
+        loop.resume(self)
+    }
 
     /// A stream has something to send.
     func flushed(_ stream: HTTP2Stream) {
@@ -270,6 +282,7 @@ final class HTTP2Connection: Connection, ClientConnection {
     /// Sends, and decides how to continue.
     private func goOn() {
         guard case .serving = phase, !isClosed else { return }
+        isDue = false
         // Waiting output is bounded in each turn, also while many heads that came at once are
         // served.
         if session.hasNews { bound() } else { send() }

@@ -48,6 +48,8 @@ final class HTTP2OriginConnection: OriginConnection {
     @exclusivity(unchecked) private var armedAt: UInt64?
     /// Bytes can't be sent; the next turn ends the connection.
     @exclusivity(unchecked) private var isBroken = false
+    /// A turn was asked for, and what it is for is still to be done.
+    @exclusivity(unchecked) private var isDue = false
     /// The most bytes of one write.
     private static let writeMax = 64 << 10
     /// The most content of a request that waits for the connection's turn.
@@ -170,7 +172,10 @@ final class HTTP2OriginConnection: OriginConnection {
     }
 
     /// Asks for a turn after the ready sockets.
-    func schedule() { loop.resume(self) }
+    func schedule() {
+        isDue = true
+        loop.resume(self)
+    }
 
     // MARK: Events
 
@@ -179,7 +184,10 @@ final class HTTP2OriginConnection: OriginConnection {
         case .making:
             guard !continueHandshake(), isMade else { return }
             takeInput()
-        case .serving, .retired: takeInput()
+        case .serving, .retired:
+            // Otherwise its turn came before, with an event.
+            guard isReadable || isDue || isBroken || session.hasNews else { return }
+            takeInput()
         case .lost: break
         }
         goOn()
@@ -251,6 +259,8 @@ final class HTTP2OriginConnection: OriginConnection {
         if session.standing == .leaving { retire() }
         serveNews()
         guard !isClosed else { return }
+        // The rest does what was asked for so far, but for the end of the connection.
+        isDue = isBroken || session.standing != .open
         // What is lost is not read, whatever the socket still has.
         if session.hasNews || isReadable && isUsable { schedule() }
         // Windows may have opened, and streams may have ended.
