@@ -135,6 +135,12 @@ extension HTTP2ClientSession {
         standing == .open && nghttp2_session_check_request_allowed(pointer) != 0
     }
 
+    /// Whether there may be bytes for the server. Cheap, and mostly there are none.
+    package var mayHaveOutput: Bool {
+        // After the end of the session nghttp2 wants neither, whatever it still has.
+        nghttp2_session_want_write(pointer) != 0 || nghttp2_session_want_read(pointer) == 0
+    }
+
     /// Whether the connection has nothing more to send or receive.
     package var isOver: Bool {
         nghttp2_session_want_read(pointer) == 0 && nghttp2_session_want_write(pointer) == 0

@@ -233,6 +233,12 @@ extension HTTP2Session {
     /// All open streams.
     package var openChannels: [HTTP2Channel] { channels.channels }
 
+    /// Whether there may be bytes for the client. Cheap, and mostly there are none.
+    package var mayHaveOutput: Bool {
+        // After the end of the session nghttp2 wants neither, whatever it still has.
+        nghttp2_session_want_write(pointer) != 0 || nghttp2_session_want_read(pointer) == 0
+    }
+
     /// Whether the connection has nothing more to send or receive.
     package var isOver: Bool {
         nghttp2_session_want_read(pointer) == 0 && nghttp2_session_want_write(pointer) == 0

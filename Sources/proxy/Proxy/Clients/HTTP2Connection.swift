@@ -324,16 +324,18 @@ final class HTTP2Connection: Connection, ClientConnection {
 
     func send() {
         defer { settle() }
-        guard unsentBytes == 0 else { return }
+        guard unsentBytes == 0, session.mayHaveOutput else { return }
         var out = loop.takeOutput()
         defer { loop.giveBack(&out) }
         do throws(HTTP2Session.Fault) {
             sending: while true {
                 try session.send(into: &out, atMost: Self.writeMax, now: loop.now)
                 guard !out.isEmpty else { break }
+                let isAll = out.count < Self.writeMax
                 let outcome = write(out.span)
                 out.removeAll(keepingCapacity: true)
                 switch outcome {
+                case .sent where isAll: break sending
                 case .sent: continue
                 case .queued:
                     watchOutput()

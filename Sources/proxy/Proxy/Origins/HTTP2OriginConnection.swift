@@ -345,7 +345,7 @@ final class HTTP2OriginConnection: OriginConnection {
 
     /// Hands the session's bytes to the socket.
     func send() {
-        guard !isBroken, unsentBytes == 0 else { return }
+        guard !isBroken, unsentBytes == 0, session.mayHaveOutput else { return }
         var out = loop.takeOutput()
         defer { loop.giveBack(&out) }
         do throws(HTTP2ClientSession.Fault) {
@@ -353,10 +353,11 @@ final class HTTP2OriginConnection: OriginConnection {
                 try session.send(into: &out, atMost: Self.writeMax, now: loop.now)
                 guard !out.isEmpty else { return }
                 messageBegins()
+                let isAll = out.count < Self.writeMax
                 let outcome = write(out.span)
                 out.removeAll(keepingCapacity: true)
-                guard case .failed = outcome else { continue }
-                return broke()
+                if case .failed = outcome { return broke() }
+                if isAll { return }
             }
         } catch {
             broke()
