@@ -74,5 +74,31 @@ extension Scenarios {
             )
             #expect(try client.answer(id).text == "hello")
         }
+
+        @Test func `of few answers that come together the first goes at once, the others together`()
+            throws
+        {
+            let (asked, counted) = (Gate(), Gate())
+            let place = try Place { connection in
+                let server = try Server(connection)
+                var ids: [UInt32] = []
+                while ids.count < 4, let (id, _) = try server.nextRequest() { ids.append(id) }
+                asked.open()
+                try counted.pass()
+                let block = HTTP2Client.block([(":status", "200")])
+                let flags = HTTP2Client.endsHead | HTTP2Client.endsStream
+                let heads = ids.map { HTTP2Client.frame(.headers, flags, $0, block) }
+                try connection.wire.send(Array(heads.joined()))
+                try connection.awaitEnd()
+            }
+            defer { place.stop() }
+            let client = try place.connect()
+            let streams = try (0..<4).map { _ in try client.open(HTTP2Client.get()) }
+            try asked.pass()
+            let before = client.wire.contentSegmentsReceived
+            counted.open()
+            for id in streams { #expect(try client.answer(id).status == 200) }
+            #expect(client.wire.contentSegmentsReceived - before == 2)
+        }
     }
 }

@@ -9,7 +9,8 @@ import Verification
 /// It reads once, and has the session note what that means; then it serves what was noted, one
 /// request a turn, as pipelined requests of HTTP/1.1 have a turn each. It reads again when all is
 /// served. What is to be sent waits until the other sockets that are ready have been served, and
-/// goes out in one write.
+/// goes out in one write. Only a response that the client waits for alone, or the first of few, is
+/// sent when it is complete.
 final class HTTP2Connection: Connection, ClientConnection {
     enum Phase {
         /// Leaves to `lingering`, closed.
@@ -65,8 +66,16 @@ final class HTTP2Connection: Connection, ClientConnection {
     @exclusivity(unchecked) var mustDrop = false
     /// A turn was asked for, and what it is for is still to be done.
     @exclusivity(unchecked) private var isDue = false
+    /// It serves an event of its own, and sends after that.
+    @exclusivity(unchecked) private var isServing = false
+    /// The event loop's round in which a response was last sent without a turn.
+    @exclusivity(unchecked) private var promptRound = UInt64.max
     /// The most bytes of one write.
     private static let writeMax = 64 << 10
+    /// The most bytes that are sent without a turn.
+    private static let promptMax = 16 << 10
+    /// The most requests under way with which a response is sent without a turn.
+    private static let fewStreams = 8
     static let pauseMilliseconds: UInt64 = 1_000
 
     init(
@@ -164,6 +173,7 @@ final class HTTP2Connection: Connection, ClientConnection {
     override public func deadlinePassed() {
         armedAt = nil
         let now = loop.now
+        isServing = true
         if let deadline, deadline <= now {
             self.deadline = nil
             ownDeadlinePassed()
@@ -173,6 +183,7 @@ final class HTTP2Connection: Connection, ClientConnection {
             if let deadline = stream.deadline, deadline <= now { stream.deadlinePassed() }
             if let deadline = stream.deadline { arm(deadline) }
         }
+        isServing = false
         guard !isClosed else { return }
         if let deadline { arm(deadline) }
         goOn()
@@ -216,6 +227,8 @@ final class HTTP2Connection: Connection, ClientConnection {
 
     /// Serves the noted events up to and including the first request.
     private func serveNews() {
+        isServing = true
+        defer { isServing = false }
         var hasBegun = false
         while !hasBegun, !isClosed, let channel = session.nextNews() {
             if let head = session.takeHead(of: channel) {
@@ -277,6 +290,17 @@ final class HTTP2Connection: Connection, ClientConnection {
     func flushed(_ stream: HTTP2Stream) {
         unsettled.append(stream)
         schedule()
+    }
+
+    /// A request is over, with all of its response. With few requests under way the client waits
+    /// for this one. So the first response of a round is sent now, and those that end in the same
+    /// round after it go out together.
+    func finished() {
+        guard !isServing, promptRound != loop.round, session.openCount <= Self.fewStreams,
+            session.unsentBytes <= Self.promptMax, !session.hasNews
+        else { return schedule() }
+        promptRound = loop.round
+        goOn()
     }
 
     /// Sends, and decides how to continue.

@@ -248,7 +248,7 @@ extension HTTP2Stream: ClientStream {
         if !channel.isStalled { deadline = nil }
         _ = session.takeContent(of: channel)
         if channel.isOutputSent, !channel.isInputEnded { session.remind(channel) }
-        connection.schedule()
+        connection.finished()
     }
 
     func pause() { connection.pause() }
