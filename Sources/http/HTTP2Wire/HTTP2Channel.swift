@@ -5,7 +5,11 @@ package final class HTTP2Channel: NotedChannel {
     package let id: Int32
     /// The driver's object for the stream; it gets the news. `nil` before the head is complete, and
     /// when the driver has released the stream.
-    package var owner: (any HTTP2ChannelOwner)?
+    package var owner: (any HTTP2ChannelOwner)? {
+        get { driver }
+        set { driver = newValue }
+    }
+    private var driver: (any HTTP2ChannelOwner)?
 
     // MARK: The request
 
@@ -14,7 +18,11 @@ package final class HTTP2Channel: NotedChannel {
     /// Content that came and that the driver has not taken.
     @exclusivity(unchecked) var inbox: [UInt8] = []
     /// The client has sent its last byte.
-    @exclusivity(unchecked) package internal(set) var isInputEnded = false
+    package internal(set) var isInputEnded: Bool {
+        get { inputHasEnded }
+        set { inputHasEnded = newValue }
+    }
+    private var inputHasEnded = false
     /// Why the stream was closed, a code of RFC 9113 §7.
     @exclusivity(unchecked) package internal(set) var closeCode: UInt32?
     /// The channel waits among the session's news.
@@ -41,11 +49,19 @@ package final class HTTP2Channel: NotedChannel {
     /// The final head was submitted.
     @exclusivity(unchecked) package internal(set) var hasResponded = false
     /// The last byte was handed over.
-    @exclusivity(unchecked) package internal(set) var isOutputSent = false
+    package internal(set) var isOutputSent: Bool {
+        get { outputWasSent }
+        set { outputWasSent = newValue }
+    }
+    private var outputWasSent = false
     /// The client has got all that waited when the owner learned that bytes wait.
     @exclusivity(unchecked) var isDrained = false
     /// The owner knows that bytes wait.
-    @exclusivity(unchecked) package var isStalled = false
+    package var isStalled: Bool {
+        get { ownerWaits }
+        set { ownerWaits = newValue }
+    }
+    private var ownerWaits = false
     /// The reset is ours, not an answer to an error.
     @exclusivity(unchecked) var isResetByUs = false
 

@@ -5,13 +5,21 @@ package final class HTTP2ClientChannel: NotedChannel {
     package let id: Int32
     /// The driver's object for the stream; it gets the news. `nil` when the driver has released the
     /// stream.
-    package var owner: (any HTTP2ChannelOwner)?
+    package var owner: (any HTTP2ChannelOwner)? {
+        get { driver }
+        set { driver = newValue }
+    }
+    private var driver: (any HTTP2ChannelOwner)?
     /// The request is HEAD.
     let isHead: Bool
     /// The channel waits among the session's news.
-    var isNoted = false
+    @exclusivity(unchecked) var isNoted = false
     /// How the stream ended; `nil` while it is open.
-    @exclusivity(unchecked) package internal(set) var end: HTTP2StreamEnd?
+    package internal(set) var end: HTTP2StreamEnd? {
+        get { knownEnd }
+        set { knownEnd = newValue }
+    }
+    private var knownEnd: HTTP2StreamEnd?
 
     // MARK: The request
 
@@ -56,7 +64,11 @@ package final class HTTP2ClientChannel: NotedChannel {
     /// The section after the content.
     @exclusivity(unchecked) package internal(set) var trailers: ResponseHeadBuilder.Built?
     /// The server has sent its last byte.
-    @exclusivity(unchecked) package internal(set) var isInputEnded = false
+    package internal(set) var isInputEnded: Bool {
+        get { inputHasEnded }
+        set { inputHasEnded = newValue }
+    }
+    private var inputHasEnded = false
 
     init(_ id: Int32, isHead: Bool) {
         self.id = id

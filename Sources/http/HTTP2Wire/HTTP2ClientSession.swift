@@ -32,7 +32,8 @@ package final class HTTP2ClientSession {
     private(set) var pointer: OpaquePointer?
     @exclusivity(unchecked) private(set) var channels = StreamTable<HTTP2ClientChannel>()
     @exclusivity(unchecked) private var news = ChannelNews<HTTP2ClientChannel>()
-    package private(set) var standing = Standing.greeting
+    package var standing: Standing { relation }
+    private var relation = Standing.greeting
     @exclusivity(unchecked) private var builder = ResponseHeadBuilder()
     @exclusivity(unchecked) private var ledger: HTTP2ServerLedger
     @exclusivity(unchecked) private var walk = HTTP2FrameWalk(preface: 0)
@@ -216,7 +217,7 @@ extension HTTP2ClientSession {
         }
         guard let (id, headEnd) = begun, id > 0 else { return nil }
         // A connection whose numbers are used must make room for another one.
-        if standing == .open, !mayContinue { standing = .leaving }
+        if standing == .open, !mayContinue { relation = .leaving }
         let channel = HTTP2ClientChannel(id, isHead: isHead)
         channels.add(channel, as: id)
         if hasContent {
@@ -354,7 +355,7 @@ extension HTTP2ClientSession {
         // The driver's own resets are of streams that it has released.
         case NGHTTP2_RST_STREAM.rawValue: if let channel { closed(channel, .invalid) }
         case NGHTTP2_GOAWAY.rawValue:
-            if frame.goaway.error_code != NGHTTP2_NO_ERROR.rawValue { standing = .violated }
+            if frame.goaway.error_code != NGHTTP2_NO_ERROR.rawValue { relation = .violated }
         default: break
         }
     }
@@ -559,11 +560,11 @@ extension HTTP2ClientSession {
             channel.isInputEnded = true
             note(channel)
         case NGHTTP2_SETTINGS.rawValue:
-            if !isAcknowledgement, standing == .greeting { standing = .open }
+            if !isAcknowledgement, standing == .greeting { relation = .open }
         case NGHTTP2_RST_STREAM.rawValue: counts.resetsReceived += 1
         case NGHTTP2_GOAWAY.rawValue:
             counts.goAways += 1
-            if standing != .violated { standing = .leaving }
+            if standing != .violated { relation = .leaving }
         case NGHTTP2_PING.rawValue: if isAcknowledgement { pingsOpen = 0 }
         default: break
         }

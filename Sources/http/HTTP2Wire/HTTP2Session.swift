@@ -47,7 +47,8 @@ package final class HTTP2Session {
     /// Resets that were counted with their frames and that nghttp2 has still to send.
     private var countedBefore = 0
     /// Bytes of all channels that are still to be sent.
-    @exclusivity(unchecked) package private(set) var unsentBytes = 0
+    package var unsentBytes: Int { waitingBytes }
+    @exclusivity(unchecked) private var waitingBytes = 0
     /// Whether the client knows that the gateway takes no more of its streams.
     @exclusivity(unchecked) package private(set) var hasSaidGoAway = false
 
@@ -147,7 +148,7 @@ package final class HTTP2Session {
 
     /// Drops the bytes that wait to be sent.
     private func forgetOutput(of channel: HTTP2Channel) {
-        unsentBytes -= channel.outgoingCount
+        waitingBytes -= channel.outgoingCount
         channel.outgoing = []
         channel.outgoingStart = 0
     }
@@ -155,7 +156,7 @@ package final class HTTP2Session {
     func sent(_ count: Int, of channel: HTTP2Channel) {
         channel.outgoingStart += count
         channel.sentCount &+= UInt64(count)
-        unsentBytes -= count
+        waitingBytes -= count
         guard channel.outgoingCount == 0 else { return }
         channel.outgoing = []
         channel.outgoingStart = 0
@@ -165,7 +166,7 @@ package final class HTTP2Session {
         note(channel)
     }
 
-    func queued(_ count: Int) { unsentBytes += count }
+    func queued(_ count: Int) { waitingBytes += count }
 }
 
 // News.
