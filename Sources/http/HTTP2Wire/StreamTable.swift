@@ -17,6 +17,11 @@ struct StreamTable<Channel: AnyObject> {
 
     /// Adds a stream, whose number has no other.
     mutating func add(_ channel: Channel, as id: Int32) {
+        guard let last = ids.last, last > id else {
+            ids.append(id)
+            channels.append(channel)
+            return
+        }
         let place = place(of: id)
         ids.insert(id, at: place)
         channels.insert(channel, at: place)
