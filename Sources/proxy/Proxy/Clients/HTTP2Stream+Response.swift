@@ -24,7 +24,8 @@ extension HTTP2Stream {
         {
             sent()
         }
-        connection.countUnsent()
+        // The little that goes out in the connection's next turn need not be counted before it.
+        if channel.isStalled || count > Self.closedReadMax { connection.countUnsent() }
         connection.flushed(self)
         return channel.isStalled
     }
