@@ -371,12 +371,6 @@ final class HTTP2Connection: Connection, ClientConnection {
             failed(error)
         }
     }
-
-    /// The streams that had output since the last call.
-    func takeUnsettled() -> [HTTP2Stream] {
-        defer { unsettled.removeAll(keepingCapacity: true) }
-        return unsettled
-    }
 }
 
 // Concurrent requests count like connections: each costs as much as a connection of HTTP/1.1,
@@ -429,7 +423,8 @@ extension HTTP2Connection {
 
     /// Notes which responses wait for the client after a write, and bounds them.
     func settle() {
-        for stream in takeUnsettled() { stream.sent() }
+        // One by one: if two variables held the array, emptying it would allocate another one.
+        while let stream = unsettled.popLast() { stream.sent() }
         bound()
     }
 
