@@ -393,7 +393,7 @@ extension HTTP2ClientSession {
     /// Notes that all which waited is handed over.
     private func drained(_ channel: HTTP2ClientChannel) {
         guard channel.isClear else { return }
-        channel.outgoing.removeAll(keepingCapacity: true)
+        if !channel.outgoing.isEmpty { channel.outgoing.removeAll(keepingCapacity: true) }
         channel.outgoingStart = 0
         guard channel.isStalled else { return }
         channel.isStalled = false

@@ -85,8 +85,9 @@ package struct RequestHeadBuilder {
         scheme.removeAll(keepingCapacity: true)
         path.removeAll(keepingCapacity: true)
         authority.removeAll(keepingCapacity: true)
-        cookie.removeAll(keepingCapacity: true)
-        protocolName.removeAll(keepingCapacity: true)
+        // Most requests have neither, and emptying an empty array has its price, too.
+        if !cookie.isEmpty { cookie.removeAll(keepingCapacity: true) }
+        if !protocolName.isEmpty { protocolName.removeAll(keepingCapacity: true) }
         asksTunnel = false
     }
 

@@ -51,7 +51,7 @@ package struct ResponseHeadBuilder {
     /// The memory is kept: few connections go to servers, and each carries many requests.
     private mutating func forget() {
         if bytes.capacity > Self.keptMax { bytes = [] }
-        bytes.removeAll(keepingCapacity: true)
+        if !bytes.isEmpty { bytes.removeAll(keepingCapacity: true) }
         fault = nil
         (count, fieldCount, status, saysLength) = (0, 0, 0, false)
     }

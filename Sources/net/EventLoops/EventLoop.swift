@@ -386,7 +386,7 @@ extension EventLoop {
     /// Takes the array out of the caller's variable: if two variables hold an array, removing its
     /// elements copies it.
     package func giveBack(_ used: inout [UInt8]) {
-        used.removeAll(keepingCapacity: true)
+        if !used.isEmpty { used.removeAll(keepingCapacity: true) }
         swap(&used, &output)
     }
 }
