@@ -283,7 +283,8 @@ final class HTTP2Connection: Connection, ClientConnection {
     /// Asks for a turn after the ready sockets: then the output is sent.
     func schedule() {
         isDue = true
-        loop.resume(self)
+        // What its own event asks for is done at the end of that.
+        if !isServing { loop.resume(self) }
     }
 
     /// A stream has something to send.

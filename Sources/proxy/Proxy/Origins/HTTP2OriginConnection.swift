@@ -50,6 +50,8 @@ final class HTTP2OriginConnection: OriginConnection {
     @exclusivity(unchecked) private var isBroken = false
     /// A turn was asked for, and what it is for is still to be done.
     @exclusivity(unchecked) private var isDue = false
+    /// It serves its news.
+    @exclusivity(unchecked) private var isServing = false
     /// The most bytes of one write.
     private static let writeMax = 64 << 10
     /// The most content of a request that waits for the connection's turn.
@@ -174,7 +176,8 @@ final class HTTP2OriginConnection: OriginConnection {
     /// Asks for a turn after the ready sockets.
     func schedule() {
         isDue = true
-        loop.resume(self)
+        // What is asked for while it serves its news is done after that.
+        if !isServing { loop.resume(self) }
     }
 
     // MARK: Events
@@ -257,12 +260,16 @@ final class HTTP2OriginConnection: OriginConnection {
         if isBroken, !wasBroken, !isLost { takeInput() }
         if isBroken || session.isOver || session.standing == .violated { lose() }
         if session.standing == .leaving { retire() }
+        isDue = false
+        isServing = true
         serveNews()
+        isServing = false
         guard !isClosed else { return }
-        // The rest does what was asked for so far, but for the end of the connection.
-        isDue = isBroken || session.standing != .open
+        // The rest does what was asked for meanwhile, but for the end of the connection.
+        let mayEnd = isDue && (isBroken || session.standing != .open)
+        isDue = false
         // What is lost is not read, whatever the socket still has.
-        if session.hasNews || isReadable && isUsable { schedule() }
+        if session.hasNews || isReadable && isUsable || mayEnd { schedule() }
         // Windows may have opened, and streams may have ended.
         send()
         host.note(.http2Frames(session.takeCounts()))
