@@ -170,7 +170,11 @@ extension HTTP2Session {
 
     private func submit(_ trailers: TrailerSection, of id: Int32) -> Bool {
         var bytes: [UInt8] = []
-        trailers.appendFields(to: &bytes)
+        if trailers.isForwardedWhole {
+            bytes = trailers.bytes
+        } else {
+            trailers.appendFields(to: &bytes)
+        }
         let code = NGHTTP2Fields.with(bytes.span, .none) { fields in
             fields.isEmpty
                 ? -1 : nghttp2_submit_trailer(pointer, id, fields.baseAddress, fields.count)

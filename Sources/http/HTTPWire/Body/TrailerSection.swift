@@ -38,6 +38,17 @@ package struct TrailerSection: Sendable {
         return true
     }
 
+    /// Whether each line can be forwarded as it is, so that ``bytes`` are what goes on.
+    package var isForwardedWhole: Bool {
+        for index in fields.fields.indices {
+            let field = fields.fields[index]
+            guard field.isCanonical, !FieldKindSet.forbiddenInTrailers.contains(field.kind) else {
+                return false
+            }
+        }
+        return true
+    }
+
     /// Takes bytes up to the end of the section; `true` when the end is here.
     mutating func take(
         _ source: Span<UInt8>,
