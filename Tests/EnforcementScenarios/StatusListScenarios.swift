@@ -195,5 +195,34 @@ extension Scenarios {
             try stand.wait(for: #"google_status_list_entries{source="google"} 0"#)
             #expect(try stand.enrol(stand.makeKey()).status == 201)
         }
+
+        @Test func `a copy that could not be replaced gets no later date, and brings no key back`()
+            throws
+        {
+            let stand = try Stand()
+            defer { stand.end() }
+            try stand.wait(for: #"google_status_list_fetches_total{outcome="unchanged"}"#)
+            var key = stand.makeKey()
+            #expect(try stand.enrol(key).status == 201)
+            // As on a full disk: the newer list can't be written.
+            let copy = stand.scenario.path("portcullis.db.google-status")
+            #expect(eventually { mkdir(copy + ".new", 0o700) == 0 })
+            let before = FileManager.default.contents(atPath: copy)
+            #expect(before != nil)
+            stand.google.serveStatusList(Self.revoked)
+            #expect(try eventually { try stand.send(&key).reason == "key-revoked" })
+            rmdir(copy + ".new")
+            let count = stand.google.statusListCalls.count
+            #expect(
+                stand.google.waitForList { calls in
+                    calls.dropFirst(count).filter { $0.status == 304 }.count > 1
+                }
+            )
+            #expect(FileManager.default.contents(atPath: copy) == before)
+            stand.google.playStatusList(.status(503))
+            try stand.restart()
+            try stand.wait(for: #"google_status_list_entries{source="copy"} 0"#)
+            #expect(try stand.send(&key).reason == "key-revoked")
+        }
     }
 }

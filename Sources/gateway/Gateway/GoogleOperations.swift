@@ -212,14 +212,18 @@ final class GoogleOperations: Sendable {
         answered("fetched", answer, list)
     }
 
-    /// The list in use is still the newest: it has another date, in memory and on disk.
+    /// The list in use is still the newest: it has another date, in memory, and on disk where the
+    /// copy is one of this list.
     private func confirm(_ date: Int64, _ answer: HTTPSAnswer) {
         guard var known = lists.known else { return }
         (known.date, known.source) = (date, .google)
         lists.known = known
         if let path = state.withLock(\.settings.path),
             let bytes = try? WholeFile.read(path, bytesMax: KnownStatusList.copyBytesMax),
-            var copy = FetchedCopy(bytes, title: KnownStatusList.copyTitle)
+            var copy = FetchedCopy(bytes, title: KnownStatusList.copyTitle),
+            // A copy that could not be replaced has an older list. With a later date it would bring
+            // back keys that the newer list has revoked.
+            copy.tag == known.tag
         {
             copy.date = date
             write(copy, to: path)
