@@ -134,6 +134,79 @@ extension Scenarios {
             }
         }
 
+        /// An impostor that is ready when there is a file `go`.
+        private static let readyLater = """
+            say('started')
+            while not os.path.exists(folder + 'go'): time.sleep(0.05)
+            s.send(bytes([3]))
+            take()
+            say('taken')
+            time.sleep(600)
+
+            """
+
+        @Test func `a reload while the new process starts ends the upgrade, not the reload`() throws
+        {
+            try withImpostor(Self.readyLater) { stand, folder in
+                kill(stand.gateway.child.identifier, SIGUSR2)
+                try stand.awaitLine("started")
+                kill(stand.gateway.child.identifier, SIGHUP)
+                try stand.awaitLine("portcullis.yaml: generation 2")
+                try "".write(toFile: folder + "go", atomically: false, encoding: .utf8)
+                try stand.awaitLine(
+                    "nothing has changed: the configuration was read again meanwhile; try again"
+                )
+                #expect(try stand.gateway.client().send("GET", "/v1/bare").status == 401)
+            }
+        }
+
+        @Test func `a gateway that is told to end while the new process starts hands nothing over`()
+            throws
+        {
+            try withImpostor(Self.readyLater) { stand, folder in
+                // An idle connection, for which a draining gateway waits.
+                let client = try stand.connection()
+                kill(stand.gateway.child.identifier, SIGUSR2)
+                try stand.awaitLine("started")
+                kill(stand.gateway.child.identifier, SIGTERM)
+                try stand.awaitLine("draining")
+                try "".write(toFile: folder + "go", atomically: false, encoding: .utf8)
+                try stand.awaitLine("nothing has changed: the gateway ends")
+                #expect(try client.ask(stand.keys[0].get("/v1/bare")).status == 200)
+            }
+        }
+
+        @Test func `a gateway that is told to end in the hand-over passes that on`() throws {
+            let lines = """
+                import signal
+                def end(number, frame):
+                    os.write(2, b'told to end ')
+                    os._exit(0)
+                signal.signal(signal.SIGTERM, end)
+                s.send(bytes([3]))
+                take()
+                say('taken')
+                while not os.path.exists(folder + 'go'): time.sleep(0.05)
+                os.unlink(folder + 'alive')
+                time.sleep(0.5)
+                s.send(bytes([6]))
+                time.sleep(600)
+
+                """
+            try withImpostor(lines) { stand, folder in
+                kill(stand.gateway.child.identifier, SIGUSR2)
+                try stand.awaitLine("taken")
+                kill(stand.gateway.child.identifier, SIGTERM)
+                try stand.awaitLine("who serves afterwards obeys the signal")
+                try "".write(toFile: folder + "go", atomically: false, encoding: .utf8)
+                // A machine that is too busy for the hand-over's time has the old one end.
+                try stand.awaitLog("the end of the one that serves") { log in
+                    log.contains("told to end")
+                        || log.contains("upgrade: refused") && log.contains("draining")
+                }
+            }
+        }
+
         @Test func `the watchdog is fed while loops stand still, and a hung hand-over ends`() throws
         {
             let socket = "/tmp/notice-\(UUID().uuidString.prefix(13))"

@@ -301,7 +301,7 @@ package final class GatewayServer: @unchecked Sendable {
         } handle: { [lifecycle, reloads] request in
             switch request {
             case .stop: lifecycle.stop()
-            case .reload: reloads.reload()
+            case .reload: if !lifecycle.defers(SIGHUP) { reloads.reload() }
             case .reopenLog: reloads.reopenLog()
             case .upgrade: lifecycle.upgrade { _ in }
             }

@@ -14,14 +14,19 @@ import Services
 final class Lifecycle: Sendable {
     /// The least time that the process lives after its hand-over.
     private static let answerTime = DispatchTimeInterval.milliseconds(500)
+    /// The time in which a process that has taken over begins to watch its signals.
+    private static let watchTime = DispatchTimeInterval.milliseconds(250)
 
     private struct State {
         var loopsWithClients = 0
+        /// Signals that came while the decisions were handed over.
+        var late: Set<Int32> = []
         var makeUpgrade: (@Sendable () -> Upgrade)?
     }
 
     private let plane: ControlPlane
     private let reloads: Reloads
+    private let rollouts: Rollouts
     private let apple: AppleOperations
     private let google: GoogleOperations
     private let fleet: Fleet?
@@ -41,6 +46,7 @@ final class Lifecycle: Sendable {
     ) {
         self.plane = plane
         self.reloads = reloads
+        rollouts = parts.rollouts
         (apple, google, fleet) = (parts.apple, parts.google, parts.fleet)
         (proofs, https) = (parts.parties.proofs, parts.parties.https)
         self.keys = keys
@@ -110,6 +116,7 @@ final class Lifecycle: Sendable {
     /// call ends the lame-duck delay.
     func stop() {
         plane.perform { [self] in
+            guard !defers(SIGTERM) else { return }
             let time = Duration.milliseconds(plane.configuration.timeouts.lameDuck)
             switch plane.ending {
             case .none where time > .zero:
@@ -126,6 +133,17 @@ final class Lifecycle: Sendable {
             case .draining: break
             }
         }
+    }
+
+    /// Whether a signal has to wait: while the decisions are handed over, it is not known which
+    /// process serves afterwards. That one obeys it then.
+    func defers(_ signal: Int32) -> Bool {
+        guard case .running = plane.upgrading, rollouts.isClosed else { return false }
+        state.value.late.insert(signal)
+        plane.log.notice(
+            "upgrade: the decisions are being handed over; who serves afterwards obeys the signal"
+        )
+        return true
     }
 
     /// Operators drain the gateway of a fleet, or no longer: it is not ready, so that balancers
@@ -265,11 +283,15 @@ final class Lifecycle: Sendable {
         _ result: Result<Upgrade.Done, UpgradeRefusal>,
         _ done: @Sendable (UpgradeReport) -> Void
     ) {
+        let late = state.value.late
+        state.value.late = []
         switch result {
         case .failure(let refusal):
             plane.upgrading = .none
-            tell(.ready, status: servingStatus)
+            if !plane.isEnding { tell(.ready, status: servingStatus) }
             refuse(refusal.text, done)
+            if late.contains(SIGHUP) { reloads.reload() }
+            if late.contains(SIGTERM) { stop() }
         case .success(let success):
             plane.upgrading = .handedOver
             let microseconds = success.pause / 1_000
@@ -286,6 +308,15 @@ final class Lifecycle: Sendable {
             keys.leaveStore()
             fleet?.leave()
             drain()
+            pass(late, to: success.process)
+        }
+    }
+
+    /// Has the process that serves now obey what this one was told meanwhile.
+    private func pass(_ signals: Set<Int32>, to process: Int32) {
+        guard !signals.isEmpty else { return }
+        plane.perform(after: Self.watchTime) {
+            for signal in signals.sorted() { kill(process, signal) }
         }
     }
 }

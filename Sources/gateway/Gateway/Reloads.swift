@@ -92,6 +92,9 @@ final class Reloads: Sendable {
 
     var isRunning: Bool { if case .none = state.value.stage { false } else { true } }
 
+    /// The first configuration is 1; each accepted reload adds 1.
+    var generation: Int { state.value.generation }
+
     var accessLog: LogWriter? { state.value.accessLog }
 
     /// The state of the configuration, for operators.

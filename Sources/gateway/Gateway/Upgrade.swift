@@ -15,7 +15,8 @@ import Sessions
 //     PLAN: the listening sockets                  reads configuration, certificates and keys
 //                                                  ALIVE, each second
 //                                                  READY
-//     accepts no orders of operators
+//     accepts no orders of operators; signals to
+//     end and to reload wait
 //     all event loops are quiesced
 //     waiting changes are committed
 //     STATE: challenges, sessions, used tokens;    opens the store, reads the new changes
@@ -64,6 +65,8 @@ struct Upgrade {
     private let server: GatewayServer
     /// The store's name; the new process must find the same one.
     private let store: String
+    /// The generation of the configuration when the new process was asked for.
+    private let generation: Int
     var patience = Patience()
     /// The program that is started; `nil` for the one at this one's path.
     var program: String?
@@ -72,6 +75,7 @@ struct Upgrade {
     init(server: GatewayServer) {
         self.server = server
         store = server.plane.configuration.store.name
+        generation = server.reloads.generation
     }
 
     /// Performs the upgrade. Blocks; not on the control queue.
@@ -96,6 +100,8 @@ struct Upgrade {
             try sendPlan(to: successor)
             try expect(.ready, from: successor, within: patience.ready)
             orders = try server.parts.rollouts.close(within: Self.diskTime)
+            // From here on, signals to end and to reload wait for the end of the upgrade.
+            try checkChanges()
         } catch {
             successor.kill()
             throw error
@@ -120,6 +126,21 @@ struct Upgrade {
         for unit in server.plane.loops { unit.leaveSockets(closes: false) }
         server.operatorLoop?.leaveSockets(closes: true)
         return Done(process: successor.identifier, pause: pause)
+    }
+
+    /// - Throws: where the gateway was told to end, or the new process may have read an older
+    ///   configuration than the one in use.
+    private func checkChanges() throws(UpgradeRefusal) {
+        let (isEnding, isReloaded) = server.plane.queue.sync {
+            (
+                server.plane.isEnding,
+                server.reloads.isRunning || server.reloads.generation != generation
+            )
+        }
+        guard !isEnding else { throw UpgradeRefusal("the gateway ends") }
+        guard !isReloaded else {
+            throw UpgradeRefusal("the configuration was read again meanwhile; try again")
+        }
     }
 
     /// Reports that the gateway is alive while its event loops are quiesced, which takes a bounded
