@@ -231,7 +231,11 @@ final class Rollouts: Sendable {
         saved.enter()
         plane.perform { [self] in
             state.value.isClosed = true
-            state.value.whenSaved = { saved.leave() }
+            // After the saves of what the fleet has agreed on, too, which no order here waits for:
+            // the successor reads their file, and must not get older orders with its version.
+            state.value.whenSaved = { [self] in
+                queue.async { [self] in plane.perform { saved.leave() } }
+            }
             decideNext()
         }
         guard saved.wait(timeout: .now() + time) == .success else {
