@@ -119,6 +119,40 @@ extension Scenarios {
         }
 
         @Test(.enabled(if: DatabaseServer.programs != nil))
+        func `orders are kept in the folder for state, and found beside the configuration`() throws
+        {
+            let fleet = try Self.fleet(1)
+            defer { fleet.end() }
+            try fleet.stop(0)
+            let (scenario, files) = (fleet.scenario, FileManager.default)
+            let state = scenario.path("state")
+            mkdir(state, 0o700)
+            let outer = ["/usr/bin/env", "STATE_DIRECTORY=\(state)"]
+            let order = Array(#"{"rule":"orders","to":"observe"}"#.utf8)
+            func status(_ gateway: GatewayProcess) throws -> Int {
+                try gateway.client().send("GET", "/v1/orders").status
+            }
+            let first = try scenario.serve("gateway0.yaml", within: outer)
+            #expect(try status(first) == 401)
+            let given = try first.adminClient().send("POST", "/rollout/change", content: order)
+            #expect(given.status == 200, "\(given.text)")
+            #expect(try first.stop() == 0)
+            let kept = ["gateway0.yaml.rollout", "gateway0.yaml.rollout.fleet"]
+            #expect(kept.allSatisfy { files.fileExists(atPath: state + "/" + $0) })
+            #expect(!kept.contains { files.fileExists(atPath: scenario.path($0)) })
+            try fleet.database.crash()
+            let second = try scenario.serve("gateway0.yaml", within: outer)
+            #expect(try status(second) == 200)
+            try second.crash()
+            // As an earlier version left them.
+            for name in kept {
+                try files.moveItem(atPath: state + "/" + name, toPath: scenario.path(name))
+            }
+            let third = try scenario.serve("gateway0.yaml", within: outer)
+            #expect(try status(third) == 200)
+        }
+
+        @Test(.enabled(if: DatabaseServer.programs != nil))
         func `a brake at a gateway that is cut off yields to a newer order for all`() throws {
             let fleet = try Self.fleet(2)
             defer { fleet.end() }

@@ -22,19 +22,14 @@ final class GoogleOperations: Sendable {
     /// The settings that a reload replaces.
     private struct Settings: Equatable {
         var google: GoogleSettings
-        /// The copy on disk, beside the store as operators' orders are; `nil` without a store.
+        /// The copy on disk, where operators' orders are, too; `nil` without a store.
         var path: String?
         /// Whether any app needs the list.
         var isNeeded: Bool
 
         init(_ configuration: GatewayConfiguration) {
             google = configuration.google
-            path =
-                switch configuration.store {
-                case .none: nil
-                case .sqlite(let file): file + ".google-status"
-                case .postgresql: configuration.place(of: "").file + ".google-status"
-                }
+            path = KeptFiles.path(configuration).map { $0 + ".google-status" }
             isNeeded = configuration.apps.contains { $0.android != nil }
         }
 

@@ -98,12 +98,7 @@ final class ProofChecks: Sendable {
         _ name: String,
         _ configuration: GatewayConfiguration
     ) -> FetchedKeySet {
-        let path: String? =
-            switch configuration.store {
-            case .none: nil
-            case .sqlite(let file): file
-            case .postgresql: configuration.place(of: "").file
-            }
+        let path = KeptFiles.path(configuration)
         let wallClock = wallClock
         let (set, isNew) = state.withLock { state in
             if let set = state.sets[address] { return (set, false) }

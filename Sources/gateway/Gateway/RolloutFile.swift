@@ -4,8 +4,7 @@ import JSONText
 package import Rules
 
 /// The file of operators' orders. It is beside the store, since the gateway may write there and not
-/// in the folder of its configuration. If the store is no file, it is beside the configuration
-/// anyway.
+/// in the folder of its configuration. If the store is no file, ``KeptFiles`` says where it is.
 ///
 ///     portcullis.db.rollout          the orders in force; replaced as a whole
 ///     portcullis.db.rollout.log      the audit log: a JSON line for each change, appended
@@ -31,17 +30,16 @@ package struct RolloutFile: Sendable {
     let path: String
     /// `nil` where the orders are of this gateway alone.
     private let fleetPath: String?
+    /// Where an earlier version kept them; `nil` where that is the same place.
+    private let formerPath: String?
     private var auditPath: String { path + ".log" }
 
     /// `nil` without a store: then no rule verifies.
     init?(_ configuration: GatewayConfiguration) {
-        switch configuration.store {
-        case .none: return nil
-        case .sqlite(let file): (path, fleetPath) = (file + ".rollout", nil)
-        case .postgresql:
-            path = configuration.place(of: "").file + ".rollout"
-            fleetPath = path + ".fleet"
-        }
+        guard let kept = KeptFiles.path(configuration) else { return nil }
+        path = kept + ".rollout"
+        fleetPath = if case .postgresql = configuration.store { path + ".fleet" } else { nil }
+        formerPath = KeptFiles.formerPath(configuration).map { $0 + ".rollout" }
     }
 
     /// The orders of a configuration's gateway; without a problem where there are none yet.
@@ -75,14 +73,23 @@ package struct RolloutFile: Sendable {
     }
 
     private func read() throws(Fault) -> FleetOrders {
-        if let fleetPath, let bytes = try WholeFile.read(fleetPath, bytesMax: Self.bytesMax) {
-            return try Self.understood { () throws(JSONError) in try FleetOrders(json: bytes.span) }
-        }
-        guard let bytes = try WholeFile.read(path, bytesMax: Self.bytesMax) else {
+        if let orders = try Self.read(path, fleetPath) { return orders }
+        guard let formerPath, let orders = try Self.read(formerPath, formerPath + ".fleet") else {
             return FleetOrders()
         }
+        return orders
+    }
+
+    private static func read(
+        _ path: String,
+        _ fleetPath: String?
+    ) throws(Fault) -> FleetOrders? {
+        if let fleetPath, let bytes = try WholeFile.read(fleetPath, bytesMax: bytesMax) {
+            return try understood { () throws(JSONError) in try FleetOrders(json: bytes.span) }
+        }
+        guard let bytes = try WholeFile.read(path, bytesMax: bytesMax) else { return nil }
         return FleetOrders(
-            agreed: try Self.understood { () throws(JSONError) in
+            agreed: try understood { () throws(JSONError) in
                 try RolloutOrders(json: bytes.span)
             }
         )
