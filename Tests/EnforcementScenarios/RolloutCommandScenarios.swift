@@ -277,9 +277,28 @@ extension Scenarios {
             #expect(refused.status == 1)
             #expect(refused.complained.contains("nothing has changed"))
             #expect(try stand.answers(gateway) == [401])
+            #expect(try stand.audit().isEmpty)
             try FileManager.default.removeItem(atPath: stand.orders + ".new")
             #expect(try stand.run("orders", "observe").status == 0)
             #expect(try stand.answers(gateway) == [200])
+            #expect(try stand.audit().count == 1)
+        }
+
+        @Test func `an order after a cut line of the audit log has a line of its own`() throws {
+            let stand = try Stand()
+            defer { stand.scenario.end() }
+            #expect(try stand.answers(try stand.scenario.serve()) == [401])
+            #expect(try stand.run("orders", "observe").status == 0)
+            // As a crash leaves it.
+            let log = try #require(FileHandle(forUpdatingAtPath: stand.orders + ".log"))
+            _ = try log.seekToEnd()
+            try log.write(contentsOf: Data(#"{"rule":"orders","fr"#.utf8))
+            try log.close()
+            #expect(try stand.run("orders", "file", "--yes").status == 0)
+            let admin = HTTPClient(path: stand.scenario.path("admin.sock"))
+            let answer = try admin.send("GET", "/audit")
+            let changes = try #require(answer.object?["changes"] as? [[String: Any]], "\(answer)")
+            #expect(changes.map { $0["to"] as? String } == ["observe (command)", "enforce (file)"])
         }
 
         @Test func `two configurations are compared, with what was ordered`() throws {

@@ -165,7 +165,7 @@ extension Rollouts {
             guard ordering.orders != orders else { return orders }
             do throws(RolloutFile.Fault) {
                 let inForce = ordering.orders.orders(rules)
-                try file?.save(ordering.orders, inForce: inForce, ordering.changes)
+                try file?.save(ordering.orders, inForce: inForce, ordering.changes, holds: true)
             } catch {
                 log.error("the fleet's orders can't be kept for another start: \(error.text)")
             }

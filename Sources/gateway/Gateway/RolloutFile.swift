@@ -109,24 +109,29 @@ package struct RolloutFile: Sendable {
     /// disk.
     ///
     /// - inForce: the orders in force.
+    /// - holds: whether the changes take effect also where they can't be saved. Otherwise the audit
+    ///   log tells of none that is not saved.
     func save(
         _ orders: FleetOrders,
         inForce: RolloutOrders,
-        _ changes: [FleetOrders.Change]
+        _ changes: [FleetOrders.Change],
+        holds: Bool
     ) throws(Fault) {
-        if !changes.isEmpty {
-            try audit(
-                changes.suffix(Self.auditedMax).flatMap { change in
-                    let isOfFleet = change.version > 0
-                    return change.change.line(
-                        order: isOfFleet ? change.version : nil,
-                        gateway: isOfFleet ? change.gateway : nil
-                    )
-                }
+        let lines: [UInt8] = changes.suffix(Self.auditedMax).flatMap { change in
+            let isOfFleet = change.version > 0
+            return change.change.line(
+                order: isOfFleet ? change.version : nil,
+                gateway: isOfFleet ? change.gateway : nil
             )
         }
-        if let fleetPath { try WholeFile.replace(fleetPath, by: orders.json) }
-        try WholeFile.replace(path, by: inForce.json)
+        let size = try lines.isEmpty ? nil : audit(lines)
+        do throws(Fault) {
+            if let fleetPath { try WholeFile.replace(fleetPath, by: orders.json) }
+            try WholeFile.replace(path, by: inForce.json)
+        } catch {
+            if let size, !holds { truncate(auditPath, size) }
+            throw error
+        }
     }
 
     /// The last lines of the audit log, the oldest first; `nil` where it can't be read. Waits for
@@ -151,13 +156,36 @@ package struct RolloutFile: Sendable {
         return lines.filter { $0.first == 0x7B && $0.last == 0x7D }.suffix(count)
     }
 
-    private func audit(_ lines: [UInt8]) throws(Fault) {
+    /// Appends lines to the audit log; all of them or none.
+    ///
+    /// - Returns: its size before.
+    private func audit(_ lines: [UInt8]) throws(Fault) -> off_t {
         var status = stat()
-        if lstat(auditPath, &status) == 0, status.st_size >= Self.auditMax,
-            rename(auditPath, auditPath + ".1") != 0
-        {
-            throw Fault(text: "\(auditPath) can't be moved aside: \(WholeFile.lastError)")
+        var size: off_t = lstat(auditPath, &status) == 0 ? status.st_size : 0
+        if size >= Self.auditMax {
+            guard rename(auditPath, auditPath + ".1") == 0 else {
+                throw Fault(text: "\(auditPath) can't be moved aside: \(WholeFile.lastError)")
+            }
+            size = 0
         }
-        try WholeFile.write(lines, to: auditPath, O_CREAT | O_APPEND)
+        // A line that a crash has cut must not run into the next one.
+        let end = endsInLine(size) ? [UInt8(ascii: "\n")] : []
+        do throws(Fault) {
+            try WholeFile.write(end + lines, to: auditPath, O_CREAT | O_APPEND)
+        } catch {
+            truncate(auditPath, size)
+            throw error
+        }
+        return size
+    }
+
+    /// Whether the audit log, of this size, ends in the middle of a line.
+    private func endsInLine(_ size: off_t) -> Bool {
+        guard size > 0 else { return false }
+        let descriptor = open(auditPath, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
+        guard descriptor >= 0 else { return false }
+        defer { close(descriptor) }
+        var last = UInt8(ascii: "\n")
+        return pread(descriptor, &last, 1, size - 1) == 1 && last != UInt8(ascii: "\n")
     }
 }

@@ -167,7 +167,7 @@ final class Rollouts: Sendable {
         let isFirm = fleet != nil || order?.by == RolloutNote.guardName
         queue.async { [self, file] in
             let result = Result { () throws(RolloutFile.Fault) in
-                try file?.save(reached, inForce: orders, changes)
+                try file?.save(reached, inForce: orders, changes, holds: isFirm)
             }
             plane.perform { [self] in
                 switch result {
