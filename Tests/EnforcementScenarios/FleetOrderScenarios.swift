@@ -153,6 +153,31 @@ extension Scenarios {
         }
 
         @Test(.enabled(if: DatabaseServer.programs != nil))
+        func `the command does not say that an order without an answer has changed nothing`() throws
+        {
+            let fleet = try Self.fleet(1)
+            defer { fleet.end() }
+            let admin = "\"unix:\(fleet.scenario.path("admin"))\""
+            try fleet.rewrite(0, "127.0.0.1:0, calls: any }", "\(admin) }")
+            try fleet.crash(0)
+            try fleet.start(0)
+            try fleet.database.crash()
+            let config = fleet.scenario.path("gateway0.yaml")
+            let unsaved = try fleet.scenario.portcullis(
+                "rollout",
+                "--config",
+                config,
+                "orders",
+                "50%",
+                "--yes"
+            )
+            #expect(unsaved.status == 1)
+            #expect(unsaved.complained.contains("it may have taken the order or not"), "\(unsaved)")
+            #expect(!unsaved.complained.contains("nothing has changed"))
+            #expect(!unsaved.complained.contains("store's disk"))
+        }
+
+        @Test(.enabled(if: DatabaseServer.programs != nil))
         func `a brake at a gateway that is cut off yields to a newer order for all`() throws {
             let fleet = try Self.fleet(2)
             defer { fleet.end() }

@@ -281,7 +281,10 @@ final class Rollouts: Sendable {
             ended(order, .stale(last?.text ?? "version \(ordering.orders.version)"))
         case .success(.busy):
             adopt(ordering)
-            ended(order, .unsaved("others write orders at the same time"))
+            ended(
+                order,
+                .unsaved("nothing has changed: others write orders at the same time; try again")
+            )
         case .failure(let error):
             adopt(ordering)
             state.value.isAway = true
@@ -386,7 +389,7 @@ extension Rollouts: RolloutTaking {
             // The successor may have read the orders already, and owns the file afterwards.
             guard case .none = plane.upgrading else { return done(.upgrading) }
             guard state.value.waiting.count < Self.waitingMax else {
-                return done(.unsaved("too many changes wait for the disk"))
+                return done(.unsaved("too many changes wait; this one is not taken"))
             }
             add(Waiting(call: call, by: by, done: done))
         }

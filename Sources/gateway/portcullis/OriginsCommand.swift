@@ -127,7 +127,8 @@ struct AdminOptions: ParsableArguments {
             case .success(let response):
                 let ids = configuration.fileRules.rules.map(\.id)
                 let meant = rule.flatMap { Suggestion.closest(to: $0, among: ids) }
-                StandardError.write(Self.text(of: response, meant))
+                let isFleet = if case .postgresql = configuration.store { true } else { false }
+                StandardError.write(Self.text(of: response, meant, isFleet: isFleet))
             case .failure(let fault): unanswered(fault.text)
             }
             Glibc.exit(1)
@@ -155,7 +156,12 @@ struct AdminOptions: ParsableArguments {
     }
 
     /// - rule: the rule that was probably meant.
-    private static func text(of response: HTTPResponse, _ rule: String?) -> String {
+    /// - isFleet: whether gateways share a database, which has the orders.
+    private static func text(
+        of response: HTTPResponse,
+        _ rule: String?,
+        isFleet: Bool
+    ) -> String {
         let reason = response.field("App-Attest-Error").map { $0.prefix { $0 != ";" } }
         switch reason {
         case "no-such-server":
@@ -167,10 +173,13 @@ struct AdminOptions: ParsableArguments {
         case "rule-verifies-nothing":
             return "portcullis: the rule's file says off or deny, and not what requests must "
                 + "carry; write mode: observe there, and reload"
+        case "rollout-unsaved" where isFleet:
+            // Nothing says whether a database that did not answer has taken it.
+            return "portcullis: the order is not confirmed: \(problem(in: response))"
         case "rollout-unsaved":
             return "portcullis: nothing has changed, since the change can't be saved: "
-                + "\(String(decoding: response.content, as: UTF8.self)); next: make room on the "
-                + "store's disk, or write the mode into the configuration and reload"
+                + "\(problem(in: response)); next: make room on the store's disk, or write the "
+                + "mode into the configuration and reload"
         case "rollout-stale":
             return "portcullis: nothing has changed: the fleet has a newer order: "
                 + "\(problem(in: response)); look at it with `portcullis rollout`, then give yours"
