@@ -83,9 +83,10 @@ def sample_report(status):
         step = lambda percent: {"percent": percent, "requests": failed * percent // 100,
                                 "installs": percent // 4, "addresses": percent // 5}
         window = lambda name: {
-            "window": name, "seconds": 3000, "requests": 1000, "verified": 1000 - failed, "missing": failed - 10,
-            "unsupported": 1, "invalid": 8, "errors": 1, "preflight": 0, "refused": failed // 3, "installs": 31,
-            "reasons": [{"reason": "counter-replayed", "count": 8}, {"reason": MARKUP, "count": 3}],
+            "window": name, "seconds": 3000, "requests": 1400, "verified": 1000 - failed, "missing": failed - 10,
+            "unsupported": 1, "invalid": 8, "errors": 1, "preflight": 400, "refused": failed // 3, "installs": 31,
+            "reasons": [{"reason": "counter-replayed", "count": 8}, {"reason": MARKUP, "count": 3},
+                        {"reason": "preflight", "count": 400}],
             "latency": {"count": 1000, "p50": 0.004, "p90": 0.01, "p99": 0.2},
             "steps": [step(percent) for percent in (1, 5, 25, 100)],
             "versions": [{"version": MARKUP, "source": "claimed", "environment": "none", "verified": 0,
@@ -268,6 +269,10 @@ def with_report(browser, gateway, screenshots):
         visit.page.locator(".refusal summary").first.click()
         check(f"{name}: what 25 % would refuse is shown", "25 %" in visit.text("#rules"))
         check(f"{name}: versions are shown as text", MARKUP in visit.text("#rules"))
+        # Of 1,400 requests 400 are preflights, 18 were not verified, and 6 of these were refused.
+        cells = visit.page.locator("#rules tbody >> nth=0").locator("tr >> nth=0").locator("td.n").all_text_contents()
+        check(f"{name}: a preflight is not judged, and would not be refused",
+              cells[0] == "1,000" and cells[2] == "12 · 1.20 %" and "preflight" not in visit.text("#reasons"), cells)
         check(f"{name}: notices are text", MARKUP in visit.text("#notices"))
         width = visit.page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
         check(f"{name}: nothing sticks out of the page", width == 0, width)

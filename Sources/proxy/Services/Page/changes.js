@@ -40,7 +40,9 @@ byID('forget').addEventListener('click', () => {
 let change = null;
 
 function openDialog(next) {
-  change = next;
+  // The dialog shows this version of the fleet's orders: where there is a newer one, the gateway
+  // refuses what may cost clients.
+  change = { ...next, after: state.status?.fleet?.order };
   setText(byID('change-title'), next.title);
   setText(byID('change-now'), next.now);
   setText(byID('change-fault'), '');
@@ -126,7 +128,7 @@ async function showThen() {
 async function send() {
   const why = byID('why').value;
   const order = change.all ? { all: change.all, why }
-    : change.rule ? { rule: change.rule.id, to: wanted(), why } : null;
+    : change.rule ? { rule: change.rule.id, to: wanted(), why, after: change.after } : null;
   const [page, content] = order ? ['rollout/change', JSON.stringify(order)]
     : [`origins/${change.action}`, change.server];
   byID('change-do').disabled = true;

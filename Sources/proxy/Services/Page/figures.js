@@ -15,6 +15,8 @@ const windows = { '5m': ['the last 5 minutes', 300], '1h': ['the last hour', 360
 function countsOf(rule) {
   const counts = { judged: 0, verified: 0, would: 0, refused: 0, reasons: new Map() };
   for (const { verdict, reason, enforced, count } of rule.verdicts) {
+    // It is forwarded unjudged, whatever the rule does.
+    if (reason === 'preflight') continue;
     counts.judged += count;
     if (verdict === 'pass') { counts.verified += count; continue; }
     const kind = enforced === 'true' ? 'refused' : 'would';
@@ -30,18 +32,19 @@ function countsOf(rule) {
 
 /** The same of a window of /report, with what shares would refuse, and versions. */
 function countsOfWindow(told) {
-  const failed = told.missing + told.unsupported + told.invalid + told.errors + told.preflight;
+  const failed = told.missing + told.unsupported + told.invalid + told.errors;
   return {
-    judged: told.requests,
+    judged: told.requests - told.preflight,
     verified: told.verified,
     refused: told.refused,
     would: Math.max(0, failed - told.refused),
     // A report does not say of each reason what was observed; the rule's own share does.
-    reasons: new Map(told.reasons.map(({ reason, count }) => [reason,
-      failed > 0 ? { would: count * (1 - told.refused / failed), refused: count * told
-          .refused / failed } :
-      { would: count, refused: 0 }
-    ])),
+    reasons: new Map(told.reasons.filter(({ reason }) => reason !== 'preflight')
+      .map(({ reason, count }) => [reason,
+        failed > 0 ? { would: count * (1 - told.refused / failed), refused: count * told
+            .refused / failed } :
+        { would: count, refused: 0 }
+      ])),
     p50: told.latency.count ? told.latency.p50 : NaN,
     p99: told.latency.count ? told.latency.p99 : NaN,
     proofs: told.proofs,
