@@ -47,6 +47,13 @@ extension Scenarios {
             )
         }
 
+        private static func rules(_ paths: [String]) -> String {
+            let lines = paths.map {
+                "  - { id: \($0), match: { path: /\($0) }, origin: shop, mode: off }"
+            }
+            return "rules:\n" + lines.joined(separator: "\n")
+        }
+
         private func awaitGeneration(_ generation: UInt64, _ server: GatewayServer) throws {
             try server.wait { $0.configuration.generation == generation }
         }
@@ -160,29 +167,25 @@ extension Scenarios {
             let gate = Gate()
             let origin = try TestOrigin(script: TestOrigin.slow(until: gate))
             defer { origin.stop() }
-            func rules(_ paths: [String]) -> String {
-                let lines = paths.map {
-                    "  - { id: \($0), match: { path: /\($0) }, origin: shop, mode: off }"
-                }
-                return "rules:\n" + lines.joined(separator: "\n")
-            }
-            let gateway = try TestGateway(origin, more: rules(["slow", "other"]))
+            let gateway = try TestGateway(origin, more: Self.rules(["slow", "other"]))
             defer { gateway.stop() }
             let slow = try gateway.connect()
             try slow.send("GET /slow HTTP/1.1\r\nHost: a\r\n\r\n")
             try gateway.server.wait { _ in origin.requests.contains { $0.target == "/slow" } }
-            try configure(gateway, origin.address, more: rules(["other", "slow"]))
+            try configure(gateway, origin.address, more: Self.rules(["other", "slow"]))
             gateway.server.readAgain()
             try awaitGeneration(2, gateway.server)
             gate.open()
             #expect(try slow.readFinalResponse(to: "GET").status == 200)
             let snapshot = try gateway.server.snapshot()
-            func counted(_ id: String) throws -> UInt64 {
+            func counted(_ id: String) throws -> [UInt64] {
                 let number = try #require(snapshot.rules.firstIndex { $0.id == id })
-                return snapshot.tally.requestTimes(rule: number).count
+                let tally = snapshot.tally
+                return [tally.requestTimes(rule: number), tally.firstBytes(rule: number)]
+                    .map(\.count)
             }
-            #expect(try counted("slow") == 1)
-            #expect(try counted("other") == 0)
+            #expect(try counted("slow") == [1, 1])
+            #expect(try counted("other") == [0, 0])
         }
 
         @Test(.enabled(if: ChildProcess.tool("openssl") != nil))

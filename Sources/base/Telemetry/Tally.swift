@@ -39,9 +39,11 @@ package struct Tally: Sendable {
     }
 
     /// Counts the time of an origin of a rule until the first byte of its response.
-    package mutating func addFirstByte(rule: Int, nanoseconds: UInt64) {
+    ///
+    /// - rule: `nil` where a reload has removed the rule.
+    package mutating func addFirstByte(rule: Int?, nanoseconds: UInt64) {
         add(.firstByte, nanoseconds: nanoseconds)
-        rules.add(rule: rule, firstByteNanoseconds: nanoseconds)
+        if let rule { rules.add(rule: rule, firstByteNanoseconds: nanoseconds) }
     }
 
     /// The times until the first bytes of a rule's origins.

@@ -58,7 +58,7 @@ extension Exchange {
     ) -> Bool {
         record.status = head.status
         let waited = MonotonicClock.nanoseconds &- side.sentAt
-        proxy.tally.addFirstByte(rule: flow.rule.index, nanoseconds: waited)
+        proxy.tally.addFirstByte(rule: Audit(self).ruleNumber, nanoseconds: waited)
         origin?.waited = waited
         if head.fields.contains(.appAttestDeviceBits) { takeDeviceBits(head, bytes) }
         switch flow.responseBegan(ResponseKind(head, bytes)) {
