@@ -188,6 +188,35 @@ extension Scenarios {
             #expect(try counted("other") == [0, 0])
         }
 
+        @Test func `a page that is asked for before a reload has the counts of its own rules`()
+            throws
+        {
+            let origin = try TestOrigin()
+            defer { origin.stop() }
+            let gateway = try TestGateway(origin, more: Self.rules(["first", "second"]))
+            defer { gateway.stop() }
+            let server = gateway.server
+            #expect(try gateway.ask("GET /first HTTP/1.1\r\nHost: a\r\n\r\n").status == 200)
+            try server.wait { $0.tally.requestTimes(rule: 0).count == 1 }
+            // The event loop is busy: its counts come when the reload has ended.
+            let (busy, told) = (Gate(), Gate())
+            let found = Mutex<AdminSnapshot?>(nil)
+            server.plane.loops[0].loop.perform { try? busy.pass() }
+            server.gather { snapshot in
+                found.withLock { $0 = snapshot }
+                told.open()
+            }
+            server.plane.queue.sync {}
+            try configure(gateway, origin.address, more: Self.rules(["second", "first"]))
+            server.readAgain()
+            #expect(eventually { server.plane.queue.sync { server.reloads.generation } == 2 })
+            busy.open()
+            try told.pass()
+            let snapshot = try #require(found.withLock { $0 })
+            let number = try #require(snapshot.rules.firstIndex { $0.id == "first" })
+            #expect(snapshot.tally.requestTimes(rule: number).count == 1)
+        }
+
         @Test(.enabled(if: ChildProcess.tool("openssl") != nil))
         func `clients resume their TLS sessions after a reload`() throws {
             let bench = try Bench(isSecure: true)

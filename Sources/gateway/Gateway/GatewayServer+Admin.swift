@@ -21,8 +21,10 @@ extension GatewayServer: AdminSource {
     /// Asks every event loop for a copy of its counters, then assembles the facts.
     package func gather(_ completion: @escaping @Sendable (AdminSnapshot) -> Void) {
         plane.perform { [self] in
+            // Those whose numbers the counts have: a reload may renumber them before all are there.
+            let rules = ruleFacts
             plane.gather(LoopUnit.gather) { [self] loops in
-                completion(snapshot(loops.sorted { $0.number < $1.number }))
+                completion(snapshot(loops.sorted { $0.number < $1.number }, rules))
             }
         }
     }
@@ -61,7 +63,7 @@ extension GatewayServer: AdminSource {
         return calls
     }
 
-    private func snapshot(_ gathered: [LoopFacts]) -> AdminSnapshot {
+    private func snapshot(_ gathered: [LoopFacts], _ rules: [RuleFacts]) -> AdminSnapshot {
         // Issuer and sessions are counted for all event loops, so one of them carries their
         // numbers.
         var loops = gathered
@@ -82,7 +84,7 @@ extension GatewayServer: AdminSource {
             ),
             configuration: reloads.facts,
             loops: loops,
-            rules: ruleFacts,
+            rules: rules,
             verdictLabels: { VerdictSlot.labels($0) },
             store: StoreFacts(
                 keys: keys.count,
