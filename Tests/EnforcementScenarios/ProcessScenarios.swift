@@ -288,6 +288,29 @@ extension Scenarios {
             #expect(try gateway.stop() == 0)
         }
 
+        @Test(.enabled(if: isRoot && Scenario.tool("unshare") != nil))
+        func `an upgrade looks names up before clients wait, however slow the resolver`() throws {
+            let resolver = try Self.silentResolver()
+            defer { close(resolver.descriptor) }
+            let settings = NSTemporaryDirectory() + "resolv-\(UUID().uuidString)"
+            defer { unlink(settings) }
+            try "nameserver \(resolver.address)\noptions timeout:5 attempts:1\n".write(
+                toFile: settings,
+                atomically: true,
+                encoding: .utf8
+            )
+            let mounted = "mount --bind '\(settings)' /etc/resolv.conf && exec \"$@\""
+            let stand = try UpgradeStand(
+                origins: "  silent: { servers: [\"silent.test:80\"] }",
+                within: [
+                    try #require(Scenario.tool("unshare")), "-m", "/bin/sh", "-c", mounted, "sh",
+                ]
+            )
+            defer { stand.end() }
+            try stand.upgrade()
+            #expect(try #require(stand.pauses.last) < 4_500)
+        }
+
         /// A socket of some loopback address at the port for names.
         private static func silentResolver() throws -> (descriptor: Int32, address: String) {
             let descriptor = socket(AF_INET, Int32(SOCK_DGRAM.rawValue | SOCK_CLOEXEC.rawValue), 0)

@@ -148,6 +148,7 @@ package final class GatewayServer: @unchecked Sendable {
         if surroundings.ownsProcess {
             try Self.giveUpPrivileges(configuration.process, listening.all, file, log)
         }
+        let servers = ServerRegistry(configuration, resolver)
         let keys: KeyTable
         (keys, madeStore) = try StoreOpening.table(configuration, surroundings, log)
         let registry = OriginRegistry()
@@ -159,7 +160,6 @@ package final class GatewayServer: @unchecked Sendable {
             sessions: Self.sessions(configuration.sessions, surroundings.predecessor)
         )
         let (calls, parties) = Self.parties(configuration, keys, surroundings, log)
-        let servers = ServerRegistry(configuration, resolver)
         ControlPlane.warn(preparation.warnings + servers.problems(configuration), log)
         let secure = preparation.certificates.origins
         let settings = ProxySettings(configuration, servers, parties, secure, registry)

@@ -19,7 +19,8 @@ enum StoreOpening {
         let place = try birthplace(configuration, surroundings.predecessor)
         let journal: any KeyJournal
         let ahead = try readAhead(configuration, surroundings.predecessor)
-        // From here on the predecessor waits, and decides nothing.
+        // From here on the predecessor and its clients wait, and it decides nothing. What may take
+        // long is done before, such as looking up names.
         let lease = try surroundings.predecessor?.takeState(
             isLent: configuration.store.file != nil
         ).lease
