@@ -153,6 +153,21 @@ extension Scenarios {
         }
 
         @Test(.enabled(if: DatabaseServer.programs != nil))
+        func `where kept orders are broken, the start names the file that is`() throws {
+            let fleet = try Self.fleet(1)
+            defer { fleet.end() }
+            _ = try fleet.order(at: 0, #""rule":"orders","to":"observe""#)
+            try fleet.stop(0)
+            let kept = fleet.scenario.path("gateway0.yaml.rollout")
+            try fleet.scenario.write("gateway0.yaml.rollout.fleet", "{")
+            let config = fleet.scenario.path("gateway0.yaml")
+            let refused = try fleet.scenario.portcullis("serve", config)
+            #expect(refused.status == 1)
+            #expect(refused.complained.contains(kept + ".fleet:1: found orders that can't"))
+            #expect(refused.complained.contains("or delete it and \(kept): "), "\(refused)")
+        }
+
+        @Test(.enabled(if: DatabaseServer.programs != nil))
         func `the command does not say that an order without an answer has changed nothing`() throws
         {
             let fleet = try Self.fleet(1)

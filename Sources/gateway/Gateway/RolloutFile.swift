@@ -16,6 +16,12 @@ package struct RolloutFile: Sendable {
     /// Why a change is not on disk.
     typealias Fault = WholeFile.Fault
 
+    /// A file of orders that can't be read, and why.
+    private struct Unreadable: Error {
+        let path: String
+        let text: String
+    }
+
     /// The most bytes of the orders: the most orders, at some 500 bytes each.
     private static let bytesMax = 2 << 20
     /// The size at which the audit log is renamed, in bytes; one old file is kept.
@@ -55,53 +61,62 @@ package struct RolloutFile: Sendable {
         of configuration: GatewayConfiguration
     ) -> (orders: FleetOrders, problem: Problem?) {
         guard let file = RolloutFile(configuration) else { return (FleetOrders(), nil) }
-        do throws(Fault) {
+        do throws(Unreadable) {
             return (try file.read(), nil)
         } catch {
+            // What is in force is kept beside the fleet's orders, and would count as given here.
+            let other = error.path == file.path ? "" : " and \(file.path)"
             let problem = Problem(
                 .error,
-                Problem.Place(file: file.path, line: 1),
+                Problem.Place(file: error.path, line: 1),
                 "",
                 found: error.text,
                 use: """
-                    the file as the gateway wrote it, or delete it: then every rule goes by the \
-                    configuration (\(file.path).log says what was ordered)
+                    the file as the gateway wrote it, or delete it\(other): then every rule goes \
+                    by the configuration (\(file.path).log says what was ordered)
                     """
             )
             return (FleetOrders(), problem)
         }
     }
 
-    private func read() throws(Fault) -> FleetOrders {
-        if let orders = try Self.read(path, fleetPath) { return orders }
-        guard let formerPath, let orders = try Self.read(formerPath, formerPath + ".fleet") else {
-            return FleetOrders()
+    private func read() throws(Unreadable) -> FleetOrders {
+        for place in [path, formerPath].compactMap(\.self) {
+            let fleetPlace = place + ".fleet"
+            if fleetPath != nil, let bytes = try Self.bytes(of: fleetPlace) {
+                return try Self.understood(fleetPlace) { () throws(JSONError) in
+                    try FleetOrders(json: bytes.span)
+                }
+            }
+            if let bytes = try Self.bytes(of: place) {
+                let agreed = try Self.understood(place) { () throws(JSONError) in
+                    try RolloutOrders(json: bytes.span)
+                }
+                return FleetOrders(agreed: agreed)
+            }
         }
-        return orders
+        return FleetOrders()
     }
 
-    private static func read(
-        _ path: String,
-        _ fleetPath: String?
-    ) throws(Fault) -> FleetOrders? {
-        if let fleetPath, let bytes = try WholeFile.read(fleetPath, bytesMax: bytesMax) {
-            return try understood { () throws(JSONError) in try FleetOrders(json: bytes.span) }
+    private static func bytes(of path: String) throws(Unreadable) -> [UInt8]? {
+        do throws(Fault) {
+            return try WholeFile.read(path, bytesMax: bytesMax)
+        } catch {
+            throw Unreadable(path: path, text: error.text)
         }
-        guard let bytes = try WholeFile.read(path, bytesMax: bytesMax) else { return nil }
-        return FleetOrders(
-            agreed: try understood { () throws(JSONError) in
-                try RolloutOrders(json: bytes.span)
-            }
-        )
     }
 
     private static func understood<Orders>(
+        _ path: String,
         _ read: () throws(JSONError) -> Orders
-    ) throws(Fault) -> Orders {
+    ) throws(Unreadable) -> Orders {
         do throws(JSONError) {
             return try read()
         } catch {
-            throw Fault(text: "orders that can't be understood: \(error.description)")
+            throw Unreadable(
+                path: path,
+                text: "orders that can't be understood: \(error.description)"
+            )
         }
     }
 
