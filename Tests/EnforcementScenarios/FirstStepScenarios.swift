@@ -151,6 +151,22 @@ extension Scenarios {
             #expect(!FileManager.default.fileExists(atPath: scenario.path("portcullis")))
         }
 
+        @Test func `an init that can't write all of its files leaves none`() throws {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            let folder = scenario.path("portcullis")
+            try FileManager.default.createDirectory(
+                atPath: folder,
+                withIntermediateDirectories: false
+            )
+            // A file in the place of the folder of rules.
+            try scenario.write("portcullis/rules", "")
+            let result = try scenario.portcullis("init", "10.0.0.5:8080")
+            #expect(result.status == 1)
+            #expect(result.complained.contains("nothing was written"), "\(result)")
+            #expect(!FileManager.default.fileExists(atPath: folder + "/portcullis.yaml"))
+        }
+
         // MARK: doctor
 
         @Test func `a doctor finds nothing wrong where nothing is`() throws {

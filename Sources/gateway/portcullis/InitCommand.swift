@@ -64,6 +64,7 @@ struct InitCommand: ParsableCommand {
         for path in paths where disk.fileExists(atPath: path) {
             throw refused("\(path) exists; choose another --folder, or move it away")
         }
+        var written: [String] = []
         do {
             for (file, path) in zip(files, paths) {
                 let url = URL(filePath: path)
@@ -72,8 +73,11 @@ struct InitCommand: ParsableCommand {
                     withIntermediateDirectories: true
                 )
                 try Data(file.text.utf8).write(to: url, options: .withoutOverwriting)
+                written.append(path)
             }
         } catch {
+            // All of them or none: the next try finds what is there, and overwrites nothing.
+            for path in written { try? disk.removeItem(atPath: path) }
             throw refused("\(folder) can't be written: \(error.localizedDescription)")
         }
     }
