@@ -320,5 +320,36 @@ extension Scenarios {
             for _ in clients { gate.open() }
             for client in clients { #expect(try client.readResponse().status == 200) }
         }
+
+        @Test func `a request from before a reload waits with the others`() throws {
+            let (broken, slow) = (Gate(), Gate())
+            let origin = try TestOrigin { connection in
+                while let request = try connection.nextRequest() {
+                    // It breaks once, and is sent once more.
+                    if request.target == "/broken", connection.number == 0 {
+                        return try broken.pass()
+                    }
+                    if request.target == "/slow" { try slow.pass() }
+                    try connection.answer(200, body: "ok", to: request)
+                }
+            }
+            defer { origin.stop() }
+            let gateway = try Self.gateway([(origin, max: 1)], loops: 1, ", retries: { max: 1 }")
+            defer { gateway.stop() }
+            let first = try gateway.connect()
+            try first.send(Self.get.replacing("GET /", with: "GET /broken"))
+            #expect(origin.wait { $0.first?.heads.count == 1 })
+            gateway.server.readAgain()
+            try gateway.server.wait { $0.configuration.generation == 2 }
+            let second = try gateway.connect()
+            try second.send(Self.get.replacing("GET /", with: "GET /slow"))
+            try Self.waits(1, in: gateway)
+            broken.open()
+            // It has the place that the first one has lost.
+            #expect(origin.wait { $0.count == 2 && $0[1].heads.count == 1 })
+            slow.open()
+            #expect(try second.readResponse().status == 200)
+            #expect(try first.readResponse().status == 200)
+        }
     }
 }

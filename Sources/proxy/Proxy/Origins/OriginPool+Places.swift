@@ -9,7 +9,7 @@ extension OriginPool {
         var alarm: Alarm?
         /// Milliseconds of ``EventLoop/now``; `.max` for none.
         var rings = UInt64.max
-        /// No further request comes.
+        /// Only requests from before the pool's end may still come.
         var isRetired = false
         /// The pool in which the waiting requests continue. Calls that were on their way are
         /// forwarded to it.
@@ -55,8 +55,13 @@ extension OriginPool {
 
     // MARK: Waiting
 
-    /// Makes a dial wait for a place at one of these servers.
+    /// Makes a dial wait for a place at one of these servers. A request from before a reload waits
+    /// with the others, for those of its servers that are still the origin's.
     func wait(_ dial: OriginDial, for full: [OriginServer]) -> ConnectionSlots.Entry {
+        if let successor = waits.successor {
+            let known = full.compactMap { successor.server($0.state.number) }
+            return known.isEmpty ? .full : successor.wait(dial, for: known)
+        }
         guard !waits.isRetired else { return .full }
         let entry = settings.state.wait(
             for: full.map(\.state),
