@@ -146,6 +146,9 @@ final class OriginServer {
     func leave() {
         isGone = true
         closeIdle()
+        // The next pool can't give them. Their waiters choose again.
+        for stream in promised.values { stream.closeInOrder() }
+        promised = [:]
     }
 
     func forget(_ stream: HTTP1OriginStream) {
