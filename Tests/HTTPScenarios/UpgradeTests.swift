@@ -243,6 +243,44 @@ extension Scenarios {
             #expect(received.withLock { $0 } == sent)
         }
 
+        /// The close of a Unix socket ends both directions at once.
+        @Test func `what a client sends before it closes a Unix socket arrives whole`() throws {
+            let gate = Gate()
+            let received = Mutex(0)
+            let folder = try TemporaryFolder.make()
+            defer { TemporaryFolder.remove(folder) }
+            let origin = try TestOrigin { connection in
+                guard let request = try connection.nextRequest() else { return }
+                guard request.target == "/socket" else {
+                    return try connection.answer(200, body: "ok", to: request)
+                }
+                try connection.wire.send(Self.accepted)
+                try gate.pass()
+                let count = try connection.wire.readToEnd().count
+                received.withLock { $0 = count }
+            }
+            defer { origin.stop() }
+            let path = folder + "/gateway.sock"
+            let gateway = try TestGateway(
+                [("shop", [origin.address])],
+                listen: "address: 'unix:\(path)'"
+            )
+            defer { gateway.stop() }
+            let client = try Wire(path: path)
+            try client.send(Self.handshake)
+            #expect(try client.readResponse().status == 101)
+            let bytes = [UInt8](repeating: 7, count: 32 << 20)
+            let sent = try client.sendUntilStalled(bytes, milliseconds: 200)
+            client.close()
+            // Served on the same event loop, so that it has seen the close.
+            let other = try Wire(path: path)
+            try other.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+            #expect(try other.readResponse().text == "ok")
+            gate.open()
+            #expect(origin.wait { $0.allSatisfy { !$0.isOpen } })
+            #expect(received.withLock { $0 } == sent)
+        }
+
         /// The event loop stands still behind its turn, so that what a turn has passed on can be
         /// counted.
         @Test func `a busy tunnel passes one read on, then it is the turn of others`() throws {

@@ -8,8 +8,12 @@ final class Tunnel: ByteStreamOwner {
     /// `nil` from then on.
     private var sides: (client: any ByteStream, origin: any ByteStream)?
     private let idleMilliseconds: UInt64
+    /// Whether the client is at the other end of a Unix socket.
+    private let isUnix: Bool
     private var clientEnded = false
     private var originEnded = false
+    /// The client has closed both directions. The tunnel ends when its last bytes were read.
+    private var clientIsGone = false
     private var carried = Carried()
     /// Called once, when both sides are closed.
     private let ended: (Carried) -> Void
@@ -20,8 +24,13 @@ final class Tunnel: ByteStreamOwner {
         var fromOrigin: UInt64 = 0
     }
 
-    private init(idleMilliseconds: UInt64, ended: @escaping (Carried) -> Void) {
+    private init(
+        idleMilliseconds: UInt64,
+        isUnix: Bool,
+        ended: @escaping (Carried) -> Void
+    ) {
         self.idleMilliseconds = idleMilliseconds
+        self.isUnix = isUnix
         self.ended = ended
     }
 
@@ -36,7 +45,8 @@ final class Tunnel: ByteStreamOwner {
         _ rest: Span<UInt8>
     ) {
         guard let client = exchange.client, let origin = exchange.origin else { return }
-        let tunnel = Tunnel(idleMilliseconds: exchange.settings.timeouts.tunnelIdle) { carried in
+        let idle = exchange.settings.timeouts.tunnelIdle
+        let tunnel = Tunnel(idleMilliseconds: idle, isUnix: client.peer.isUnix) { carried in
             exchange.proxy.tally.add(.tunnelsClosed)
             Audit(exchange).writeLine(
                 requestBytes: carried.fromClient,
@@ -109,13 +119,16 @@ final class Tunnel: ByteStreamOwner {
         guard isClient ? !clientEnded : !originEnded else { return }
         if isClient { clientEnded = true } else { originEnded = true }
         target.shutDownOutput()
-        if clientEnded, originEnded { end() }
+        if clientEnded, originEnded || clientIsGone { end() }
     }
 
-    /// One side has closed both directions. After the origin's end, the event may be the client's
-    /// own end, and the bytes that it sent before are still to be read.
+    /// The client has closed both directions. Bytes that it sent before are still to be read in two
+    /// cases: after the origin's end, where the event may be the client's own end, and on a Unix
+    /// socket, whose close ends both directions at once.
     func broke(_ stream: any ByteStream) {
-        if !originEnded { end() }
+        if originEnded { return }
+        guard isUnix, !clientEnded else { return end() }
+        clientIsGone = true
     }
 
     func failed(_ stream: any ByteStream) { end() }
