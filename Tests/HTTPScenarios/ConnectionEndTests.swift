@@ -1,3 +1,4 @@
+import EventLoops
 import Gateway
 import LoopbackKit
 import Services
@@ -95,6 +96,34 @@ extension Scenarios {
             #expect(try client.readFinalResponse().status == 200)
             #expect(try client.endsSilently())
             #expect(Self.open(try gateway.server.snapshot()) == 1)
+        }
+
+        /// The client's end comes with more bytes than one read brings.
+        @Test func `a refused client that sends on, then ends, gets no reset`() throws {
+            let folder = try TemporaryFolder.make()
+            defer { TemporaryFolder.remove(folder) }
+            let origin = try TestOrigin()
+            defer { origin.stop() }
+            let path = folder + "/gateway.sock"
+            let gateway = try TestGateway(
+                [("shop", [origin.address])],
+                listen: "address: 'unix:\(path)'"
+            )
+            defer { gateway.stop() }
+            let door = try LoopDoor(gateway)
+            let client = try Wire(path: path)
+            defer { client.close() }
+            try client.send("GET /%2f HTTP/1.1\r\nHost: a\r\n\r\n")
+            #expect(client.isReadable(within: Wire.patienceMilliseconds))
+            try door.shut()
+            let bytes = [UInt8](repeating: 7, count: EventLoop.inputBytes * 3 / 2)
+            #expect(try client.sendUntilStalled(bytes, milliseconds: 200) == bytes.count)
+            client.finishSending()
+            door.open()
+            #expect(try client.readFinalResponse().status == 400)
+            // An orderly end; a reset would be a fault.
+            #expect(try client.readToEnd().isEmpty)
+            door.remove()
         }
     }
 }

@@ -120,6 +120,8 @@ final class HTTP1Connection: Connection, ClientConnection {
     /// The client has closed both directions, and this was not read yet.
     override public func brokeWhileUnread() {
         switch phase {
+        // The end is read after the last bytes. With bytes unread, a close would be a reset.
+        case .lingering where isReadable && unsentBytes == 0: break
         case .first, .head, .skipping, .lingering: close()
         case .request(let stream): if stream.owner?.clientBroke() != false { close() }
         case .tunnel(let owner): owner.broke(self)
