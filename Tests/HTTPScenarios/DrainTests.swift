@@ -1,5 +1,6 @@
 import Dispatch
 import LoopbackKit
+import Synchronization
 import Testing
 
 @testable import Gateway
@@ -161,6 +162,38 @@ extension Scenarios {
             gate.open()
             #expect(try other.readResponse().text == "ok")
             other.close()
+            #expect(gateway.exitStatus() == 0)
+        }
+
+        /// Its end does not tell whether it has gone, but what it takes does.
+        @Test func `a client that has ended its direction gets all of a flowing response`() throws {
+            let isOver = Mutex(false)
+            let origin = try TestOrigin { connection in
+                guard try connection.nextRequest() != nil else { return }
+                try connection.wire.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+                while !isOver.withLock({ $0 }) {
+                    try connection.wire.send("1\r\nx\r\n")
+                    _ = connection.wire.isReadable(within: 10)
+                }
+                try connection.wire.send("0\r\n\r\n")
+            }
+            defer { origin.stop() }
+            let gateway = try TestGateway(
+                origin,
+                more: "timeouts: { drain: 5m, drain_idle: 2s }"
+            )
+            let (client, idle) = (try gateway.connect(), try gateway.connect())
+            #expect(try idle.readOwn().all("connection").isEmpty)
+            try client.send(Self.get)
+            client.finishSending()
+            while client.inbox.count < 100 { try client.receive() }
+            gateway.beginStop()
+            // The time of those that wait is over.
+            #expect(try idle.endsSilently())
+            isOver.withLock { $0 = true }
+            let response = try client.readResponse()
+            #expect(response.text.allSatisfy { $0 == "x" })
+            client.close()
             #expect(gateway.exitStatus() == 0)
         }
 

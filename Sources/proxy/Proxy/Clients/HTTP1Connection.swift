@@ -143,9 +143,12 @@ final class HTTP1Connection: Connection, ClientConnection {
             answer(.timeout)
         case .request(let stream):
             guard stream.owner?.isUploaded == true else { return stream.contentTimedOut() }
+            guard host.isDraining, isEnding else { return }
+            // The client takes its response, so it is still there.
+            if stream.hasSent { return expectNothing() }
             // An orderly end would make an incomplete response look whole, if the response ends
             // with its connection.
-            if host.isDraining, isEnding { reset() }
+            reset()
         case .skipping, .lingering: close()
         case .tunnel(let owner): owner.failed(self)
         }
@@ -177,6 +180,7 @@ final class HTTP1Connection: Connection, ClientConnection {
     /// sending whether the client still waits. So while the gateway drains, this wait is bounded.
     func expectNothing() {
         let waits = host.isDraining && isEnding
+        if waits, case .request(let stream) = phase { stream.hasSent = false }
         setDeadline(milliseconds: waits ? host.settings.timeouts.drainIdle : nil)
     }
 

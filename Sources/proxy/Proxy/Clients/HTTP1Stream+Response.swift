@@ -143,6 +143,7 @@ extension HTTP1Stream {
     /// Sends the gathered bytes, then a piece.
     private func send(_ piece: Span<UInt8>) {
         if case .closed = output { return }
+        hasSent = true
         let sequel = isAnswered && !isPersistent ? Connection.Sequel.end : .more
         switch connection.write(out.bytes.span, piece, before: sequel) {
         case .sent: break

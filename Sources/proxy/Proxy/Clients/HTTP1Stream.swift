@@ -45,6 +45,8 @@ final class HTTP1Stream {
     var isAnswered = false
     /// The result of sending since the last ``flush()``; `closed` when it failed.
     var output = ClientOutput.sent
+    /// Whether bytes were sent since the wait for the response was last bounded.
+    var hasSent = false
 
     init(
         _ connection: HTTP1Connection,
