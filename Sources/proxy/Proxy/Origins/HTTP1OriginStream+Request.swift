@@ -27,7 +27,7 @@ extension HTTP1OriginStream {
         isWhole: Bool
     ) -> WriteOutcome {
         resetsOnClose = !isWhole
-        return write(head, content)
+        return marked(write(head, content))
     }
 
     func requestTaken() { resetsOnClose = false }
@@ -55,8 +55,15 @@ extension HTTP1OriginStream {
     /// Sends the gathered bytes, then a piece.
     private func send(_ piece: Span<UInt8>) {
         if case .failed = outcome { return }
-        outcome = write(out.bytes.span, piece)
+        outcome = marked(write(out.bytes.span, piece))
         out.bytes.removeAll(keepingCapacity: true)
+    }
+
+    /// Bytes that wait here are lost if the process dies. So the connection ends with a reset from
+    /// then on, even if the request was to be sent as a whole, until the server has taken it.
+    private func marked(_ outcome: WriteOutcome) -> WriteOutcome {
+        if case .queued = outcome { resetsOnClose = true }
+        return outcome
     }
 
     /// Takes the event loop's memory for gathering.

@@ -143,6 +143,7 @@ final class HTTP1OriginStream: OriginConnection, DialedStream {
 
     func becomeTunnel(of owner: any ByteStreamOwner) -> any ByteStream {
         use = .tunnel(owner)
+        requestTaken()
         inputMax = EventLoop.inputBytes
         return self
     }

@@ -82,7 +82,7 @@ package final class HTTPCall: OriginStreamOwner {
 
     // MARK: Events of the stream
 
-    func originDrained(_ stream: any OriginStream) {}
+    func originDrained(_ stream: any OriginStream) { stream.requestTaken() }
 
     /// The server may have answered before it closed.
     func originWriteFailed(_ stream: any OriginStream) {
