@@ -1,7 +1,9 @@
 import ConfigurationReading
+import Foundation
 import Gateway
 import LoopbackKit
 import TLSSession
+import TestSupport
 import Testing
 
 extension Scenarios {
@@ -25,9 +27,13 @@ extension Scenarios {
             let server: TestCertificate
             let client: TestCertificate
 
-            init(_ demand: String, log: String = "off") throws {
+            init(
+                _ demand: String,
+                log: String = "off",
+                script: @escaping TestOrigin.Script = TestOrigin.friendly
+            ) throws {
                 folder = try TemporaryFolder.make()
-                origin = try TestOrigin()
+                origin = try TestOrigin(script: script)
                 server = try TestCertificate.made.get()
                 client = try TestCertificate("client", names: "DNS:client.test", in: folder)
                 let pair = "certificate: '\(server.certificate)', key: '\(server.key)'"
@@ -139,6 +145,31 @@ extension Scenarios {
                 }
             }
             #expect(stage.origin.requests.count == 2)
+        }
+
+        @Test func `a tunnel's line in the log names its client's certificate`() throws {
+            let stage = try Stage("required", log: "access.log") { connection in
+                guard try connection.nextRequest() != nil else { return }
+                let head = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n"
+                try connection.wire.send(head + "Connection: Upgrade\r\n\r\n")
+                try connection.awaitEnd()
+            }
+            defer { stage.stop() }
+            let context = try stage.context(showing: stage.client)
+            let tls = try TLSSession(connecting: context, to: "127.0.0.1")
+            let wire = try Wire(port: stage.port, tls: tls)
+            let upgrade = "Connection: Upgrade\r\nUpgrade: websocket\r\n"
+            try wire.send("GET /t HTTP/1.1\r\nHost: a\r\n\(upgrade)\r\n")
+            #expect(try wire.readResponse().status == 101)
+            wire.close()
+            let path = stage.folder + "/access.log"
+            let name = try stage.expected().dropFirst(5).prefix(16)
+            #expect(
+                try eventually {
+                    try String(contentsOfFile: path, encoding: .utf8)
+                        .contains(#""client_certificate":"\#(name)""#)
+                }
+            )
         }
 
         @Test func `a client without a certificate is served where it is optional`() throws {

@@ -59,7 +59,13 @@ struct Audit {
 
     /// Writes the line of the log. A tunnel has its line when it ends, with the number of bytes
     /// that passed.
-    func writeLine(requestBytes: UInt64, responseBytes: UInt64) {
+    ///
+    /// - certificate: that of a tunnel's client, which the request has released.
+    func writeLine(
+        requestBytes: UInt64,
+        responseBytes: UInt64,
+        certificate: ClientCertificate? = nil
+    ) {
         guard settings.logsAccess else { return }
         let rule = settings.logRule
         let isSampled = !rule.isWhole && isFine
@@ -68,7 +74,9 @@ struct Audit {
             return proxy.tally.add(.refusalLinesLeftOut)
         }
         switch rule.form {
-        case .json: writeJSON(requestBytes, responseBytes, isSampled: isSampled, leftOut)
+        case .json:
+            let shown = certificate ?? exchange.client?.peer.certificate
+            writeJSON(requestBytes, responseBytes, shown, isSampled: isSampled, leftOut)
         case .combined:
             proxy.lines.log.write(
                 CombinedLine(
@@ -112,6 +120,7 @@ struct Audit {
     private func writeJSON(
         _ requestBytes: UInt64,
         _ responseBytes: UInt64,
+        _ certificate: ClientCertificate?,
         isSampled: Bool,
         _ leftOut: UInt64
     ) {
@@ -121,7 +130,7 @@ struct Audit {
         proxy.lines.log.member("request_id", exchange.record.id)
         if let trace = exchange.record.trace { proxy.lines.log.member("trace_id", trace) }
         proxy.lines.log.member("client", exchange.account.address.text)
-        if let certificate = exchange.client?.peer.certificate {
+        if let certificate {
             proxy.lines.log.member("client_certificate", certificate.logName)
         }
         proxy.lines.log.member("protocol", exchange.record.spoken.rawValue)

@@ -46,11 +46,13 @@ final class Tunnel: ByteStreamOwner {
     ) {
         guard let client = exchange.client, let origin = exchange.origin else { return }
         let idle = exchange.settings.timeouts.tunnelIdle
+        let certificate = client.peer.certificate
         let tunnel = Tunnel(idleMilliseconds: idle, isUnix: client.peer.isUnix) { carried in
             exchange.proxy.tally.add(.tunnelsClosed)
             Audit(exchange).writeLine(
                 requestBytes: carried.fromClient,
-                responseBytes: carried.fromOrigin
+                responseBytes: carried.fromOrigin,
+                certificate: certificate
             )
         }
         guard let (stream, early) = client.upgrade(head, bytes, behind: rest, to: tunnel)
