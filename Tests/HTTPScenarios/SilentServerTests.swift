@@ -1,4 +1,6 @@
+import Gateway
 import LoopbackKit
+import Services
 import Testing
 
 extension Scenarios {
@@ -61,6 +63,22 @@ extension Scenarios {
             let (statuses, slowest) = try Self.ask(gateway, times: 6)
             #expect(statuses == Array(repeating: 200, count: 6))
             #expect(slowest < .seconds(10))
+            withExtendedLifetime(deaf) {}
+        }
+
+        @Test func `a request whose time is over says nothing about a server's connects`() throws {
+            let deaf = try DeafPort()
+            let gateway = try TestGateway(
+                [("shop", [deaf.address])],
+                originOptions: ", total_timeout: 400ms",
+                more: "timeouts: { connect: 1h }"
+            )
+            defer { gateway.stop() }
+            #expect(try gateway.ask(Self.get).status == 504)
+            let snapshot = try gateway.server.snapshot()
+            let server = try #require(snapshot.origins.first?.servers.first)
+            #expect(server.state == "up")
+            #expect(server.failures == 0)
             withExtendedLifetime(deaf) {}
         }
 

@@ -99,20 +99,31 @@ final class OriginDial {
     func failed(_ stream: any DialedStream, _ error: SocketError) {
         running.removeAll { $0 === stream }
         stream.noteFailure(error)
+        noteFault(of: stream, error)
+        stream.close()
+        goOn()
+    }
+
+    private func noteFault(of stream: any DialedStream, _ error: SocketError) {
         failure = Self.failure(of: error)
         if let found = stream.handshakeFault {
             failure = .originTLSFailed
             tlsFailure = found
         }
-        stream.close()
-        goOn()
     }
 
-    /// A connect has not ended by its deadline: the end of its head start, or of its time.
+    /// A connect has not ended by its deadline: the end of its head start, of its time, or of the
+    /// request's time. The last says nothing about the server, so the connect goes on.
     func deadlinePassed(_ stream: any DialedStream) {
         let now = pool.loop.now
-        let last = min(end, stream.begunAt &+ pool.settings.rules.connectTimeout)
-        guard now < last else { return failed(stream, stream.lateness) }
+        let connectEnd = stream.begunAt &+ pool.settings.rules.connectTimeout
+        guard now < connectEnd else { return failed(stream, stream.lateness) }
+        guard now < end else {
+            noteFault(of: stream, stream.lateness)
+            finish()?.originUnreachable(unreached)
+            return
+        }
+        let last = min(end, connectEnd)
         stream.setDeadline(milliseconds: last - now)
         guard running.count < Self.parallelMax, case .server(let next) = choose(onlyFit: true)
         else { return }
@@ -217,9 +228,10 @@ final class OriginDial {
     private func abandonRunning() {
         let now = pool.loop.now
         for stream in running {
-            let last = min(end, stream.begunAt &+ pool.settings.rules.connectTimeout)
+            let last = stream.begunAt &+ pool.settings.rules.connectTimeout
             if now >= stream.begunAt &+ Self.headStartMilliseconds, now < last {
-                // The server gets its own connect time, not the head start of the next server.
+                // The server gets its own connect time, not the head start of the next server or
+                // the rest of the request's time.
                 stream.setDeadline(milliseconds: last - now)
                 stream.becomeTrial()
             } else {
