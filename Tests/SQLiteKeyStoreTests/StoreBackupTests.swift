@@ -1,5 +1,6 @@
 import AppAttest
 import Challenges
+import Cryptography
 import Foundation
 import GRDB
 import KeyStore
@@ -55,6 +56,14 @@ import Testing
     private func enrol(_ record: KeyRecord, _ table: KeyTable) throws {
         table.enrol(record) { _ in }
         try table.committer.flush()
+    }
+
+    private func spend(_ number: UInt8, _ table: KeyTable) throws -> SpendOutcome? {
+        let box = Box<SpendOutcome>()
+        let token = SpentToken(SHA256.digest(of: [number]), end: 4_000_000_000)
+        table.spend(token) { outcome in box.set(outcome) }
+        try table.committer.flush()
+        return box.value
     }
 
     private func restore() throws(StoreProblem) -> StoreRestore.Report {
@@ -180,6 +189,25 @@ import Testing
         try table.close()
         let history = try KeyAdministration(reading: folder.database).changes(of: nil, limit: 9)
         #expect(history.map(\.action) == [.storeRestored, .deleted, .revoked])
+    }
+
+    @Test func `a token that was spent behind a backup is not fresh in its restore`() throws {
+        var table = try table()
+        try enrol(key, table)
+        #expect(try spend(1, table) == .fresh)
+        _ = try StoreBackup.make(ofStore: folder.database, to: copy)
+        #expect(try spend(2, table) == .fresh)
+        try table.close()
+        let report = try restore()
+        guard case .merged = report.present else {
+            Issue.record("\(report)")
+            return
+        }
+        table = try self.table()
+        #expect(try spend(1, table) == .spent)
+        #expect(try spend(2, table) == .spent)
+        #expect(try spend(3, table) == .fresh)
+        try table.close()
     }
 
     /// How an older copy comes to be the store.

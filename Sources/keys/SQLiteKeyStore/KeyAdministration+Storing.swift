@@ -31,6 +31,24 @@ extension KeyAdministration {
         return outcomes
     }
 
+    /// The spent tokens of other issuers, page by page.
+    func spentTokens(
+        after last: SpentToken?,
+        limit: Int
+    ) throws(StoreProblem) -> [SpentToken] {
+        try read { try SpentTokens.page(after: last, limit: limit, $0) }
+    }
+
+    /// Spends tokens that another store has spent.
+    func spend(_ tokens: [SpentToken]) throws(StoreProblem) {
+        guard !tokens.isEmpty else { return }
+        _ = try write { db in
+            _ = try Generation.advance(db)
+            return try SpentTokens.spend(tokens, db)
+        }
+        try announce()
+    }
+
     private static let identitySelect = """
         SELECT k.public_key, a.app_id, k.environment, k.revoked_at, k.deleted_at, k.platform
         FROM keys k JOIN apps a ON a.id = k.app

@@ -25,6 +25,33 @@ struct SpentTokens {
         }
     }
 
+    /// A page of the spent tokens, in the order of their digests.
+    static func page(
+        after last: SpentToken?,
+        limit: Int,
+        _ db: Database
+    ) throws -> [SpentToken] {
+        // All digests are 32 bytes, so all follow the empty one.
+        let start = Data(last?.digest.array ?? [])
+        let rows = try Row.fetchCursor(
+            db,
+            sql: """
+                SELECT digest, ends_at FROM spent_tokens WHERE digest > ?
+                ORDER BY digest LIMIT ?
+                """,
+            arguments: [start, limit]
+        )
+        return try Array(
+            rows.map { row in
+                let bytes: Data = row[0]
+                guard let digest = SHA256Digest(bytes: bytes) else {
+                    throw JournalError(.damaged, "the digest of a token is not 32 bytes")
+                }
+                return SpentToken(digest, end: row[1])
+            }
+        )
+    }
+
     /// Removes a piece of those that have ended, when it is time.
     mutating func prune(_ database: KeyDatabase, now: Int64) throws(JournalError) {
         guard now >= next else { return }

@@ -8,9 +8,9 @@ package import KeyStore
 /// Replaces a store's database by a backup, while no gateway runs.
 ///
 /// The present database is kept under another name. Its facts that the backup lacks go into the new
-/// database: keys, counters, revocations, deletions and the list of changes. Then nothing is lost,
-/// and no admitted assertion is good again. If it can't be read, these facts are unknown, and all
-/// keys lose their anchor (``CounterAnchors``).
+/// database: keys, counters, revocations, deletions, spent tokens and the list of changes. Then
+/// nothing is lost, and no admitted assertion or spent token is good again. If it can't be read,
+/// these facts are unknown, and all keys lose their anchor (``CounterAnchors``).
 package struct StoreRestore {
     /// The result for the present database.
     package enum Present: Sendable {
@@ -115,6 +115,7 @@ package struct StoreRestore {
             page.removeAll(keepingCapacity: true)
         }
         if !page.isEmpty { _ = try new.store(page) }
+        try addTokens(of: present, to: new)
         let (deleted, changes, second) = try present.read { db in
             let sql = "SELECT key_id FROM keys WHERE deleted_at IS NOT NULL"
             let deleted = try Data.fetchAll(db, sql: sql)
@@ -133,6 +134,19 @@ package struct StoreRestore {
             let sql = "UPDATE state SET anchored_after = max(anchored_after, ?)"
             try db.execute(sql: sql, arguments: [second])
         }
+    }
+
+    /// Tokens of other issuers that were spent stay so.
+    private func addTokens(
+        of present: KeyAdministration,
+        to new: KeyAdministration
+    ) throws(StoreProblem) {
+        var last: SpentToken?
+        repeat {
+            let page = try present.spentTokens(after: last, limit: Self.pageCount)
+            try new.spend(page)
+            last = page.count == Self.pageCount ? page.last : nil
+        } while last != nil
     }
 
     private static let pageCount = 4_096
