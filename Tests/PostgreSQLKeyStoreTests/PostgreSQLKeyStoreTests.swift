@@ -59,6 +59,17 @@ import Testing
         try ListedKeysContract.check(try PostgreSQLKeyArchive(settings))
     }
 
+    @Test func `tokens that were spent are spent in a copy of the store`() throws {
+        let server = try DatabaseServer.shared.get()
+        let (old, new) = (try server.makeStore(), try server.makeStore())
+        try SpentTokensContract.check(
+            from: try PostgreSQLKeyArchive(old),
+            try KeyTable(journal: try PostgreSQLKeyJournal(old)),
+            to: try PostgreSQLKeyArchive(new),
+            try KeyTable(journal: try PostgreSQLKeyJournal(new))
+        )
+    }
+
     @Test(arguments: StoreContract.all(decided: .atCommit))
     func `the store in PostgreSQL keeps the contract`(contract: StoreContract) throws {
         try contract.run(in: Lab())

@@ -1,4 +1,5 @@
 import AppAttest
+import Cryptography
 import Foundation
 import GRDB
 import KeyStore
@@ -254,6 +255,28 @@ import Testing
         throws
     {
         try ListedKeysContract.check(keys)
+    }
+
+    @Test func `tokens that were spent are spent in a copy of the store`() throws {
+        let other = try TemporaryFolder()
+        let target = try KeyAdministration(path: other.database, creates: true)
+        try SpentTokensContract.check(
+            from: keys,
+            try KeyTable(journal: try SQLiteKeyJournal(path: folder.database)),
+            to: target,
+            try KeyTable(journal: try SQLiteKeyJournal(path: other.database))
+        )
+    }
+
+    @Test func `a token is known by the part of its digest that another store has kept`() throws {
+        let token = SpentToken(SHA256.digest(of: [1]), end: 4_000_000_000)
+        let other = SpentToken(SHA256.digest(of: [2]), end: 4_000_000_000)
+        let short = try #require(SHA256Digest(bytes: token.shortDigest))
+        try keys.spend([SpentToken(short, end: token.end)])
+        let table = try KeyTable(journal: try SQLiteKeyJournal(path: folder.database))
+        let outcomes = try SpentTokensContract.spend([token, other], by: table)
+        #expect(outcomes == [.spent, .fresh])
+        try table.close()
     }
 
     @Test func `many chains are compared in many pieces, and the last row is known`() throws {

@@ -17,6 +17,11 @@ package struct SpentToken: Hashable, Sendable {
         self.end = end
     }
 
+    /// The digest where a store keeps only its first 16 bytes: the others are zero.
+    package var shortDigest: [UInt8] {
+        Array(digest.array.prefix(16)) + [UInt8](repeating: 0, count: 16)
+    }
+
     func write(to out: inout ByteWriter) {
         for byte in digest.array { out.byte(byte) }
         out.number(end)

@@ -11,6 +11,19 @@ extension PostgreSQLKeyArchive {
         return outcomes
     }
 
+    package func spentTokens(
+        after last: SpentToken?,
+        limit: Int
+    ) throws(StoreProblem) -> [SpentToken] {
+        let rows = try ask([TokenStatement.page(after: last, limit: limit)])
+        return try attempt { () throws(JournalError) in try TokenStatement.tokens(rows[0]) }
+    }
+
+    package func spend(_ tokens: [SpentToken]) throws(StoreProblem) {
+        guard !tokens.isEmpty else { return }
+        _ = try ask([TokenStatement.statement(tokens)])
+    }
+
     /// Stores keys in one transaction.
     private func store(piece records: ArraySlice<KeyRecord>) throws(StoreProblem) -> [StoreOutcome]
     {

@@ -47,6 +47,37 @@ enum TokenStatement {
         return CommitAnswer.freshness(of: tokens, unspent: unspent)
     }
 
+    /// A page of the spent tokens, in the order of their names.
+    static func page(after last: SpentToken?, limit: Int) -> DatabaseStatement {
+        let start = last.map { Self.name($0.digest) } ?? Name(epoch: .min, number: .min)
+        return DatabaseStatement(
+            """
+            SELECT epoch, number, expires_at FROM spent_challenges
+            WHERE purpose = \(purpose) AND (epoch, number) > ($1, $2)
+            ORDER BY epoch, number LIMIT $3
+            """,
+            [.number(start.epoch), .number(start.number), .number(Int64(limit))]
+        )
+    }
+
+    /// The tokens of a page, with the digests' first 16 bytes.
+    static func tokens(_ rows: DatabaseRows) throws(JournalError) -> [SpentToken] {
+        var tokens: [SpentToken] = []
+        for row in 0..<rows.count {
+            var bytes: [UInt8] = []
+            for column in 0..<2 {
+                let word = UInt64(bitPattern: try rows.present(row, column))
+                for place in 0..<UInt64(8) {
+                    bytes.append(UInt8(truncatingIfNeeded: word >> (56 - 8 * place)))
+                }
+            }
+            bytes += [UInt8](repeating: 0, count: 16)
+            guard let digest = SHA256Digest(bytes: bytes) else { continue }
+            tokens.append(SpentToken(digest, end: try rows.present(row, 2)))
+        }
+        return tokens
+    }
+
     private struct Name: Hashable {
         let epoch: Int64
         let number: Int64

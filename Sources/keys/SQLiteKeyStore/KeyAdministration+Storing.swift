@@ -31,16 +31,14 @@ extension KeyAdministration {
         return outcomes
     }
 
-    /// The spent tokens of other issuers, page by page.
-    func spentTokens(
+    package func spentTokens(
         after last: SpentToken?,
         limit: Int
     ) throws(StoreProblem) -> [SpentToken] {
         try read { try SpentTokens.page(after: last, limit: limit, $0) }
     }
 
-    /// Spends tokens that another store has spent.
-    func spend(_ tokens: [SpentToken]) throws(StoreProblem) {
+    package func spend(_ tokens: [SpentToken]) throws(StoreProblem) {
         guard !tokens.isEmpty else { return }
         _ = try write { db in
             _ = try Generation.advance(db)

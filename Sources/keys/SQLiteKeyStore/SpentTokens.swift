@@ -13,14 +13,21 @@ struct SpentTokens {
 
     private var next: Int64 = 0
 
-    /// Spends tokens; says for each whether it was fresh.
+    /// Spends tokens; says for each whether it was fresh. One that was copied from a store which
+    /// keeps a part of its digest is known by that part.
     static func spend(_ tokens: [SpentToken], _ db: Database) throws -> [Bool] {
         guard !tokens.isEmpty else { return [] }
         let statement = try db.cachedStatement(
-            sql: "INSERT INTO spent_tokens (digest, ends_at) VALUES (?, ?) ON CONFLICT DO NOTHING"
+            sql: """
+                INSERT INTO spent_tokens (digest, ends_at) SELECT ?1, ?2
+                WHERE NOT EXISTS (SELECT 1 FROM spent_tokens WHERE digest = ?3)
+                ON CONFLICT DO NOTHING
+                """
         )
         return try tokens.map { token in
-            try statement.execute(arguments: [Data(token.digest.array), token.end])
+            try statement.execute(arguments: [
+                Data(token.digest.array), token.end, Data(token.shortDigest),
+            ])
             return db.changesCount == 1
         }
     }

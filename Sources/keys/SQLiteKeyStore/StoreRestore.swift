@@ -115,7 +115,7 @@ package struct StoreRestore {
             page.removeAll(keepingCapacity: true)
         }
         if !page.isEmpty { _ = try new.store(page) }
-        try addTokens(of: present, to: new)
+        try present.copySpentTokens(to: new)
         let (deleted, changes, second) = try present.read { db in
             let sql = "SELECT key_id FROM keys WHERE deleted_at IS NOT NULL"
             let deleted = try Data.fetchAll(db, sql: sql)
@@ -134,19 +134,6 @@ package struct StoreRestore {
             let sql = "UPDATE state SET anchored_after = max(anchored_after, ?)"
             try db.execute(sql: sql, arguments: [second])
         }
-    }
-
-    /// Tokens of other issuers that were spent stay so.
-    private func addTokens(
-        of present: KeyAdministration,
-        to new: KeyAdministration
-    ) throws(StoreProblem) {
-        var last: SpentToken?
-        repeat {
-            let page = try present.spentTokens(after: last, limit: Self.pageCount)
-            try new.spend(page)
-            last = page.count == Self.pageCount ? page.last : nil
-        } while last != nil
     }
 
     private static let pageCount = 4_096

@@ -19,7 +19,7 @@ extension KeyArchive {
     /// for the target.
     private static var copyPage: Int { 1_000 }
 
-    /// Copies all keys into another store, including deleted ones.
+    /// Copies all keys into another store, including deleted ones, and the spent tokens.
     ///
     /// Both stores may be in use. Nothing in the target goes back: a counter takes the higher
     /// value, used counters stay used, and a key that either store has revoked or deleted stays so.
@@ -45,7 +45,18 @@ extension KeyArchive {
             }
             last = page.next
         } while last != nil
+        if case .store(let archive) = target { try copySpentTokens(to: archive) }
         return report
+    }
+
+    /// Has another store spend all tokens that this one has spent.
+    package func copySpentTokens(to archive: any KeyArchive) throws(StoreProblem) {
+        var last: SpentToken?
+        repeat {
+            let page = try spentTokens(after: last, limit: Self.copyPage)
+            try archive.spend(page)
+            last = page.count == Self.copyPage ? page.last : nil
+        } while last != nil
     }
 
     /// The keys of a range of ids, by their ids.

@@ -43,6 +43,16 @@ package protocol KeyArchive: AnyObject, Sendable {
     /// - Returns: the outcome for each key, in order.
     func store(_ records: [KeyRecord]) throws(StoreProblem) -> [StoreOutcome]
 
+    /// A page of the spent tokens of other issuers, in the store's own order. It begins after
+    /// `last` and has at most `limit` tokens. Some stores give their ``SpentToken/shortDigest``.
+    func spentTokens(
+        after last: SpentToken?,
+        limit: Int
+    ) throws(StoreProblem) -> [SpentToken]
+
+    /// Spends tokens that another store has spent.
+    func spend(_ tokens: [SpentToken]) throws(StoreProblem)
+
     /// Revokes a key. When this returns, no gateway admits its assertions any more. When
     /// ``awaitGateways()`` has also returned, no gateway admits its sessions.
     ///
