@@ -282,6 +282,33 @@ import Testing
         )
     }
 
+    @Test func `a key with the counters of an older copy is copied after its next challenge`()
+        throws
+    {
+        var table = try table()
+        try enrol(key, table)
+        try table.close()
+        let file = folder.database + GenerationFile.suffix
+        try FileManager.default.removeItem(atPath: file)
+        table = try self.table(age: .any)
+        let other = try TemporaryFolder()
+        let target = try KeyAdministration(path: other.database, creates: true)
+        func report() throws -> CopyReport {
+            try KeyAdministration(reading: folder.database).copy(to: .store(target))
+        }
+        let first = try report()
+        #expect(first.differing.map(\.keyID) == [key.keyID])
+        #expect(try target.count() == 0)
+        // Further than any clock of this test, so that it does not matter when it runs.
+        #expect(use(table, 12, try challenge(), at: Int64.max / 2) == .admitted)
+        try table.committer.flush()
+        let second = try report()
+        #expect(second.inserted == 1 && second.differingCount == 0)
+        let stored = try target.record(key.keyID)
+        #expect(stored?.counters.highest == SignCounter(rawValue: 12))
+        try table.close()
+    }
+
     @Test func `a check says what is wrong, and what to do`() throws {
         let table = try table()
         try enrol(key, table)

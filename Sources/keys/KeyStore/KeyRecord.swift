@@ -53,6 +53,8 @@ package struct KeyRecord: Hashable, Sendable {
     package var lastUsedAt: Int64?
     package var status: Status
     package var source: Source
+    /// Whether the counters are known to be the last ones. In no export.
+    package var anchor: CounterAnchor
 
     /// A key, by default in its state at enrolment.
     package init(
@@ -69,7 +71,8 @@ package struct KeyRecord: Hashable, Sendable {
         enrolledAt: Int64?,
         lastUsedAt: Int64? = nil,
         status: Status = .active,
-        source: Source = .enrolled
+        source: Source = .enrolled,
+        anchor: CounterAnchor = .held
     ) {
         self.keyID = keyID
         self.platform = platform
@@ -85,6 +88,7 @@ package struct KeyRecord: Hashable, Sendable {
         self.lastUsedAt = lastUsedAt
         self.status = status
         self.source = source
+        self.anchor = anchor
     }
 
     /// A key that was just attested.

@@ -68,7 +68,7 @@ package final class KeyAdministration: KeyArchive {
         after last: KeyID?,
         limit: Int
     ) throws -> [KeyRecord] {
-        let newer = try CounterLog.entries(db)
+        let (newer, anchors) = (try CounterLog.entries(db), try CounterAnchors(db))
         let (condition, arguments) = filter.condition
         // All key ids are 32 bytes, so all follow the empty one.
         let start: StatementArguments = [Data(last?.bytes ?? [])]
@@ -77,7 +77,7 @@ package final class KeyAdministration: KeyArchive {
             ORDER BY k.key_id LIMIT ?
             """
         let rows = try Row.fetchCursor(db, sql: sql, arguments: start + arguments + [limit])
-        return try Array(rows.map { try KeyColumns.record($0, newer) })
+        return try Array(rows.map { try KeyColumns.record($0, newer, anchors) })
     }
 
     package func record(_ keyID: KeyID) throws(StoreProblem) -> KeyRecord? {
@@ -86,7 +86,7 @@ package final class KeyAdministration: KeyArchive {
                 db,
                 sql: KeyColumns.selectRecord + " WHERE k.key_id = ?",
                 arguments: [Data(keyID.bytes)]
-            ).map { try KeyColumns.record($0, CounterLog.entries(db)) }
+            ).map { try KeyColumns.record($0, CounterLog.entries(db), CounterAnchors(db)) }
         }
     }
 

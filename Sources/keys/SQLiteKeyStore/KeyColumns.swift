@@ -155,7 +155,11 @@ enum KeyColumns {
     }
 
     /// - `newer`: the entries of the log of counters.
-    static func record(_ row: Row, _ newer: [Int64: CounterChange]) throws -> KeyRecord {
+    static func record(
+        _ row: Row,
+        _ newer: [Int64: CounterChange],
+        _ anchors: CounterAnchors
+    ) throws -> KeyRecord {
         let isImported: Bool = row[8]
         let receipt: Data? = row[11]
         var record = KeyRecord(
@@ -179,6 +183,8 @@ enum KeyColumns {
             record.counters.merge(change.counters)
             record.lastUsedAt = max(record.lastUsedAt ?? 0, change.usedAt)
         }
+        let lastKnown = [record.enrolledAt, record.lastUsedAt].compactMap(\.self).max()
+        record.anchor = anchors.anchor(lastKnown: lastKnown)
         return record
     }
 }

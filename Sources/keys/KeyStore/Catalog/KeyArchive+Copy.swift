@@ -120,7 +120,11 @@ private enum Addition {
 
 extension KeyRecord {
     fileprivate func addition(to stored: KeyRecord?) -> Addition {
-        guard let stored else { return .new }
+        guard let stored else {
+            // The other store can't ask it for a challenge first, which shows where its counter is.
+            return anchor == .held || status.standing == .deleted
+                ? .new : .differs("its counter is of an older copy, until its next challenge")
+        }
         let identity = KeyIdentity(
             platform: stored.platform,
             publicKey: stored.publicKey,
