@@ -56,6 +56,15 @@ import Testing
         #expect(record.lastUsedAt == nil)
     }
 
+    @Test func `a line of a deleted key stops an import also where all keys are deleted`() throws {
+        #expect(try importing([line(1)]).inserted == 1)
+        #expect(try keys.delete(KeyRecord.sample(1).keyID, ChangeNote(now: 5)) == .deleted)
+        let report = try importing([line(2), line(1)])
+        #expect(!report.isImported)
+        #expect(report.problems.map(\.line) == [2])
+        #expect(try keys.count() == 0)
+    }
+
     @Test func `escapes, blanks, empty lines and line ends of another system are read`() throws {
         let slashed = line().replacing("/", with: "\\/").replacing("com", with: "c\\u006fm")
         let report = try importing(["", "  " + slashed + " \r", "", line(2), ""])

@@ -31,7 +31,10 @@ extension KeyArchive {
     ) throws(StoreProblem) -> ImportReport {
         let file = try LineFile(path: path)
         var report = ImportReport()
-        let isEmpty = try count() == 0
+        // A line may be of a deleted key, which is not counted.
+        var all = KeyFilter()
+        all.deleted = .included
+        let isEmpty = try scan(all, after: nil, limit: 1).records.isEmpty
         try keys(of: file, apps: apps, &report) { (keys, report) throws(StoreProblem) in
             for key in keys where KeyID(of: key.record.publicKey) != key.record.keyID {
                 report.strayCount += 1
