@@ -20,6 +20,7 @@ package final class FaultyJournal: KeyJournal {
         var follower: (@Sendable () -> JournalError?)?
         var batches: [JournalBatch] = []
         var gate: (entered: DispatchSemaphore, open: DispatchSemaphore)?
+        var answerGate: (entered: DispatchSemaphore, open: DispatchSemaphore)?
     }
 
     private let inner: any KeyJournal
@@ -62,6 +63,13 @@ package final class FaultyJournal: KeyJournal {
         return gate
     }
 
+    /// Holds up the answer of the next commit, which is durable when `entered` tells.
+    package func holdUpAnswer() -> (entered: DispatchSemaphore, open: DispatchSemaphore) {
+        let gate = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+        state.withLock { $0.answerGate = gate }
+        return gate
+    }
+
     package func follow(_ body: @escaping @Sendable () -> JournalError?) {
         state.withLock { $0.follower = body }
         inner.follow(body)
@@ -79,11 +87,11 @@ package final class FaultyJournal: KeyJournal {
     }
 
     package func commit(_ batch: JournalBatch) throws(JournalError) -> CommitAnswer {
-        let (fault, useFaults, gate) = state.withLock { state in
+        let (fault, useFaults, gate, answerGate) = state.withLock { state in
             state.batches.append(batch)
-            let gate = state.gate
-            state.gate = nil
-            return (state.fault, state.useFaults, gate)
+            let (gate, answerGate) = (state.gate, state.answerGate)
+            (state.gate, state.answerGate) = (nil, nil)
+            return (state.fault, state.useFaults, gate, answerGate)
         }
         if let gate {
             gate.entered.signal()
@@ -96,6 +104,10 @@ package final class FaultyJournal: KeyJournal {
         for (place, use) in batch.uses.enumerated() {
             guard let error = useFaults[use.keyID] else { continue }
             answer.uses.insert(.failed(error), at: place)
+        }
+        if let answerGate {
+            answerGate.entered.signal()
+            answerGate.open.wait()
         }
         if case .after(let error) = fault { throw error }
         return answer

@@ -40,6 +40,22 @@ extension StoreContract {
             #expect(bench.use(key.keyID, 6) == .refused(.replayed))
             #expect(bench.use(key.keyID, 7) == .admitted)
         },
+        StoreContract("a key that is deleted before its enrolment is answered is unknown") {
+            (bench) throws in
+            let key = KeyRecord.sample(1)
+            let gate = bench.journal.holdUpAnswer()
+            let done = DispatchSemaphore(value: 0)
+            bench.table.enrol(key) { _ in done.signal() }
+            gate.entered.wait()
+            try bench.lab.set(.deleted(at: 9), of: key.keyID)
+            gate.open.signal()
+            done.wait()
+            try bench.table.committer.flush()
+            if case .known = bench.table.find(key.keyID) {
+                throw Unexpected("a deleted key is known")
+            }
+            #expect(bench.use(key.keyID, 1) == .refused(.unknown))
+        },
         StoreContract("a deleted key is unknown, and is never enrolled anew") { (bench) throws in
             var key = KeyRecord.sample(1)
             key.context = [1, 2]

@@ -94,6 +94,25 @@ extension StoreContract {
             #expect(found(asked).count == asked.count)
         },
         StoreContract(
+            "a key that is revoked while it is looked up for a full table is known as revoked",
+            decided: .atCommit
+        ) { (bench) throws in
+            let records = KeyRecord.crowd(1_500)
+            try bench.add(records)
+            let small = try bench.neighbour(keysMax: 64)
+            for record in records.dropFirst() { _ = small.table.lookUp(record.keyID) }
+            try small.table.committer.flush()
+            let keyID = records[0].keyID
+            let gate = small.journal.holdUpAnswer()
+            _ = small.table.lookUp(keyID)
+            small.table.kick()
+            gate.entered.wait()
+            try bench.lab.revoke(keyID)
+            gate.open.signal()
+            try small.table.committer.flush()
+            #expect(try small.known(keyID).isRevoked)
+        },
+        StoreContract(
             "a key that leaves the table before its use is used all the same",
             decided: .atCommit
         ) { (bench) throws in

@@ -50,6 +50,13 @@ struct KeyShard {
     /// separately, so that keys without one take no memory for it.
     private var contexts: [Int: [UInt8]] = [:]
     private var contextBytes = 0
+    /// The standing that others have given to keys that are not here, as read last. A row of such
+    /// a key that was read before that, for a request, may still come.
+    private var passed: [KeyID: KeyStanding] = [:]
+    /// The same, of changes that were read before.
+    private var passedBefore: [KeyID: KeyStanding] = [:]
+    /// The least number of changes that are kept so. A row comes a few seconds late at most.
+    private static let passedCount = 256
 
     init(countMax: Int = .max) { self.countMax = countMax }
 
@@ -94,6 +101,21 @@ struct KeyShard {
         }
         return nil
     }
+
+    /// Others have changed a key that is not here, and its row is not taken.
+    mutating func pass(_ id: KeyID, _ standing: KeyStanding) {
+        if passed.count >= Self.passedCount { (passed, passedBefore) = ([:], passed) }
+        passed[id] = standing
+    }
+
+    /// Others have changed a key again.
+    mutating func forgetPassed(_ id: KeyID) {
+        if !passed.isEmpty { passed[id] = nil }
+        if !passedBefore.isEmpty { passedBefore[id] = nil }
+    }
+
+    /// What ``pass(_:_:)`` was told last of a key; `nil` for nothing.
+    func passedStanding(of id: KeyID) -> KeyStanding? { passed[id] ?? passedBefore[id] }
 
     /// Adds a key that is not here.
     mutating func insert(_ entry: KeyEntry, hash: UInt32, rehash: (KeyID) -> UInt32) {

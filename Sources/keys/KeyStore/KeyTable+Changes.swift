@@ -118,6 +118,7 @@ extension KeyTable {
     ) {
         let place = place(of: row.keyID)
         shards[place.shard].keys.withLock { keys in
+            if source == .journal { keys.forgetPassed(row.keyID) }
             guard let number = keys.find(row.keyID, hash: place.hash) else {
                 return add(row, source, to: &keys, place.hash, keepsAhead: keepsAhead)
             }
@@ -137,12 +138,19 @@ extension KeyTable {
         _ hash: UInt32,
         keepsAhead: Bool
     ) {
-        guard row.standing != .deleted else { return }
-        let entry = KeyEntry(row)
+        var entry = KeyEntry(row)
+        // A command may have changed the key after a request's row was read.
+        if source == .enrolled, let standing = keys.passedStanding(of: row.keyID) {
+            entry.standing = standing
+        }
+        guard entry.standing != .deleted else {
+            if source == .journal { keys.pass(row.keyID, .deleted) }
+            return
+        }
         var number: Int?
         if keys.isFull {
             // A row that no request asked for evicts no other key.
-            guard source == .enrolled else { return }
+            guard source == .enrolled else { return keys.pass(row.keyID, row.standing) }
             number = keys.replace(with: entry, hash: hash, keepsAhead: keepsAhead) {
                 place(of: $0).hash
             }
