@@ -207,6 +207,30 @@ import Testing
         #expect(try archive.count() == records.count)
     }
 
+    @Test func `a key that a list revokes while a command does is revoked by the command`() throws {
+        let archive = try PostgreSQLKeyArchive(settings)
+        let phone = KeyRecord.phone(1)
+        _ = try archive.store([phone])
+        // The list's change comes between the two transactions of the command.
+        try run(
+            """
+            CREATE FUNCTION list() RETURNS trigger LANGUAGE plpgsql AS
+            $$ BEGIN
+                UPDATE keys SET revoked_at = 5;
+                UPDATE chains SET listed = '1 REVOKED';
+                RETURN NEW;
+            END $$
+            """,
+            "CREATE TRIGGER list BEFORE UPDATE ON state FOR EACH ROW EXECUTE FUNCTION list()"
+        )
+        #expect(try archive.revoke(phone.keyID, ChangeNote(now: 50)) == .revoked)
+        try run("DROP TRIGGER list ON state")
+        try ListedKeysContract.compare(archive, with: [:])
+        let stored = try archive.record(phone.keyID)
+        #expect(stored?.status == .revoked(at: 50))
+        #expect(stored?.chain?.listed == nil)
+    }
+
     @Test func `others at the same rows are waited for a bounded number of times`() throws {
         let (journal, key) = try journal("collision")
         try run(

@@ -76,6 +76,18 @@ extension PostgreSQLKeyArchive {
             ),
             Self.note(change),
         ]
+        if change.action == .revoked {
+            // A list may have revoked it since its state was read. It is the command's now.
+            statements.append(
+                DatabaseStatement(
+                    """
+                    UPDATE chains SET listed = NULL
+                    WHERE key = (SELECT id FROM keys WHERE key_id = $1) AND listed IS NOT NULL
+                    """,
+                    [.bytes(keyID.bytes)]
+                )
+            )
+        }
         if change.action == .deleted {
             statements += ["receipts", "renewals", "chains"].map { table in
                 DatabaseStatement(
