@@ -55,6 +55,20 @@ extension KeyID {
         _ = try SQLiteKeyJournal(path: folder.database)
     }
 
+    @Test func `commands read the note of a process with a shorter number than the one before`()
+        throws
+    {
+        let journal = try SQLiteKeyJournal(path: folder.database)
+        let texts = journal.files.texts
+        let longer = "999999999999 \(texts.joined(separator: " "))\n"
+        #expect(StoreFile.write(longer, journal.lock.descriptor, 0))
+        try journal.lock.note(journal.files, database: folder.database)
+        let holder = try #require(StoreLock.holder(ofDatabase: folder.database))
+        #expect(holder.process == "\(getpid())")
+        #expect(holder.files == texts)
+        journal.close()
+    }
+
     @Test func `a file that is no database is refused with a way out`() throws {
         _ = try folder.write(String(repeating: "no database ", count: 1_000), to: "portcullis.db")
         let refused = try problem { _ = try SQLiteKeyJournal(path: folder.database) }

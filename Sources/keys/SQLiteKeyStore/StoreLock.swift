@@ -53,7 +53,10 @@ final class StoreLock: Sendable {
     /// - Throws: `full` or `unusable`.
     func note(_ files: StoreFiles, database: String) throws(StoreProblem) {
         let text = "\(getpid()) \(files.texts.joined(separator: " "))\n"
-        guard StoreFile.write(text, descriptor, 0) else {
+        // The note of another process of this gateway may be longer.
+        guard StoreFile.write(text, descriptor, 0),
+            ftruncate(descriptor, off_t(text.utf8.count)) == 0
+        else {
             let path = database + Self.suffix
             throw StoreFile.lastProblem(path, "can't be written")
         }
