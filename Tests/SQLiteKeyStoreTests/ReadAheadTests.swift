@@ -150,6 +150,25 @@ import Testing
         try before.close()
     }
 
+    @Test func `a gateway that takes its store back raises the generation that a start reads`()
+        throws
+    {
+        let journal = try SQLiteKeyJournal(path: folder.database)
+        let before = try KeyTable(journal: journal)
+        try enrol(keys[0], before)
+        _ = try before.stopWriting()
+        // As the next process does when it opens the store; then it fails.
+        _ = try journal.writer.attempt { db in try Generation.advance(db) }
+        let opened = try journal.writer.attempt { db in try Generation.current(db) }
+        _ = try GenerationFile(database: folder.database, journal.files.record(opened))
+        try before.goOn()
+        try enrol(keys[1], before)
+        let now = try journal.writer.attempt { db in try Generation.current(db) }
+        #expect(now.number > opened.number)
+        #expect(GenerationFile.record(ofDatabase: folder.database)?.generation == now)
+        try before.close()
+    }
+
     @Test func `a database that another has replaced is not gone on with`() throws {
         let before = try table(keys)
         let ahead = try #require(try SQLiteKeyReader(ahead: folder.database))

@@ -11,7 +11,7 @@ package final class SQLiteKeyJournal: KeyJournal {
     let lock: StoreLock
     let watch: ChangeWatch
     let files: StoreFiles
-    private let generation: GenerationFile
+    private let generation: Mutex<GenerationFile>
     let writer: KeyDatabase
     private let reader: SQLiteKeyReader
     private let store: String
@@ -101,7 +101,7 @@ package final class SQLiteKeyJournal: KeyJournal {
         self.anchors = anchors
         seenGeneration = Atomic(now.number)
         files = try StoreFiles(database: resolved)
-        generation = try GenerationFile(database: resolved, files.record(now))
+        generation = Mutex(try GenerationFile(database: resolved, files.record(now)))
         let count = try writer.attempt { db in try CounterLog.count(db) }
         work = Mutex(WriterWork(fold: CounterFold(entryCount: count, entriesMax: entriesMax)))
         try lock.note(files, database: resolved)
@@ -139,7 +139,7 @@ package final class SQLiteKeyJournal: KeyJournal {
         seenGeneration.max(now.number, ordering: .acquiringAndReleasing)
         // The command that has made a change leaves this to the gateway. If it fails, the next
         // commit retries and reports it.
-        try? generation.raise(to: now.number)
+        try? generation.withLock { $0 }.raise(to: now.number)
         return reached
     }
 
@@ -197,7 +197,7 @@ package final class SQLiteKeyJournal: KeyJournal {
 
     package func settle() throws(JournalError) {
         do throws(StoreProblem) {
-            try generation.raise(to: seenGeneration.load(ordering: .acquiring))
+            try generation.withLock { $0 }.raise(to: seenGeneration.load(ordering: .acquiring))
         } catch {
             throw JournalError(.unusable, "\(error.path) \(error.detail)")
         }
@@ -287,6 +287,13 @@ extension SQLiteKeyJournal {
             try lock.note(files, database: writer.path)
         } catch {
             throw JournalError(.unusable, "\(error.path) \(error.detail)")
+        }
+        // Its file of the generation may be in the place of the open one. If this fails, that file
+        // keeps a lower number than it could have.
+        if let now = try? writer.read({ db in try Generation.current(db) }),
+            let file = try? GenerationFile(database: writer.path, files.record(now))
+        {
+            generation.withLock { $0 = file }
         }
         isLent.store(false, ordering: .releasing)
         watch.goOn()
