@@ -279,6 +279,25 @@ import Testing
         try table.close()
     }
 
+    @Test func `a clock that is ahead for a while makes no spent token fresh`() throws {
+        let token = SpentToken(SHA256.digest(of: [1]), end: 10_000)
+        try keys.spend([token])
+        var pruner = SpentTokens()
+        let start = ContinuousClock.now
+        // What the wall clock says, and the seconds that have passed. The last one is more than an
+        // hour after the token's end by both clocks.
+        let moments: [(second: Int64, passed: Int64)] = [
+            (5_000, 0), (1_000_000, 10), (1_001_000, 1_010), (8_590, 3_590), (12_000, 7_200),
+            (15_600, 10_800),
+        ]
+        var kept: [Int] = []
+        for (second, passed) in moments {
+            try pruner.prune(keys.database, now: second, at: start + .seconds(passed))
+            kept.append(try keys.spentTokens(after: nil, limit: 9).count)
+        }
+        #expect(kept == [1, 1, 1, 1, 1, 0])
+    }
+
     @Test func `many chains are compared in many pieces, and the last row is known`() throws {
         let count = ListedKeys.count
         var records = KeyRecord.many(count)

@@ -5,13 +5,22 @@ internal import Signatures
 
 /// The table of spent tokens of other issuers, and its pruner.
 struct SpentTokens {
-    /// Rows that one piece removes, and the seconds between two pieces.
+    /// A moment, and the second of Unix time that the wall clock said then.
+    private struct Sample {
+        let moment: ContinuousClock.Instant
+        let second: Int64
+    }
+
+    /// Rows that one piece removes, and the time between two pieces.
     private static let piece = 1_000
-    private static let pause: Int64 = 10
-    /// Seconds for which a token is remembered beyond its end, since a clock may be set back.
+    private static let pause = Duration.seconds(10)
+    /// Seconds for which a token is remembered beyond its end, by the wall clock and by one that is
+    /// never set. A wall clock may be ahead for a while, and then be set back.
     private static let margin: Int64 = 3_600
 
-    private var next: Int64 = 0
+    private var next: ContinuousClock.Instant?
+    /// The last two, the earlier one first. At least ``margin`` lies between them.
+    private var samples: [Sample] = []
 
     /// Spends tokens; says for each whether it was fresh. One that was copied from a store which
     /// keeps a part of its digest is known by that part.
@@ -60,17 +69,31 @@ struct SpentTokens {
     }
 
     /// Removes a piece of those that have ended, when it is time.
-    mutating func prune(_ database: KeyDatabase, now: Int64) throws(JournalError) {
-        guard now >= next else { return }
+    ///
+    /// - now: second of Unix time.
+    mutating func prune(
+        _ database: KeyDatabase,
+        now: Int64,
+        at moment: ContinuousClock.Instant = .now
+    ) throws(JournalError) {
+        if let next, moment < next { return }
+        if samples.last.map({ moment - $0.moment >= .seconds(Self.margin) }) ?? true {
+            samples = Array(samples.suffix(1)) + [Sample(moment: moment, second: now)]
+        }
+        guard samples.count == 2, let before = samples.first else {
+            next = moment + Self.pause
+            return
+        }
+        let end = min(before.second, now - Self.margin)
         let count = try database.write { db in
             try db.cachedStatement(
                 sql: """
                     DELETE FROM spent_tokens WHERE digest IN (
                         SELECT digest FROM spent_tokens WHERE ends_at <= ? LIMIT ?)
                     """
-            ).execute(arguments: [now - Self.margin, Self.piece])
+            ).execute(arguments: [end, Self.piece])
             return db.changesCount
         }
-        next = count < Self.piece ? now + Self.pause : now
+        next = count < Self.piece ? moment + Self.pause : moment
     }
 }
