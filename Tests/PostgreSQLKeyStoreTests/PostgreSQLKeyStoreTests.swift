@@ -59,6 +59,11 @@ import Testing
         try ListedKeysContract.check(try PostgreSQLKeyArchive(settings))
     }
 
+    @Test func `a key that another store's list has revoked comes back with a list`() throws {
+        let settings = try DatabaseServer.shared.get().makeStore()
+        try ListedKeysContract.checkMerge(try PostgreSQLKeyArchive(settings))
+    }
+
     @Test func `tokens that were spent are spent in a copy of the store`() throws {
         let server = try DatabaseServer.shared.get()
         let (old, new) = (try server.makeStore(), try server.makeStore())

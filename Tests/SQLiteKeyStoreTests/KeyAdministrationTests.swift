@@ -257,6 +257,10 @@ import Testing
         try ListedKeysContract.check(keys)
     }
 
+    @Test func `a key that another store's list has revoked comes back with a list`() throws {
+        try ListedKeysContract.checkMerge(keys)
+    }
+
     @Test func `tokens that were spent are spent in a copy of the store`() throws {
         let other = try TemporaryFolder()
         let target = try KeyAdministration(path: other.database, creates: true)

@@ -26,6 +26,30 @@ package enum ListedKeysContract {
         return (comparison, keys)
     }
 
+    /// A key that another store's list has revoked is revoked here by that list.
+    ///
+    /// - archive: without keys.
+    package static func checkMerge(_ archive: some KeyArchive) throws {
+        var bare = KeyRecord.phone(2)
+        bare.chain = nil
+        _ = try archive.store([.phone(1), bare])
+        var listed = [KeyRecord.phone(1), KeyRecord.phone(2)]
+        for index in listed.indices {
+            listed[index].status = .revoked(at: 9)
+            listed[index].chain?.listed = "8f00 REVOKED"
+        }
+        _ = try archive.store(listed)
+        for record in listed {
+            let stored = try #require(try archive.record(record.keyID))
+            #expect(stored.status == .revoked(at: 9))
+            #expect(stored.chain == record.chain)
+        }
+        try compare(archive, with: [:])
+        for record in listed {
+            #expect(try archive.record(record.keyID)?.status == .active)
+        }
+    }
+
     /// - archive: without keys.
     package static func check(_ archive: some KeyArchive) throws {
         var phones = (1...5).map { KeyRecord.phone(UInt8($0)) }

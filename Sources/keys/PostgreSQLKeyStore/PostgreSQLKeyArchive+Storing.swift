@@ -61,7 +61,9 @@ extension PostgreSQLKeyArchive {
         }
     }
 
-    /// Adds a record's further facts to a stored key, if it is the same key.
+    /// Adds a record's further facts to a stored key, if it is the same key. What a list said of it
+    /// comes with the revocation alone: where this store has revoked the key already, it may have
+    /// another reason.
     private static func merge(_ record: KeyRecord) -> DatabaseStatement {
         let revokedAt: Int64? = if case .revoked(let second) = record.status { second } else { nil }
         let isSame = """
@@ -72,10 +74,14 @@ extension PostgreSQLKeyArchive {
         return DatabaseStatement(
             """
             WITH chain AS (
-                INSERT INTO chains (key, serials, certificates_issued)
-                SELECT k.id, $11, $12 FROM keys k JOIN apps a ON a.id = k.app
+                INSERT INTO chains (key, serials, certificates_issued, listed)
+                SELECT k.id, $11, $12, CASE WHEN k.revoked_at IS NULL THEN $14 END
+                FROM keys k JOIN apps a ON a.id = k.app
                 WHERE $11 IS NOT NULL AND \(isSame)
                 ON CONFLICT (key) DO NOTHING
+            ), mark AS (
+                UPDATE chains c SET listed = $14 FROM keys k JOIN apps a ON a.id = k.app
+                WHERE c.key = k.id AND $14 IS NOT NULL AND k.revoked_at IS NULL AND \(isSame)
             )
             UPDATE keys k SET \(counters),
                 enrolled_at = coalesce(k.enrolled_at, $4),
@@ -95,6 +101,7 @@ extension PostgreSQLKeyArchive {
                 .number(Int64(record.environment.number)), .text(record.chain?.serialText),
                 .number(record.chain?.certificatesIssued.map { Int64($0) }),
                 .number(Int64(record.platform.number)),
+                .text(revokedAt == nil ? nil : record.chain?.listed),
             ]
         )
     }

@@ -73,12 +73,16 @@ extension KeyAdministration {
         WHERE key_id = ?1
         """
 
-    /// Adds the chain of a key that has none. What a list said of it stays with the other store:
-    /// this one may have revoked the key for another reason.
+    /// Adds the chain of a key that has none. What a list said of it comes with the revocation
+    /// alone: where this store has revoked the key already, it may have another reason.
     private static let addChain = """
         INSERT INTO chains (key, serials, certificates_issued)
         SELECT id, ?2, ?3 FROM keys WHERE key_id = ?1
         ON CONFLICT (key) DO NOTHING
+        """
+
+    private static let mark = """
+        UPDATE chains SET listed = ?2 WHERE key = (SELECT id FROM keys WHERE key_id = ?1)
         """
 
     private static func store(
@@ -117,6 +121,9 @@ extension KeyAdministration {
                 try db.cachedStatement(sql: addChain).execute(arguments: [
                     key, chain.serialText, chain.certificatesIssued.map { Int64($0) },
                 ])
+                if stored.standing == .active, revokedAt != nil, let listed = chain.listed {
+                    try db.cachedStatement(sql: mark).execute(arguments: [key, listed])
+                }
             }
             outcomes[index] = .merged
         }
