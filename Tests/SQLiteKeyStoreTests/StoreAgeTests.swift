@@ -231,6 +231,20 @@ import Testing
         #expect(!text.contains(Base64.text(redrawn)) && !text.contains(Hex.text(redrawn)))
     }
 
+    @Test func `the enrolment secret goes with a start that takes an older copy, and then ends`()
+        throws
+    {
+        let journal = try SQLiteKeyJournal(path: folder.database)
+        let before = try journal.enrolmentSecret()
+        journal.close()
+        try put(.unknown)
+        // It ends before it asks for the secret: its port is taken, or it is killed.
+        try SQLiteKeyJournal(path: folder.database, age: .any).close()
+        let next = try SQLiteKeyJournal(path: folder.database)
+        #expect(try next.enrolmentSecret() != before)
+        next.close()
+    }
+
     @Test func `a start that was cut before its first number starts again`() throws {
         let database = try KeyDatabase(path: folder.database, creates: true)
         let now = try database.queue.read { try Generation.current($0) }

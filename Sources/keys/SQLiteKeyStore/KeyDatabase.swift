@@ -310,13 +310,10 @@ extension KeyFilter {
 /// owner can read, and in copies of it.
 enum StoreSecrets {
     /// The key of the enrolment challenges' codes, 32 bytes; drawn where there is none.
-    ///
-    /// - `isRedrawn`: whether to draw another one, so that no earlier challenge is good.
-    static func enrolment(_ db: Database, isRedrawn: Bool) throws -> [UInt8] {
+    static func enrolment(_ db: Database) throws -> [UInt8] {
         let fresh = Data(RandomBytes.make(count: 32))
-        let conflict = isRedrawn ? "REPLACE" : "IGNORE"
         try db.execute(
-            sql: "INSERT OR \(conflict) INTO secrets (name, secret) VALUES ('enrolment', ?)",
+            sql: "INSERT OR IGNORE INTO secrets (name, secret) VALUES ('enrolment', ?)",
             arguments: [fresh]
         )
         let select = "SELECT secret FROM secrets WHERE name = 'enrolment'"
@@ -324,5 +321,12 @@ enum StoreSecrets {
             throw JournalError(.damaged, "the secret of the enrolment challenges is not 32 bytes")
         }
         return Array(secret)
+    }
+
+    /// Has another one drawn: enrolment challenges from before are no longer good. A restored store
+    /// may lack keys that it had, which could be enrolled again with such a challenge, with a
+    /// counter of zero.
+    static func forgetEnrolment(_ db: Database) throws {
+        try db.execute(sql: "DELETE FROM secrets WHERE name = 'enrolment'")
     }
 }

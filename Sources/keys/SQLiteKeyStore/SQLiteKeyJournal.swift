@@ -94,7 +94,11 @@ package final class SQLiteKeyJournal: KeyJournal {
             _ = try GenerationFile(database: resolved, GenerationFile.Record(generation: before))
         }
         let (now, anchors) = try writer.attempt { db in
-            if problem != nil { try CounterAnchors.take(now: Int64(time(nil)), db) }
+            if problem != nil {
+                try CounterAnchors.take(now: Int64(time(nil)), db)
+                // In the same transaction: this start may end before it asks for the secret.
+                try StoreSecrets.forgetEnrolment(db)
+            }
             let number = try Generation.advance(db)
             return (Generation(store: before.store, number: number), try CounterAnchors(db))
         }
@@ -117,12 +121,7 @@ package final class SQLiteKeyJournal: KeyJournal {
     }
 
     package func enrolmentSecret() throws(JournalError) -> [UInt8]? {
-        // A restored store may lack keys that it had. With challenges from before they could be
-        // enrolled again, with a counter of zero.
-        let isRedrawn = accepted != nil
-        return try writer.write { db in
-            try StoreSecrets.enrolment(db, isRedrawn: isRedrawn)
-        }
+        try writer.write { db in try StoreSecrets.enrolment(db) }
     }
 
     package func changes(

@@ -146,9 +146,8 @@ package struct StoreRestore {
     ) throws(StoreProblem) -> Generation {
         try new.write { db in
             if case .lost = present { try CounterAnchors.take(now: note.now, db) }
-            // Enrolment challenges from before are no longer good: with one of them, an attestation
-            // that was deleted since could be stored again.
-            try db.execute(sql: "DELETE FROM secrets WHERE name = 'enrolment'")
+            // An attestation that was deleted since could also be stored again.
+            try StoreSecrets.forgetEnrolment(db)
             let count = try Int.fetchOne(db, sql: "SELECT count(*) FROM keys") ?? 0
             try KeyChangeLog.add(KeyChange(.storeRestored, nil, keys: count, note), db)
             try Generation.keep(last?.number ?? 0, db)
