@@ -148,6 +148,24 @@ import Testing
         #expect(!FileManager.default.fileExists(atPath: folder.database + ".socket"))
     }
 
+    @Test func `a next process that can't take over leaves the socket to the one before`() throws {
+        let table = try table()
+        let lease = try #require(try table.stopWriting())
+        do {
+            // It opens the store, and ends.
+            let watch = ChangeWatch(lent: dup(lease.calls), database: folder.database)
+            watch.start { nil }
+            withExtendedLifetime(watch) {}
+        }
+        try table.goOn()
+        #expect(
+            try KeyAdministration(path: folder.database).revoke(key.keyID, ChangeNote(now: 5))
+                == .revoked
+        )
+        #expect(try isRevoked(table))
+        try table.close()
+    }
+
     @Test func `a caller who says nothing or something else changes nothing`() throws {
         let table = try table()
         for text in ["", "chang", String(repeating: "x", count: 400)] {

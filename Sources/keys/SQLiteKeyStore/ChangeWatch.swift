@@ -21,6 +21,8 @@ final class ChangeWatch: @unchecked Sendable {
 
     private let path: String
     private let identity: FileIdentity?
+    /// Whether another process has made the socket.
+    private let isLent: Bool
     /// The socket on which commands call; the successor can get it.
     let descriptor: Int32
     private let queue = DispatchQueue(label: "portcullis.store.changes")
@@ -59,6 +61,7 @@ final class ChangeWatch: @unchecked Sendable {
         StoreFile.giveToOwner(ofFolderOf: path)
         self.descriptor = descriptor
         identity = FileIdentity(path: path)
+        isLent = false
     }
 
     /// Continues to listen on the socket of another process, which has given its descriptor.
@@ -66,9 +69,11 @@ final class ChangeWatch: @unchecked Sendable {
         path = database + ChangeAddress.suffix
         self.descriptor = descriptor
         identity = FileIdentity(path: path)
+        isLent = true
     }
 
-    deinit { end() }
+    /// A process that can't take over ends so. The other one needs the file of its socket then.
+    deinit { end(removesFile: !isLent) }
 
     // MARK: For the next process
 
@@ -129,10 +134,10 @@ final class ChangeWatch: @unchecked Sendable {
     }
 
     /// Ignores calls from now on, and makes no checks of its own. Idempotent.
-    private func end() {
+    private func end(removesFile: Bool = true) {
         guard !hasEnded.exchange(true, ordering: .acquiringAndReleasing) else { return }
         // Removes only its own socket.
-        if let identity, FileIdentity(path: path) == identity { unlink(path) }
+        if removesFile, let identity, FileIdentity(path: path) == identity { unlink(path) }
         close()
     }
 
