@@ -166,6 +166,25 @@ import Testing
         try table.close()
     }
 
+    @Test func `a revocation that a next process has confirmed holds also when that one fails`()
+        throws
+    {
+        let table = try table()
+        let lease = try #require(try table.stopWriting())
+        do {
+            let watch = ChangeWatch(lent: dup(lease.calls), database: folder.database)
+            watch.start { nil }
+            #expect(
+                try KeyAdministration(path: folder.database).revoke(key.keyID, ChangeNote(now: 5))
+                    == .revoked
+            )
+            withExtendedLifetime(watch) {}
+        }
+        try table.goOn()
+        #expect(try isRevoked(table))
+        try table.close()
+    }
+
     @Test func `a caller who says nothing or something else changes nothing`() throws {
         let table = try table()
         for text in ["", "chang", String(repeating: "x", count: 400)] {

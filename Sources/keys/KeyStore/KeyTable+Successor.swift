@@ -29,7 +29,12 @@ extension KeyTable {
     }
 
     /// Continues to write: the hand-over has failed.
-    package func goOn() throws(JournalError) { try journal.takeBack() }
+    package func goOn() throws(JournalError) {
+        try journal.takeBack()
+        // The other process may have confirmed changes of commands. If they can't be read, the
+        // table admits nothing. A journal that decides knows them with each use.
+        if journal.decides == .inMemory { _ = refresh() }
+    }
 
     /// Gives up the store, which the successor has now.
     package func leaveStore() { journal.leave() }
