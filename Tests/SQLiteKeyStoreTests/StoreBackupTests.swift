@@ -210,6 +210,31 @@ import Testing
         try table.close()
     }
 
+    @Test func `a receipt that was renewed behind a backup is there after its restore`() throws {
+        let table = try table()
+        for record in [key, KeyRecord.sample(2)] { try enrol(record, table) }
+        _ = try StoreBackup.make(ofStore: folder.database, to: copy)
+        var state = ReceiptState(createdAt: 2_000_000, expiresAt: nil)
+        (state.riskMetric, state.metricAt, state.triedAt) = (7, 2_000_000, 2_000_000)
+        state.outcome = .renewed
+        let renewed = ReceiptChange(row: 1, keyID: key.keyID, receipt: [7], state: state)
+        table.renew(renewed) { _ in }
+        var tried = ReceiptState()
+        (tried.triedAt, tried.outcome, tried.dueAt) = (3_000_000, .rejected, 4_000_000)
+        let second = KeyRecord.sample(2)
+        table.renew(ReceiptChange(row: 2, keyID: second.keyID, receipt: nil, state: tried)) { _ in }
+        try table.committer.flush()
+        try table.close()
+        _ = try restore()
+        let keys = try KeyAdministration(reading: folder.database)
+        let first = try #require(try keys.record(key.keyID))
+        #expect(first.receipt == [7])
+        #expect(first.receiptState == state)
+        let other = try #require(try keys.record(second.keyID))
+        #expect(other.receipt == second.receipt)
+        #expect(other.receiptState == tried)
+    }
+
     /// How an older copy comes to be the store.
     enum Way: String, CaseIterable, Sendable { case restored, accepted }
 

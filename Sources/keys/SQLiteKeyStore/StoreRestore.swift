@@ -8,9 +8,9 @@ package import KeyStore
 /// Replaces a store's database by a backup, while no gateway runs.
 ///
 /// The present database is kept under another name. Its facts that the backup lacks go into the new
-/// database: keys, counters, revocations, deletions, spent tokens and the list of changes. Then
-/// nothing is lost, and no admitted assertion or spent token is good again. If it can't be read,
-/// these facts are unknown, and all keys lose their anchor (``CounterAnchors``).
+/// database: keys, counters, revocations, deletions, receipts, spent tokens and the list of
+/// changes. Then nothing is lost, and no admitted assertion or spent token is good again. If it
+/// can't be read, these facts are unknown, and all keys lose their anchor (``CounterAnchors``).
 package struct StoreRestore {
     /// The result for the present database.
     package enum Present: Sendable {
@@ -111,10 +111,10 @@ package struct StoreRestore {
         try present.forEach { record in
             page.append(record)
             guard page.count == Self.pageCount else { return }
-            _ = try new.store(page)
+            try Self.add(page, to: new)
             page.removeAll(keepingCapacity: true)
         }
-        if !page.isEmpty { _ = try new.store(page) }
+        if !page.isEmpty { try Self.add(page, to: new) }
         try present.copySpentTokens(to: new)
         let (deleted, changes, second) = try present.read { db in
             let sql = "SELECT key_id FROM keys WHERE deleted_at IS NOT NULL"
@@ -133,6 +133,31 @@ package struct StoreRestore {
             for change in changes.reversed() { try KeyChangeLog.add(change, db) }
             let sql = "UPDATE state SET anchored_after = max(anchored_after, ?)"
             try db.execute(sql: sql, arguments: [second])
+        }
+    }
+
+    /// Adds keys, or what they have more; of a receipt the newer one stays, with its metric.
+    private static func add(
+        _ records: [KeyRecord],
+        to new: KeyAdministration
+    ) throws(StoreProblem) {
+        let outcomes = try new.store(records)
+        try new.write { db in
+            let find = try db.cachedStatement(sql: "SELECT id FROM keys WHERE key_id = ?")
+            for (record, outcome) in zip(records, outcomes) {
+                guard case .merged = outcome, let receipt = record.receipt else { continue }
+                let key: StatementArguments = [Data(record.keyID.bytes)]
+                guard let row = try Int64.fetchOne(find, arguments: key) else { continue }
+                let state = record.receiptState
+                func apply(_ receipt: [UInt8]?) throws {
+                    let id = record.keyID
+                    let change = ReceiptChange(row: row, keyID: id, receipt: receipt, state: state)
+                    try ReceiptColumns.apply(change, db)
+                }
+                try apply(receipt)
+                // Where the receipt is not newer, the result of the last try may be.
+                if state.triedAt != nil { try apply(nil) }
+            }
         }
     }
 
