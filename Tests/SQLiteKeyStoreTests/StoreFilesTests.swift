@@ -69,6 +69,17 @@ extension KeyID {
         journal.close()
     }
 
+    @Test func `a command that looks for a gateway refuses no start of one`() throws {
+        try SQLiteKeyJournal(path: folder.database).close()
+        // Held much longer than a command does.
+        let look = open(folder.database + ".lock", O_RDONLY | O_CLOEXEC)
+        #expect(flock(look, LOCK_SH | LOCK_NB) == 0)
+        DispatchQueue(label: "look").asyncAfter(deadline: .now() + .milliseconds(20)) {
+            close(look)
+        }
+        try SQLiteKeyJournal(path: folder.database).close()
+    }
+
     @Test func `a file that is no database is refused with a way out`() throws {
         _ = try folder.write(String(repeating: "no database ", count: 1_000), to: "portcullis.db")
         let refused = try problem { _ = try SQLiteKeyJournal(path: folder.database) }

@@ -17,16 +17,29 @@ final class StoreLock: Sendable {
     let descriptor: Int32
     private let isReleased = Atomic(false)
 
+    /// The pause between two tries to take the lock, and the most tries. A command that looks for a
+    /// gateway has it for some microseconds (``holder(ofDatabase:)``).
+    private static let pauseMilliseconds: Int32 = 5
+    private static let triesMax = 20
+
     /// - Throws: `locked` when another gateway has it.
     init(database: String) throws(StoreProblem) {
         let descriptor = try StoreFile.open(database + Self.suffix)
-        guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
+        guard Self.isTaken(descriptor) else {
             let holder = Self.note(descriptor).map { "process \($0.process)" } ?? "a process"
             Glibc.close(descriptor)
             throw StoreProblem(.locked, database, "is used by another gateway, \(holder)")
         }
         ftruncate(descriptor, 0)
         self.descriptor = descriptor
+    }
+
+    private static func isTaken(_ descriptor: Int32) -> Bool {
+        for _ in 0..<triesMax {
+            if flock(descriptor, LOCK_EX | LOCK_NB) == 0 { return true }
+            poll(nil, 0, pauseMilliseconds)
+        }
+        return false
     }
 
     /// The lock of another process, which has given its descriptor: both hold it until both have
