@@ -220,7 +220,8 @@ import Testing
         let renewed = ReceiptChange(row: 1, keyID: key.keyID, receipt: [7], state: state)
         table.renew(renewed) { _ in }
         var tried = ReceiptState()
-        (tried.triedAt, tried.outcome, tried.dueAt) = (3_000_000, .rejected, 4_000_000)
+        (tried.triedAt, tried.dueAt) = (3_000_000, 4_000_000)
+        tried.outcome = .rejected
         let second = KeyRecord.sample(2)
         table.renew(ReceiptChange(row: 2, keyID: second.keyID, receipt: nil, state: tried)) { _ in }
         try table.committer.flush()
