@@ -160,8 +160,10 @@ extension Scenarios {
         @Test func `under a service manager the new process becomes the main one`() throws {
             let name = "upgrade-\(UUID().uuidString.prefix(13))"
             let manager = try NoticeSocket("@" + name)
+            // A socket keeps ten messages that are not read (net.unix.max_dgram_qlen), and none is
+            // read while the upgrade runs.
             let stand = try UpgradeStand(
-                within: ["/usr/bin/env", "NOTIFY_SOCKET=@\(name)", "WATCHDOG_USEC=300000"]
+                within: ["/usr/bin/env", "NOTIFY_SOCKET=@\(name)", "WATCHDOG_USEC=6000000"]
             )
             defer { stand.end() }
             try manager.wait(for: "READY=1")

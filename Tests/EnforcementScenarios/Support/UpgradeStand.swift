@@ -110,7 +110,10 @@ final class UpgradeStand {
                 return false
             }
         }
-        guard isServed else { throw ChildProcess.Failure(description: "refused again and again") }
+        guard isServed else {
+            let last = gateway.child.complained.components(separatedBy: "upgrade: refused").last
+            throw ChildProcess.Failure(description: "refused again and again\(last ?? "")")
+        }
     }
 
     private func refusals(_ log: String) -> Int {
