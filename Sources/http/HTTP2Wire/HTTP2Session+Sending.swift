@@ -102,6 +102,7 @@ extension HTTP2Session {
     /// here, and may exceed a limit: see ``takeExcess()``.
     package func send(into bytes: inout [UInt8], atMost max: Int, now: UInt64) throws(Fault) {
         self.now = now
+        outputMax = max
         swap(&bytes, &output)
         defer { swap(&bytes, &output) }
         while output.count < max {
@@ -132,7 +133,9 @@ extension HTTP2Session {
                 UnsafeBufferPointer(start: head, count: 9),
                 count
             )
-            return 0
+            // Otherwise nghttp2 goes on while any stream has content.
+            let isEnough = session.output.count >= session.outputMax
+            return isEnough ? NGHTTP2_ERR_PAUSE.rawValue : 0
         }
         nghttp2_session_callbacks_set_on_frame_send_callback(callbacks) { _, frame, me in
             guard let session = HTTP2Session.of(me), let frame = frame?.pointee else { return 0 }

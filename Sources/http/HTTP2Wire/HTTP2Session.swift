@@ -34,6 +34,8 @@ package final class HTTP2Session {
     @exclusivity(unchecked) private(set) var excess: HTTP2Excess?
     /// Where frames of content are written while nghttp2 is at work.
     @exclusivity(unchecked) var output: [UInt8] = []
+    /// The count of bytes in ``output`` from which on nghttp2 rests.
+    @exclusivity(unchecked) var outputMax = 0
     /// The driver's time at its last call, in milliseconds.
     @exclusivity(unchecked) var now: UInt64 = 0
     /// Where frames begin.

@@ -1,0 +1,62 @@
+import HTTPWire
+import Testing
+
+@testable import HTTP2Wire
+
+/// The server's end of a connection against a scripted client: bytes in, frames out.
+struct ServerSessionTests {
+    private typealias Frame = ClientSessionTests.Frame
+
+    /// A session whose client asks on so many streams at once. Each stream takes a mebibyte.
+    private static func asked(
+        streams: Int,
+        connectionWindow: UInt32
+    ) throws -> (session: HTTP2Session, channels: [HTTP2Channel]) {
+        let session = try HTTP2Session(HTTP2Limits(), nonce: 1, memory: HeadMemory())
+        var bytes = Array("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8)
+        bytes += Frame.make(4, 0, 0, [0, 4] + Frame.number(1 << 20))
+        bytes += Frame.make(8, 0, 0, Frame.number(connectionWindow - 65_535))
+        let request = [
+            (":method", "GET"), (":scheme", "http"), (":path", "/"), (":authority", "a.test"),
+        ]
+        let flags = Frame.endsHead | Frame.endsStream
+        for place in 0..<streams {
+            bytes += Frame.make(1, flags, Int32(place * 2 + 1), Frame.block(request))
+        }
+        try session.receive(bytes.span, now: 1_000)
+        var channels: [HTTP2Channel] = []
+        while let channel = session.nextNews() {
+            guard session.takeHead(of: channel) != nil else { continue }
+            channels.append(channel)
+        }
+        try #require(channels.count == streams)
+        return (session, channels)
+    }
+
+    /// Answers with content that has not ended.
+    private static func answer(
+        _ session: HTTP2Session,
+        _ channels: [HTTP2Channel],
+        with count: Int
+    ) {
+        let head = Array("HTTP/1.1 200 OK\r\n\r\n".utf8)
+        let content = [UInt8](repeating: 7, count: count)
+        for channel in channels {
+            #expect(session.respond(channel, head.span, hasContent: true))
+            session.append(content.span, to: channel)
+        }
+    }
+
+    @Test func `what is taken at once is bounded, however far the windows are open`() throws {
+        let (session, channels) = try Self.asked(streams: 4, connectionWindow: 1 << 20)
+        Self.answer(session, channels, with: 200_000)
+        var out: [UInt8] = []
+        repeat {
+            out = []
+            try session.send(into: &out, atMost: 64 << 10, now: 1_000)
+            // The last frame may begin just below the bound.
+            #expect(out.count < (64 << 10) + 16_384 + 9)
+        } while !out.isEmpty
+        #expect(session.unsentBytes == 0)
+    }
+}
