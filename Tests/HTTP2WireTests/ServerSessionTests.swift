@@ -59,4 +59,19 @@ struct ServerSessionTests {
         } while !out.isEmpty
         #expect(session.unsentBytes == 0)
     }
+
+    @Test func `streams send in turn where the connection's window is small`() throws {
+        // Four frames of content.
+        let (session, channels) = try Self.asked(streams: 3, connectionWindow: 65_536)
+        Self.answer(session, channels, with: 65_536)
+        var out: [UInt8] = []
+        try session.send(into: &out, atMost: 1 << 20, now: 1_000)
+        var walk = HTTP2FrameWalk(preface: 0)
+        var position = 0
+        var served: [UInt32] = []
+        while let frame = walk.next(in: out.span, from: &position) {
+            if frame.type == 0 { served.append(frame.stream) }
+        }
+        #expect(served == [1, 3, 5, 1])
+    }
 }

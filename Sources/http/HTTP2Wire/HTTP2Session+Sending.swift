@@ -22,6 +22,9 @@ extension HTTP2Session {
             status = .refusingTunnel
         }
         if !hasContent { channel.isOutputComplete = true }
+        // nghttp2 would serve the oldest stream alone while it has content, and a stream that gets
+        // nothing in `timeouts.response_idle` is reset.
+        if hasContent { cnghttp2_serve_in_turn(pointer, channel.id) }
         let code = NGHTTP2Fields.with(head, status) { fields in
             guard hasContent else {
                 return nghttp2_submit_response(

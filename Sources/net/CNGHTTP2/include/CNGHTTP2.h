@@ -15,5 +15,9 @@
 #error This libnghttp2 is older than 1.43, the one of Ubuntu 22.04: build on a newer system.
 #endif
 
+// Has a server's stream send a frame of content in its turn, as all others, whatever priority its
+// client asks for. A library without RFC 9218 does so anyway.
+void cnghttp2_serve_in_turn(nghttp2_session *session, int32_t stream);
+
 #endif
 #endif
