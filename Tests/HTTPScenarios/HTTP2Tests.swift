@@ -300,6 +300,35 @@ extension Scenarios {
             #expect(try client.lastCode() == 0)
         }
 
+        /// Both come while the event loop stands, the response first.
+        @Test func `a response that comes with its client's end is sent`() throws {
+            let (gate, answered) = (Gate(), Gate())
+            let bench = try Bench(http2: true) { connection in
+                guard let request = try connection.nextRequest() else { return }
+                try gate.pass()
+                try connection.answer(200, body: "ok", to: request)
+                try connection.wire.awaitTaken()
+                answered.open()
+                try connection.awaitEnd()
+            }
+            defer { bench.stop() }
+            let door = try LoopDoor(bench.gateway)
+            let client = try bench.connectHTTP2()
+            // It sends nothing after its end.
+            try client.readUntil { !client.settings.isEmpty }
+            client.opensWindows = false
+            let id = try client.open(HTTP2Client.get())
+            #expect(bench.origin.wait { $0.contains { $0.requests.count == 1 } })
+            try door.shut()
+            gate.open()
+            try answered.pass()
+            client.wire.finishSending()
+            try client.wire.awaitTaken()
+            door.open()
+            #expect(try client.answer(id).text == "ok")
+            door.remove()
+        }
+
         @Test func `an idle connection is told before it is closed`() throws {
             let bench = try Bench(http2: true, more: "timeouts: { idle: 100ms }")
             defer { bench.stop() }

@@ -9,7 +9,8 @@ extension HTTP2Connection {
         for channel in session.openChannels where !channel.isInputEnded {
             (channel.owner as? HTTP2Stream)?.closed()
         }
-        if !hasRequests { close() }
+        // A response that is complete may wait for this turn's write.
+        if session.openCount == 0 { close() }
     }
 
     /// The connection is broken. Content that was verified as a whole is delivered as a whole.
