@@ -59,18 +59,20 @@ extension HTTP2Connection {
         guard !isClosed else { return }
         send()
         guard case .serving = phase, !isClosed else { return }
-        let lingering = Lingering(
-            host.settings.timeouts,
-            host.settings.limits,
-            now: loop.now
-        )
         phase = .lingering(lingering)
-        allow(.end, milliseconds: lingering.wait(now: loop.now))
-        if unsentBytes == 0 { finishLingering() }
+        if unsentBytes == 0 { finishLingering() } else { watchOutput() }
+    }
+
+    private var lingering: Lingering {
+        Lingering(host.settings.timeouts, host.settings.limits, now: loop.now)
     }
 
     func finishLingering() {
+        // The client's time begins when it can have all of the responses.
+        let lingering = lingering
+        phase = .lingering(lingering)
         shutDownOutput()
+        allow(.end, milliseconds: lingering.wait(now: loop.now))
         resumeReading()
     }
 
