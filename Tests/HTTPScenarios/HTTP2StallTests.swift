@@ -90,6 +90,34 @@ extension Scenarios {
             for id in ids { #expect(try client.answer(id).content.count == 1 << 20) }
         }
 
+        /// The end is a frame of its own, and waits for a window like content.
+        @Test func `a window that is used up when the origin ends has to open in time`() throws {
+            let gate = Gate()
+            let bench = try Bench(
+                http2: true,
+                more: "timeouts: { response_idle: 2s }"
+            ) { connection in
+                while try connection.nextRequest() != nil {
+                    let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+                    try connection.wire.send(head + "3\r\nabc\r\n")
+                    try gate.pass()
+                    try connection.wire.send("0\r\n\r\n")
+                }
+            }
+            defer { bench.stop() }
+            let client = try bench.connectHTTP2(settings: [(4, 3)])
+            client.opensWindows = false
+            let taken = try client.open(HTTP2Client.get())
+            try client.readUntil { client.soFar(taken).content.count == 3 }
+            gate.open()
+            try client.openWindow(taken, by: 1)
+            #expect(try client.answer(taken).isComplete)
+            let left = try client.open(HTTP2Client.get())
+            try client.readUntil { client.soFar(left).content.count == 3 }
+            gate.open()
+            #expect(try client.answer(left).reset == 8)
+        }
+
         @Test func `requests at once on a connection count as connections of its address`() throws {
             let gate = Gate()
             let bench = try Bench(

@@ -48,6 +48,8 @@ package final class HTTP2Channel: NotedChannel {
     @exclusivity(unchecked) var isDeferred = false
     /// The final head was submitted.
     @exclusivity(unchecked) package internal(set) var hasResponded = false
+    /// The response ends with a frame of content.
+    @exclusivity(unchecked) var endsWithContent = false
     /// The last byte was handed over.
     package internal(set) var isOutputSent: Bool {
         get { outputWasSent }
@@ -78,6 +80,12 @@ package final class HTTP2Channel: NotedChannel {
     }
     /// Bytes that wait to be sent.
     package var outgoingCount: Int { outgoing.count - outgoingStart }
+    /// Whether bytes wait to be sent, or the end of content: nghttp2 sends that as an empty frame,
+    /// which waits until the windows are open.
+    package var hasOutgoing: Bool {
+        outgoingCount > 0
+            || endsWithContent && isOutputComplete && !isOutputSent && !isResetByUs
+    }
 }
 
 /// The driver's object for a channel.

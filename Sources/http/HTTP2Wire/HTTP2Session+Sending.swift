@@ -21,6 +21,7 @@ extension HTTP2Session {
         } else if channel.asksTunnel {
             status = .refusingTunnel
         }
+        channel.endsWithContent = hasContent
         if !hasContent { channel.isOutputComplete = true }
         // nghttp2 would serve the oldest stream alone while it has content, and a stream that gets
         // nothing in `timeouts.response_idle` is reset.
@@ -209,6 +210,7 @@ extension HTTP2Session {
     private func lastSent(_ id: Int32) {
         guard let channel = channels[id] else { return }
         channel.isOutputSent = true
+        drained(channel)
         if !channel.isInputEnded { note(channel) }
     }
 }

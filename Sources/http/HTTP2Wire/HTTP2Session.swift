@@ -162,6 +162,11 @@ package final class HTTP2Session {
         guard channel.outgoingCount == 0 else { return }
         channel.outgoing = []
         channel.outgoingStart = 0
+        drained(channel)
+    }
+
+    /// All that waited is sent.
+    func drained(_ channel: HTTP2Channel) {
         guard channel.isStalled else { return }
         channel.isStalled = false
         channel.isDrained = true

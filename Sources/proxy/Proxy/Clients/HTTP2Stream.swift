@@ -108,7 +108,7 @@ final class HTTP2Stream {
 
     /// The remaining bytes wait for the client.
     func sent() {
-        guard !channel.isClosed, !channel.isStalled, channel.outgoingCount > 0 else { return }
+        guard !channel.isClosed, !channel.isStalled, channel.hasOutgoing else { return }
         channel.isStalled = true
         watchOutput()
     }
