@@ -123,6 +123,33 @@ extension Scenarios {
             bench.stop()
         }
 
+        /// nghttp2 has limits of its own: 1,000 resets at once, and 8 frames.
+        @Test func `limits that are raised or off are those of the configuration`() throws {
+            let bench = try Bench(
+                http2: true,
+                more: "limits: { http2: { resets: off, continuations: 20 } }"
+            )
+            defer { bench.stop() }
+            let client = try bench.connectHTTP2()
+            try client.readUntil { !client.settings.isEmpty }
+            let block = HTTP2Client.block(HTTP2Client.get())
+            var bytes: [UInt8] = []
+            for _ in 0..<1_500 {
+                let id = client.nextStream()
+                bytes += HTTP2Client.frame(.headers, 5, id, block)
+                bytes += HTTP2Client.frame(.reset, 0, id, HTTP2Client.bytes(8))
+            }
+            try client.wire.send(bytes)
+            let id = client.nextStream()
+            try client.send(.headers, flags: 1, on: id, Array(block.dropLast(12)))
+            for place in 0..<12 {
+                let flags = place == 11 ? HTTP2Client.endsHead : 0
+                let start = block.count - 12 + place
+                try client.send(.continuation, flags: flags, on: id, [block[start]])
+            }
+            #expect(try client.answer(id).status == 200)
+        }
+
         @Test func `a head that swells when it is unpacked is refused with its connection`() throws
         {
             let bench = try flood { client in

@@ -38,6 +38,8 @@ enum NGHTTP2Session {
         nghttp2_option_set_no_auto_window_update(option, 1)
         // nghttp2 keeps nothing of closed streams.
         nghttp2_option_set_no_closed_streams(option, 1)
+        // The ledgers count, by the limits of the configuration.
+        cnghttp2_count_nothing(option)
         set(callbacks)
         let owner = Unmanaged.passUnretained(owner).toOpaque()
         var made: OpaquePointer?
