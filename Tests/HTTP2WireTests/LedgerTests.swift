@@ -84,10 +84,10 @@ struct LedgerTests {
         #expect(throws: HTTP2Excess.headerList) { try send(1, of: max + max / 16, now: 120_000) }
     }
 
-    @Test func `windows may open as often as content was sent`() throws {
+    @Test func `windows may open as often as responses were sent`() throws {
         var ledger = HTTP2Ledger(HTTP2Limits())
         for _ in 0..<10_000 {
-            ledger.contentSent()
+            ledger.responseSent()
             for _ in 0..<8 { try ledger.frameBegan(Head(type: 8, length: 4), now: 0) }
         }
     }

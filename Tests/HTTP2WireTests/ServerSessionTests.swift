@@ -42,7 +42,8 @@ struct ServerSessionTests {
         let head = Array("HTTP/1.1 200 OK\r\n\r\n".utf8)
         let content = [UInt8](repeating: 7, count: count)
         for channel in channels {
-            #expect(session.respond(channel, head.span, hasContent: true))
+            let isTaken = session.respond(channel, head.span, hasContent: true)
+            #expect(isTaken)
             session.append(content.span, to: channel)
         }
     }
@@ -73,5 +74,29 @@ struct ServerSessionTests {
             if frame.type == 0 { served.append(frame.stream) }
         }
         #expect(served == [1, 3, 5, 1])
+    }
+
+    /// As Firefox does, which opens the window of each stream that it asks on.
+    @Test func `windows may open for responses without content`() throws {
+        let (session, _) = try Self.asked(streams: 0, connectionWindow: 65_536)
+        let head = Array("HTTP/1.1 204 No Content\r\n\r\n".utf8)
+        let request = [
+            (":method", "GET"), (":scheme", "http"), (":path", "/"), (":authority", "a.test"),
+        ]
+        for place in 0..<2_000 {
+            let id = Int32(place * 2 + 1)
+            var bytes = Frame.make(1, Frame.endsHead, id, Frame.block(request))
+            bytes += Frame.make(8, 0, id, Frame.number(1_000))
+            bytes += Frame.make(0, Frame.endsStream, id)
+            try session.receive(bytes.span, now: 1_000)
+            while let channel = session.nextNews() {
+                guard session.takeHead(of: channel) != nil else { continue }
+                session.respond(channel, head.span, hasContent: false)
+            }
+            session.forgetHeads()
+            var out: [UInt8] = []
+            try session.send(into: &out, atMost: 1 << 20, now: 1_000)
+        }
+        #expect(session.openCount == 0)
     }
 }

@@ -27,9 +27,10 @@ struct HTTP2Ledger {
         }
     }
 
-    /// Frames that open windows which a client may send before it got any content.
+    /// Frames that open windows which a client may send before it got any response.
     static let windowUpdatesBase = 1024
-    /// And for each frame of content that it got.
+    /// And for each frame of a response that it got. Some clients open the window of each stream as
+    /// they ask on it, whether content follows or not.
     static let windowUpdatesPerFrame = 8
     private static let windowUpdatesMax = 1 << 20
     /// How far a minute's heads may exceed their bound, in multiples of it. One head may be too
@@ -126,8 +127,8 @@ struct HTTP2Ledger {
         guard provokedResets.take(now: now) else { throw .provokedResets }
     }
 
-    /// The client got a frame of content, for which it may open windows.
-    mutating func contentSent() {
+    /// The client got a frame of a response, for which it may open windows.
+    mutating func responseSent() {
         windowUpdates = min(windowUpdates + Self.windowUpdatesPerFrame, Self.windowUpdatesMax)
     }
 }
@@ -186,7 +187,7 @@ struct HTTP2ServerLedger {
     /// The server got a request, or a frame of its content.
     mutating func frameSent() {
         spare = min(spare + Self.sparePerFrame, Self.spareMax)
-        frames.contentSent()
+        frames.responseSent()
     }
 
     private mutating func takeSpare(_ excess: HTTP2Excess, _ now: UInt64) throws(HTTP2Excess) {

@@ -148,6 +148,7 @@ extension HTTP2Session {
             case NGHTTP2_RST_STREAM.rawValue:
                 session.resetSent(hd.stream_id, frame.rst_stream.error_code)
             case NGHTTP2_HEADERS.rawValue, NGHTTP2_DATA.rawValue:
+                session.ledger.responseSent()
                 let isLast = UInt32(hd.flags) & NGHTTP2_FLAG_END_STREAM.rawValue != 0
                 if isLast { session.lastSent(hd.stream_id) }
             default: break
@@ -196,7 +197,6 @@ extension HTTP2Session {
         // `nextContent` saw that there are enough.
         let end = min(start + count, channel.outgoing.count)
         output.append(contentsOf: channel.outgoing[start..<end])
-        ledger.contentSent()
         sent(end - start, of: channel)
     }
 
