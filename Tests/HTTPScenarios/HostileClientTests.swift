@@ -2,6 +2,8 @@ import Glibc
 import LoopbackKit
 import Testing
 
+@testable import TLSSession
+
 extension Scenarios {
     /// Clients that want to exhaust the gateway: each attack ends, memory stays, others are served.
     struct HostileClientTests {
@@ -235,6 +237,49 @@ extension Scenarios {
             // What was held back comes when the client reads.
             _ = try client.readHead()
             #expect(try client.digest(of: content.count) == content.digest)
+        }
+
+        /// A new key costs the client 27 bytes, and the gateway as many (RFC 8446 §4.6.3).
+        @Test func `an upload that asks for keys all the time has to take the answers`() throws {
+            let bench = try Bench(isSecure: true) { connection in
+                guard try connection.nextHead() != nil else { return }
+                try connection.awaitEnd()
+            }
+            defer { bench.stop() }
+            let certificate = try TestCertificate.made.get().certificate
+            let context = try TLSContext(clientTrusting: .file(certificate))
+            let tls = try TLSSession(connecting: context, to: "127.0.0.1")
+            let client = try Wire(port: bench.gateway.port)
+            var out: [UInt8] = []
+            func send() throws {
+                tls.takeCiphertext(into: &out)
+                try client.send(out)
+                out = []
+            }
+            tls.goOn()
+            try send()
+            while !tls.isEstablished {
+                try client.receive()
+                let came = client.inbox
+                client.inbox = []
+                tls.feed(came.span)
+                tls.goOn()
+                try send()
+            }
+            let head = Array("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 999999\r\n\r\n".utf8)
+            let isWritten = tls.write(head.span)
+            #expect(isWritten)
+            let piece: [UInt8] = [7]
+            #expect(throws: WireFault.reset) {
+                // The answers to all would be 6 MB.
+                for _ in 0..<1_000 {
+                    for _ in 0..<220 {
+                        tls.updateKey(isPeerAsked: true)
+                        _ = tls.write(piece.span)
+                    }
+                    try send()
+                }
+            }
         }
 
         /// Answers with this content.

@@ -41,6 +41,9 @@ open class Connection: Endpoint {
 
     /// The largest unsent remainder that keeps its memory when it has been sent.
     static let keptCapacity = 0
+    /// The most unsent bytes with which TLS still answers its peer. The source of content stops at
+    /// far fewer.
+    private static let unsentAnswersMax = 1 << 20
 
     /// The peer's address.
     package final let peer: SocketAddress
@@ -324,8 +327,10 @@ extension Connection {
                 _ = sendCiphertext(of: tls)
                 return .failed(.tls(error))
             }
-            if tls.hasCiphertext, case .failed(let error) = sendCiphertext(of: tls) {
-                return .failed(error)
+            if tls.hasCiphertext {
+                // These are answers of TLS itself, which the peer causes as it likes.
+                guard unsentBytes <= Self.unsentAnswersMax else { return .failed(.tls(.untaken)) }
+                if case .failed(let error) = sendCiphertext(of: tls) { return .failed(error) }
             }
             switch receive(loop.ciphertextInput) {
             case .bytes(let bytes): outcome = tls.read(into: input, feeding: bytes.span)

@@ -48,6 +48,8 @@ package struct TLSFailure: Error, Sendable {
 
     /// The connection ended in the middle of the handshake.
     package static let ended = TLSFailure(.endedInHandshake, "the connection ended")
+    /// The peer causes answers of TLS, such as new keys, and takes none.
+    package static let untaken = TLSFailure(.limitReached, "the peer takes no answers")
     /// The peer was too slow.
     package static let late = TLSFailure(.handshakeTimeout, "the handshake took too long")
 
