@@ -1,3 +1,4 @@
+import Synchronization
 import TLSSession
 import Testing
 
@@ -21,6 +22,33 @@ import Testing
             pair.exchange()
             try #require(pair.client.isEstablished)
             #expect(pair.client.isResumed == isResumed)
+        }
+    }
+
+    @Test func `a client's session ends with its certificate`() throws {
+        let certificates = try TestCertificates.shared.get()
+        let shown = ServerCertificate(
+            chain: certificates.chain("server"),
+            key: certificates.key("server")
+        )
+        let seconds = Atomic<Int64>(0)
+        let context = try TLSContext(
+            showing: [shown],
+            clients: ClientTrust(authorities: certificates.authority, demand: .required),
+            wallSeconds: { seconds.load(ordering: .relaxed) }
+        )
+        let resumption = TLSResumption()
+        // The certificate ends with the year 2048.
+        let cases: [(now: Int64, isResumed: Bool)] = [
+            (2_490_000_000, false), (2_490_000_000, true), (2_500_000_000, false),
+        ]
+        for (now, isResumed) in cases {
+            seconds.store(now, ordering: .relaxed)
+            var pair = try SessionPair(accepting: context, resuming: resumption, showing: shown)
+            pair.exchange()
+            try #require(pair.server.isEstablished)
+            #expect(pair.server.isResumed == isResumed)
+            #expect(pair.server.clientCertificate != nil)
         }
     }
 

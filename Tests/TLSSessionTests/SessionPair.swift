@@ -29,11 +29,12 @@ struct SessionPair {
     init(
         accepting context: TLSContext,
         host: String = "gateway.test",
-        resuming resumption: TLSResumption? = nil
+        resuming resumption: TLSResumption? = nil,
+        showing shown: ServerCertificate? = nil
     ) throws {
         let authority = try TestCertificates.shared.get().authority
         server = try TLSSession(accepting: context)
-        let trust = try TLSContext(clientTrusting: .file(authority))
+        let trust = try TLSContext(clientTrusting: .file(authority), showing: shown)
         client = try TLSSession(connecting: trust, to: host, resuming: resumption)
     }
 

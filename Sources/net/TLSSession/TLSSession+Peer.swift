@@ -27,9 +27,9 @@ package struct ClientTrust: Hashable, Sendable {
 
     /// Makes a listener's context ask for certificates.
     ///
-    /// A resumed session has a certificate that is not verified again. So the session context
-    /// depends on the demand: sessions of other authorities, and of listeners that ask for less,
-    /// are not resumed.
+    /// A resumed session has a certificate of which only the end is checked again. So the session
+    /// context depends on the demand: sessions of other authorities, and of listeners that ask for
+    /// less, are not resumed.
     func install(in context: OpaquePointer) throws(TLSContextError) {
         guard SSL_CTX_load_verify_file(context, authorities) == 1,
             let digest = digest(),
@@ -41,6 +41,29 @@ package struct ClientTrust: Hashable, Sendable {
         let failing = demand == .required ? SSL_VERIFY_FAIL_IF_NO_PEER_CERT : 0
         SSL_CTX_set_verify(context, SSL_VERIFY_PEER | failing, nil)
         SSL_CTX_set_session_id_context(context, digest, UInt32(digest.count))
+        SSL_CTX_set_session_ticket_cb(context, nil, Self.judgeTicket, nil)
+    }
+
+    /// A session whose certificate has ended is not resumed, so that the client shows a certificate
+    /// again. In TLS 1.3 each resumption gives a new ticket: the ticket's own end ends nothing.
+    private static let judgeTicket: SSL_CTX_decrypt_session_ticket_fn = {
+        ssl,
+        session,
+        _,
+        _,
+        status,
+        _ in
+        guard status == SSL_TICKET_SUCCESS || status == SSL_TICKET_SUCCESS_RENEW else {
+            return SSL_TICKET_RETURN_IGNORE_RENEW
+        }
+        let now = TLSSession.of(ssl)?.context.wallSeconds() ?? TLSContext.systemSeconds()
+        // The session keeps its certificate alive during the call.
+        if let certificate = SSL_SESSION_get0_peer(session),
+            let end = TLSContext.secondsOfUnixTime(X509_get0_notAfter(certificate)), end <= now
+        {
+            return SSL_TICKET_RETURN_IGNORE_RENEW
+        }
+        return status == SSL_TICKET_SUCCESS ? SSL_TICKET_RETURN_USE : SSL_TICKET_RETURN_USE_RENEW
     }
 
     /// The digest of the certificates and the demand: 32 bytes, the most that a session context may
