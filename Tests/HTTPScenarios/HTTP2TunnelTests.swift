@@ -61,6 +61,28 @@ extension Scenarios {
             #expect(client.soFar(id).reset == nil)
         }
 
+        @Test func `what comes with a client's end reaches an origin that ended first`() throws {
+            let gate = Gate()
+            let bench = try Bench(http2: true) { connection in
+                guard try connection.nextRequest() != nil else { return }
+                try connection.wire.send(
+                    "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n"
+                        + "Connection: Upgrade\r\n\r\n"
+                )
+                connection.wire.finishSending()
+                connection.wire.inbox = []
+                try connection.wire.receive()
+                if connection.wire.inbox == Array("last".utf8) { gate.open() }
+            }
+            defer { bench.stop() }
+            let client = try bench.connectHTTP2()
+            try client.readUntil { client.settings[8] == 1 }
+            let id = try client.open(Self.handshake(), ends: false)
+            #expect(try client.answer(id).isComplete)
+            try client.send(Array("last".utf8), on: id)
+            try gate.pass()
+        }
+
         @Test func `an origin that does not switch is no tunnel`() throws {
             let bench = try Bench(http2: true)
             defer { bench.stop() }

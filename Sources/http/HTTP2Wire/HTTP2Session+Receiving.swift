@@ -127,7 +127,7 @@ extension HTTP2Session {
             }
             session.closed(channel, code)
             // Content that is dropped must not close the connection's window.
-            if !channel.inbox.isEmpty { _ = session.takeContent(of: channel) }
+            if !channel.hasLastContent { _ = session.takeContent(of: channel) }
             return 0
         }
     }

@@ -35,6 +35,15 @@ extension HTTP2Stream {
         if channel.inboxCount > 0 || channel.isInputEnded { tunnel.readable(self) }
     }
 
+    /// The stream is closed. What came with the client's end of a tunnel is passed on, if the
+    /// origin takes it now.
+    func passLastContent() {
+        guard channel.hasLastContent else { return }
+        if case .active(let tunnel) = tunnelling { tunnel.readable(self) }
+        // The rest is dropped, and must not close the connection's window.
+        _ = session.takeContent(of: channel)
+    }
+
     /// The tunnel has ended. If its output is complete, it is sent; otherwise the stream is reset.
     func endTunnel() {
         tunnelling = .over

@@ -127,6 +127,7 @@ final class HTTP2Stream {
 extension HTTP2Stream: HTTP2ChannelOwner {
     func channelChanged() {
         guard !channel.isClosed else {
+            passLastContent()
             closed()
             // Both hold each other.
             channel.owner = nil
