@@ -60,5 +60,24 @@ extension Scenarios {
             #expect(goesOn)
             #expect(try client.answer(id).text == "ok")
         }
+
+        @Test func `TLS's end that waits for the socket comes before the connection's`() throws {
+            let bench = try Bench(isSecure: true, http2: true)
+            defer { bench.stop() }
+            let client = try bench.connectHTTP2()
+            #expect(try client.ask(HTTP2Client.get()).status == 200)
+            let waits = try Self.ask(bench.gateway) { connection in
+                connection.isWritable = false
+                connection.shutDownOutput()
+                return connection.unsentBytes > 0
+            }
+            #expect(waits)
+            _ = try Self.ask(bench.gateway) { connection in
+                connection.ready(clinux_out)
+                return true
+            }
+            _ = try client.lastCode()
+            #expect(client.wire.wasEndedInOrder)
+        }
     }
 }

@@ -96,6 +96,8 @@ open class Connection: Endpoint {
         }
     }
     private var isReset = false
+    /// The output ends when the waiting bytes are sent.
+    private var endsWhenSent = false
 
     /// The port of ``peer``, 0 without one, and the address of this end, from the kernel.
     package final var socketEnds: (peerPort: UInt16, own: SocketAddress) {
@@ -226,7 +228,9 @@ open class Connection: Endpoint {
     private func flushWaiting() {
         guard unsentBytes > 0 else { return }
         switch flush() {
-        case .sent: outputDrained()
+        case .sent:
+            if endsWhenSent { shutDownOutput() }
+            outputDrained()
         case .queued: break
         case .failed: outputFailed()
         }
@@ -238,13 +242,19 @@ open class Connection: Endpoint {
         close()
     }
 
-    /// Ends the output; reading continues.
+    /// Ends the output; reading continues. Under TLS the last bytes may have to wait, and
+    /// ``outputDrained()`` follows.
     package final func shutDownOutput() {
         guard !isClosed else { return }
         if let tls {
             tls.shutDown()
-            _ = sendCiphertext(of: tls, before: .end)
+            // The kernel takes no byte after the end.
+            if case .queued = sendCiphertext(of: tls, before: .end) {
+                endsWhenSent = true
+                return
+            }
         }
+        endsWhenSent = false
         _ = shutdown(descriptor, Int32(SHUT_WR))
     }
 }

@@ -413,6 +413,7 @@ extension HTTP1Connection {
         // The kernel has the whole response.
         resetsOnClose = false
         shutDownOutput()
+        guard unsentBytes == 0 else { return watchOutput() }
         let lingering = lingering
         phase = .lingering(lingering)
         setDeadline(milliseconds: lingering.wait(now: loop.now))

@@ -68,10 +68,11 @@ extension HTTP2Connection {
     }
 
     func finishLingering() {
+        shutDownOutput()
+        guard unsentBytes == 0 else { return watchOutput() }
         // The client's time begins when it can have all of the responses.
         let lingering = lingering
         phase = .lingering(lingering)
-        shutDownOutput()
         allow(.end, milliseconds: lingering.wait(now: loop.now))
         resumeReading()
     }
