@@ -485,4 +485,23 @@ struct ClientSessionTests {
         line.flush()
         #expect(line.frames.count { $0.type == 8 } == before + 1)
     }
+
+    @Test func `what is taken at once is bounded, however far the windows are open`() throws {
+        let line = try Line(settings: [(4, 1 << 20)])
+        try line.take(Frame.make(8, 0, 0, Frame.number(1 << 20)))
+        let head = "POST / HTTP/1.1\r\nHost: a.test\r\n\r\n"
+        let content = [UInt8](repeating: 7, count: 200_000)
+        let channels = try (0..<4).map { _ in try line.ask(head, hasContent: true) }
+        for channel in channels { line.session.append(content.span, to: channel) }
+        var out: [UInt8] = []
+        var sent = 0
+        repeat {
+            out = []
+            try line.session.send(into: &out, atMost: 64 << 10, now: 1_000)
+            sent += out.count
+            // The last frame may begin just below the bound.
+            #expect(out.count < (64 << 10) + 16_384 + 9)
+        } while !out.isEmpty
+        #expect(sent > 800_000)
+    }
 }

@@ -43,6 +43,8 @@ package final class HTTP2ClientSession {
     @exclusivity(unchecked) private var output: [UInt8] = []
     /// How often the driver has asked for bytes.
     private var batch: UInt64 = 0
+    /// The count of bytes in ``output`` from which on nghttp2 rests.
+    @exclusivity(unchecked) private var outputMax = 0
     /// The driver's time at its last call, in milliseconds.
     @exclusivity(unchecked) private var now: UInt64 = 0
     /// Bytes of content that came since the last call, and that are still to be acknowledged.
@@ -297,6 +299,7 @@ extension HTTP2ClientSession {
     package func send(into bytes: inout [UInt8], atMost max: Int, now: UInt64) throws(Fault) {
         self.now = now
         batch &+= 1
+        outputMax = max
         swap(&bytes, &output)
         defer { swap(&bytes, &output) }
         while output.count < max {
@@ -327,7 +330,9 @@ extension HTTP2ClientSession {
                 UnsafeBufferPointer(start: head, count: 9),
                 count
             )
-            return 0
+            // Otherwise nghttp2 goes on while any stream has content.
+            let isEnough = session.output.count >= session.outputMax
+            return isEnough ? NGHTTP2_ERR_PAUSE.rawValue : 0
         }
         nghttp2_session_callbacks_set_on_frame_send_callback(callbacks) { _, frame, me in
             guard let session = HTTP2ClientSession.of(me), let frame = frame?.pointee else {
