@@ -490,7 +490,7 @@ let package = Package(
         .scenarios(
             "HTTPScenarios",
             uses: policy + commands + wires
-                + ["LoopbackKit", "Proxy", "Services", "Telemetry", "TestSupport"],
+                + ["LoopbackKit", "Proxy", "Services", "Telemetry", "TestSupport", "Verification"],
             data: ["Cases"]
         ),
         .scenarios(

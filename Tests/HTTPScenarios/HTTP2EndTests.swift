@@ -1,15 +1,19 @@
 import CLinux
+import Foundation
+import HTTPWire
 import LoopbackKit
+import Services
 import Synchronization
 import TestSupport
 import Testing
+import Verification
 
 @testable import EventLoops
 @testable import Gateway
 @testable import Proxy
 
 extension Scenarios {
-    /// How connections of HTTP/2 end while bytes wait for their clients.
+    /// How connections of HTTP/2 end, and what they keep until then.
     struct HTTP2EndTests {
         /// Asks the only connection of a gateway, on its event loop; `false` where it has ended.
         private static func ask(
@@ -78,6 +82,37 @@ extension Scenarios {
             }
             _ = try client.lastCode()
             #expect(client.wire.wasEndedInOrder)
+        }
+
+        /// Another address could have the place in the table, and the bytes that are given back.
+        @Test func `a request keeps the place of its address when a reload trusts that`() throws {
+            let bench = try Bench(http2: true)
+            defer { bench.stop() }
+            let client = try bench.connectHTTP2()
+            let id = try client.open(HTTP2Client.post(), ends: false)
+            #expect(bench.origin.wait { $0.contains { $0.heads.count == 1 } })
+            let text = TestGateway.text(
+                [("shop", [bench.origin.address])],
+                listen: "address: 127.0.0.1:0, http2: on",
+                more: "trusted_proxies: [127.0.0.1/32]"
+            )
+            try text.write(
+                toFile: bench.gateway.folder + "/portcullis.yaml",
+                atomically: true,
+                encoding: .utf8
+            )
+            bench.gateway.server.readAgain()
+            try bench.gateway.server.wait { $0.configuration.generation == 2 }
+            #expect(try client.ask(HTTP2Client.get()).status == 200)
+            let isHeld = try Self.ask(bench.gateway) { connection in
+                guard let proxy = connection.host as? ProxyLoop, connection.client.entry == nil,
+                    case .refused = proxy.hold(.v4(0x7F00_0001), max: 1)
+                else { return false }
+                return true
+            }
+            #expect(isHeld)
+            try client.send([7], on: id)
+            #expect(try client.answer(id).status == 200)
         }
     }
 }

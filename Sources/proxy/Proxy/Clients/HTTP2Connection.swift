@@ -60,6 +60,9 @@ final class HTTP2Connection: Connection, ClientConnection {
     @exclusivity(unchecked) private var unsettled: [HTTP2Stream] = []
     /// Requests under way. Each but the first counts as a connection of the client's address.
     @exclusivity(unchecked) var countedStreams = 0
+    /// The entry of the client's address that requests have used, where the client has none any
+    /// more: a reload trusts it. Held until the connection ends.
+    private var leftEntry: AddressEntry?
     /// The count of waiting bytes that the host knows.
     @exclusivity(unchecked) var countedUnsent = 0
     /// Too much waits on all connections together, and the most on this one.
@@ -110,6 +113,8 @@ final class HTTP2Connection: Connection, ClientConnection {
         // them.
         defer { host.connectionClosed(self) }
         closeStreams()
+        leftEntry?.release(now: MonotonicClock.nanoseconds)
+        leftEntry = nil
         host.countUnsent(-countedUnsent)
         countedUnsent = 0
     }
@@ -398,9 +403,17 @@ extension HTTP2Connection {
         guard client.settingsNumber != host.settingsNumber else { return }
         let places = max(countedStreams - 1, 0)
         let before = client.entry
+        // Requests under way give back to it what they have used of it.
+        let isUsed = countedStreams > 0 && before?.holdAgain(max: nil) == true
         for _ in 0..<places { host.giveBackPlace(of: before) }
         host.settle(client)
         for _ in 0..<places { host.keepPlace(of: client.entry) }
+        guard isUsed, let before else { return }
+        if client.entry == nil, leftEntry == nil {
+            leftEntry = before
+        } else {
+            before.release(now: MonotonicClock.nanoseconds)
+        }
     }
 }
 
