@@ -90,6 +90,39 @@ extension Scenarios {
             for id in ids { #expect(try client.answer(id).content.count == 1 << 20) }
         }
 
+        /// The window opens, and the origin sends more before the stream learns that all was sent.
+        @Test func `a stream that stalls again at once has to be read in time, too`() throws {
+            let (gate, sent) = (Gate(), Gate())
+            let bench = try Bench(
+                http2: true,
+                more: "timeouts: { response_idle: 2s, response_minimum_rate: 0B/s }"
+            ) { connection in
+                guard try connection.nextRequest() != nil else { return }
+                let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+                try connection.wire.send(head + "6\r\nabcdef\r\n")
+                try gate.pass()
+                try connection.wire.send("3\r\nghi\r\n")
+                try connection.wire.awaitTaken()
+                sent.open()
+                try connection.awaitEnd()
+            }
+            defer { bench.stop() }
+            let door = try LoopDoor(bench.gateway)
+            let client = try bench.connectHTTP2(settings: [(4, 3)])
+            client.opensWindows = false
+            let id = try client.open(HTTP2Client.get())
+            try client.readUntil { client.soFar(id).content.count == 3 }
+            try door.shut()
+            try client.openWindow(id, by: 3)
+            try client.wire.awaitTaken()
+            gate.open()
+            try sent.pass()
+            door.open()
+            #expect(try client.answer(id).reset == 8)
+            #expect(client.soFar(id).text == "abcdef")
+            door.remove()
+        }
+
         /// The end is a frame of its own, and waits for a window like content.
         @Test func `a window that is used up when the origin ends has to open in time`() throws {
             let gate = Gate()

@@ -135,7 +135,8 @@ extension HTTP2Stream: HTTP2ChannelOwner {
         }
         if case .active(let tunnel) = tunnelling { return tell(tunnel) }
         if channel.takeDrained() {
-            deadline = nil
+            // More may have come since, and wait again.
+            stopDeadline()
             owner?.clientDrained()
         }
         guard owner != nil || channel.isInputEnded || !channel.isOutputSent else { return linger() }
