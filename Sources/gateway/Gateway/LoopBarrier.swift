@@ -36,9 +36,7 @@ extension LoopUnit {
     ///
     /// - closes: whether at once; otherwise when the event loop drains.
     func leaveSockets(closes: Bool) {
-        let (loop, bound) = (loop, bound)
-        loop.perform {
-            let residents = bound.value
+        perform { residents in
             for listener in residents.listeners { listener.ownership = .lent }
             guard closes else { return }
             for listener in residents.listeners { listener.endGently {} }

@@ -33,6 +33,11 @@ final class LoopUnit: Sendable {
 
     deinit { loop.stop() }
 
+    /// Has the event loop run `body`. The unit may end before.
+    func perform(_ body: @escaping @Sendable (Residents) -> Void) {
+        loop.perform { [bound] in body(bound.value) }
+    }
+
     /// A listening socket of the event loop.
     struct Socket: Sendable {
         let descriptor: Int32
@@ -60,9 +65,7 @@ final class LoopUnit: Sendable {
         proxiedFailed: @escaping @Sendable (ProxiedFault) -> Void = { _ in }
     ) {
         loop.start()
-        let (loop, bound) = (loop, bound)
-        loop.perform {
-            let residents = bound.value
+        perform { [loop] residents in
             residents.certificates = sockets.map(\.tls)
             residents.proxy.report(
                 proxiedFailed: proxiedFailed,
@@ -105,9 +108,7 @@ final class LoopUnit: Sendable {
         _ services: ServiceTable,
         makeJudge: @escaping @Sendable () -> Judge
     ) {
-        let (loop, bound) = (loop, bound)
-        loop.perform {
-            let residents = bound.value
+        perform { residents in
             residents.certificates = next.certificates.listeners
             residents.proxy.reload(next.settings, judge: makeJudge(), services: services) {
                 next.accessLog?.write($0, dropped: $1)
@@ -117,14 +118,12 @@ final class LoopUnit: Sendable {
 
     /// Shows new certificates to clients from now on.
     func replaceCertificates(_ certificates: [TLSContext?]) {
-        let (loop, bound) = (loop, bound)
-        loop.perform { bound.value.certificates = certificates }
+        perform { $0.certificates = certificates }
     }
 
     /// Watches the origins' servers for all event loops.
     func watchOrigins(_ tell: @escaping @Sendable (OriginWatch.Notice) -> Void) {
-        let (loop, bound) = (loop, bound)
-        loop.perform { bound.value.proxy.watchOrigins(tell) }
+        perform { $0.proxy.watchOrigins(tell) }
     }
 
     /// Takes new modes and rollouts of the same rules; `taken` is called afterwards.
@@ -134,56 +133,41 @@ final class LoopUnit: Sendable {
         makeJudge: @escaping @Sendable () -> Judge,
         taken: @escaping @Sendable () -> Void
     ) {
-        let (loop, bound) = (loop, bound)
-        loop.perform {
-            bound.value.proxy.replaceRules(
-                settings,
-                judge: makeJudge(),
-                services: services
-            )
+        perform { residents in
+            residents.proxy.replaceRules(settings, judge: makeJudge(), services: services)
             taken()
         }
     }
 
     /// Hands over the counts of rules with a guard.
     func takeGuardCounts(_ completion: @escaping @Sendable ([GuardCounts.Entry]) -> Void) {
-        let (loop, bound) = (loop, bound)
-        loop.perform { completion(bound.value.proxy.takeGuardCounts()) }
+        perform { completion($0.proxy.takeGuardCounts()) }
     }
 
     /// Counts installs for guards by another hash, from the beginning.
-    func hashInstalls(by hash: InstallHash) {
-        let (loop, bound) = (loop, bound)
-        loop.perform { bound.value.proxy.hashInstalls(by: hash) }
-    }
+    func hashInstalls(by hash: InstallHash) { perform { $0.proxy.hashInstalls(by: hash) } }
 
     /// Takes new addresses of the servers of some origins; all else stays.
     func replaceServers(_ settings: ProxySettings, of origins: Set<Int>) {
-        let (loop, bound) = (loop, bound)
-        loop.perform { bound.value.proxy.replaceServers(settings, of: origins) }
+        perform { $0.proxy.replaceServers(settings, of: origins) }
     }
 
     /// Has connections end after their request, and new ones too, or no longer. Clients that still
     /// come are served.
     func setDrained(_ isDrained: Bool) {
-        let (loop, bound) = (loop, bound)
-        loop.perform {
-            let proxy = bound.value.proxy
-            if isDrained { proxy.drain() } else { proxy.resume() }
+        perform { residents in
+            if isDrained { residents.proxy.drain() } else { residents.proxy.resume() }
         }
     }
 
     /// Counts the clients' open connections.
     func countClients(_ completion: @escaping @Sendable (Int) -> Void) {
-        let (loop, bound) = (loop, bound)
-        loop.perform { completion(bound.value.proxy.counted.clients) }
+        perform { completion($0.proxy.counted.clients) }
     }
 
     /// Stops accepting; `emptied` is called once the listeners have ended and no client is left.
     func drain(emptied: @escaping @Sendable () -> Void) {
-        let (loop, bound) = (loop, bound)
-        loop.perform {
-            let residents = bound.value
+        perform { residents in
             let proxy = residents.proxy
             // First, so that clients accepted from now on learn that their connection ends.
             proxy.drain()
@@ -202,9 +186,7 @@ final class LoopUnit: Sendable {
 
     /// Ends the requests and connections that have not ended by themselves.
     func abort() {
-        let (loop, bound) = (loop, bound)
-        loop.perform {
-            let residents = bound.value
+        perform { residents in
             // Listeners that still accept clients in a handshake end at once.
             for listener in residents.listeners { listener.deadlinePassed() }
             residents.proxy.abort()
@@ -213,24 +195,21 @@ final class LoopUnit: Sendable {
 
     /// Hands over a copy of the kept refusals.
     func refusals(_ completion: @escaping @Sendable (RefusalMemory) -> Void) {
-        let (loop, bound) = (loop, bound)
-        loop.perform { completion(bound.value.proxy.refusals) }
+        perform { completion($0.proxy.refusals) }
     }
 
     /// Hands over the counts for reports since the last query.
     func takeReport(_ completion: @escaping @Sendable ([ReportCounts.Entry]) -> Void) {
-        let (loop, bound) = (loop, bound)
-        loop.perform { completion(bound.value.proxy.takeReport()) }
+        perform { completion($0.proxy.takeReport()) }
     }
 
     /// Hands over a copy of the counters.
     func gather(_ completion: @escaping @Sendable (LoopFacts) -> Void) {
-        let (loop, bound) = (loop, bound)
-        loop.perform {
-            let counted = bound.value.proxy.counted
+        perform { [number = loop.number] residents in
+            let counted = residents.proxy.counted
             completion(
                 LoopFacts(
-                    number: loop.number,
+                    number: number,
                     openConnections: counted.clients,
                     pooledConnections: counted.pooled,
                     tally: counted.tally
@@ -241,8 +220,5 @@ final class LoopUnit: Sendable {
 }
 
 extension LoopUnit: CommitListener {
-    func commitEnded(_ report: CommitReport) {
-        let (loop, bound) = (loop, bound)
-        loop.perform { bound.value.proxy.commitEnded(report) }
-    }
+    func commitEnded(_ report: CommitReport) { perform { $0.proxy.commitEnded(report) } }
 }
