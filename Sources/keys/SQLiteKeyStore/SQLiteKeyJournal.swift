@@ -35,21 +35,7 @@ package final class SQLiteKeyJournal: KeyJournal {
     /// one; that its log of transactions is its own; that the file can be opened or created; that
     /// it is a database, ours, and of a known version; that it is not damaged; that it is not older
     /// than the one that was used here.
-    package convenience init(
-        path: String,
-        age: StoreAge.Demand = .newest
-    ) throws(StoreProblem) {
-        try self.init(path: path, age: age, lease: nil, ahead: nil)
-    }
-
-    package convenience init(
-        path: String,
-        foldedAt entriesMax: Int,
-        age: StoreAge.Demand = .newest
-    ) throws(StoreProblem) {
-        try self.init(path: path, foldedAt: entriesMax, age: age, lease: nil, ahead: nil)
-    }
-
+    ///
     /// - `entriesMax`: the number of entries at which the log of counters is merged.
     /// - `lease`: the predecessor's lease; `nil` without a predecessor.
     /// - `ahead`: the reader that has read the database ahead, and found no damage;
@@ -58,8 +44,8 @@ package final class SQLiteKeyJournal: KeyJournal {
         path: String,
         foldedAt entriesMax: Int = CounterFold.entriesMax,
         age: StoreAge.Demand = .newest,
-        lease: StoreLease?,
-        ahead: SQLiteKeyReader?
+        lease: StoreLease? = nil,
+        ahead: SQLiteKeyReader? = nil
     ) throws(StoreProblem) {
         let resolved = StoreFile.resolved(path)
         if let lease {
