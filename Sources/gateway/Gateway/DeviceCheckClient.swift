@@ -186,14 +186,14 @@ final class DeviceCheckClient: DeviceChecking {
 
     /// Calls `idle` when no change is pending, or after a time, with the number of pending ones.
     func finish(within time: Duration, _ idle: @escaping @Sendable (_ left: Int) -> Void) {
-        let once = Once { [self] in idle(standing.pending) }
+        let once = FirstAnswer<Void> { [self] _ in idle(standing.pending) }
         let isIdle = board.withLock { board in
-            board.idle = { once.run() }
+            board.idle = { once.give(()) }
             return board.updates.pending == 0
         }
-        guard !isIdle else { return once.run() }
+        guard !isIdle else { return once.give(()) }
         queue.asyncAfter(deadline: .now() + .milliseconds(Int(clamping: time.milliseconds))) {
-            once.run()
+            once.give(())
         }
     }
 

@@ -16,18 +16,3 @@ final class FirstAnswer<Answer>: Sendable {
         completion?(answer)
     }
 }
-
-/// Runs a closure only at the first call.
-final class Once: Sendable {
-    private let body: Mutex<(@Sendable () -> Void)?>
-
-    init(_ body: @escaping @Sendable () -> Void) { self.body = Mutex(body) }
-
-    func run() {
-        let body = body.withLock { body in
-            defer { body = nil }
-            return body
-        }
-        body?()
-    }
-}

@@ -214,11 +214,11 @@ final class Lifecycle: Sendable {
         }
         // Before the calls end, so that nothing is lost whatever their result.
         let status = closeStore()
-        let once = Once { [self] in end(status) }
+        let once = FirstAnswer<Void> { [self] _ in end(status) }
         apple.calls.stop { [self] in
-            proofs.stopCalls { [self] in https.stop { [self] in plane.perform { once.run() } } }
+            proofs.stopCalls { [self] in https.stop { [self] in plane.perform { once.give(()) } } }
         }
-        plane.perform(after: HTTPSCalls.stopTime) { once.run() }
+        plane.perform(after: HTTPSCalls.stopTime) { once.give(()) }
     }
 
     private func closeStore() -> Int32 {
