@@ -77,10 +77,7 @@ struct ExplainCommand: ParsableCommand {
     /// The key id for `--key`. A short name has to be looked up.
     private func keyID(named name: String, _ configuration: GatewayConfiguration) throws -> KeyID {
         if case .id(let keyID) = KeyName(name) { return keyID }
-        let archive = try KeyStoreOptions.attempt { () throws(StoreProblem) in
-            try configuration.store.readableArchive()
-        }
-        guard let archive else {
+        guard let archive = try configuration.store.readableArchive() else {
             StandardError.write(
                 "\(file) names no store in which the short name \(name) could be looked up; give "
                     + "the key id (44 characters)"

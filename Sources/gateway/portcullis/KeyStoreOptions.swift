@@ -12,13 +12,12 @@ struct KeyStoreOptions: ParsableArguments {
     )
     var file: String
 
-    /// Opens the store; on failure it prints the problem and exits 1.
+    /// Opens the store.
     func administration(creates: Bool = false) throws -> (any KeyArchive, StoreSettings) {
         let settings = try LoadedFile.store(file)
-        let keys = try Self.attempt { () throws(StoreProblem) in
-            try settings.store.archive(creates: creates)
+        guard let keys = try settings.store.archive(creates: creates) else {
+            throw Self.noStore(file)
         }
-        guard let keys else { throw Self.noStore(file) }
         return (keys, settings)
     }
 
@@ -53,8 +52,7 @@ struct KeyStoreOptions: ParsableArguments {
     /// The key that an operator names; `nil`, with a message, when the name matches none.
     static func key(named name: String, in archive: some KeyArchive) throws -> KeyID? {
         guard let parsed = KeyName(name) else { return nil }
-        let match = try attempt { () throws(StoreProblem) in try archive.match(parsed) }
-        switch match {
+        switch try archive.match(parsed) {
         case .one(let id): return id
         case .none:
             StandardError.write("\(name) is not stored; `portcullis keys list` shows all keys")
@@ -65,16 +63,6 @@ struct KeyStoreOptions: ParsableArguments {
             StandardError.write(problem + list + more)
         }
         return nil
-    }
-
-    /// Runs a closure on a store; on failure it prints the problem and exits 1.
-    static func attempt<Value>(_ body: () throws(StoreProblem) -> Value) throws -> Value {
-        do throws(StoreProblem) {
-            return try body()
-        } catch {
-            StandardError.write("portcullis: \(error)")
-            throw ExitCode(1)
-        }
     }
 }
 

@@ -87,10 +87,7 @@ struct KeysShowCommand: ParsableCommand {
     func run() throws {
         let (archive, _) = try store.administration()
         guard let id = try KeyStoreOptions.key(named: key, in: archive) else { throw ExitCode(1) }
-        let record = try KeyStoreOptions.attempt { () throws(StoreProblem) in
-            try archive.record(id)
-        }
-        guard let record else {
+        guard let record = try archive.record(id) else {
             StandardError.write("\(key) is not stored; `portcullis keys list` shows all keys")
             throw ExitCode(1)
         }
@@ -151,10 +148,7 @@ struct KeysHistoryCommand: ParsableCommand {
             }
             keyID = found
         }
-        let changes = try KeyStoreOptions.attempt { () throws(StoreProblem) in
-            try archive.changes(of: keyID, limit: limit)
-        }
-        for change in changes {
+        for change in try archive.changes(of: keyID, limit: limit) {
             let columns = [
                 UnixTime(seconds: change.note.now).iso8601, change.action.rawValue,
                 change.keyID?.base64 ?? "\(change.keys) keys", change.note.actor,

@@ -25,9 +25,7 @@ struct KeysImportCommand: ParsableCommand {
     func run() throws {
         let (keys, settings) = try store.administration(creates: true)
         let apps = Set(settings.apps.map(\.id))
-        let report = try KeyStoreOptions.attempt { () throws(StoreProblem) in
-            try keys.importLines(from: lines, apps: apps, skipsProblems: skipProblems)
-        }
+        let report = try keys.importLines(from: lines, apps: apps, skipsProblems: skipProblems)
         for problem in report.problems { StandardError.write("\(lines): \(problem)") }
         let unlisted = report.problemCount - report.problems.count
         if unlisted > 0 { StandardError.write("\(lines): \(unlisted) more problems") }

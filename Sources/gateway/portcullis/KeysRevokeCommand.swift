@@ -22,10 +22,7 @@ struct KeysRevokeCommand: ParsableCommand {
         let note = reason.note
         defer { archive.awaitGateways() }
         try named.forEach(in: archive) { id in
-            let outcome = try KeyStoreOptions.attempt { () throws(StoreProblem) in
-                try archive.revoke(id, note)
-            }
-            switch outcome {
+            switch try archive.revoke(id, note) {
             case .revoked: StandardOutput.write("\(id.base64) revoked\n")
             case .alreadyRevoked(let second):
                 let moment = UnixTime(seconds: second).iso8601
@@ -56,10 +53,7 @@ struct KeysRestoreCommand: ParsableCommand {
         let (archive, _) = try store.administration()
         let note = reason.note
         try named.forEach(in: archive) { id in
-            let outcome = try KeyStoreOptions.attempt { () throws(StoreProblem) in
-                try archive.restore(id, note)
-            }
-            switch outcome {
+            switch try archive.restore(id, note) {
             case .restored: StandardOutput.write("\(id.base64) restored\n")
             case .active: StandardOutput.write("\(id.base64) is not revoked\n")
             case .unknown: return "is not stored, or was deleted"
@@ -123,17 +117,12 @@ struct KeysDeleteCommand: ParsableCommand {
         defer { archive.awaitGateways() }
         if let unused {
             let before = note.now - (try Self.days(unused))
-            let count = try KeyStoreOptions.attempt { () throws(StoreProblem) in
-                try archive.expireAll(unusedSince: before, note)
-            }
+            let count = try archive.expireAll(unusedSince: before, note)
             StandardOutput.write("\(count) deleted, unused for \(unused)\n")
             return
         }
         try NamedKeys.forEach(keys, in: archive) { id in
-            let outcome = try KeyStoreOptions.attempt { () throws(StoreProblem) in
-                try archive.delete(id, note)
-            }
-            switch outcome {
+            switch try archive.delete(id, note) {
             case .deleted: StandardOutput.write("\(id.base64) deleted\n")
             case .alreadyDeleted(let second):
                 let moment = UnixTime(seconds: second).iso8601

@@ -3,6 +3,7 @@ import Cryptography
 import Foundation
 import Gateway
 import Glibc
+import KeyStore
 
 /// The command line. Exit status: 0 for yes, 1 for no (a refusal, an invalid file), 2 for wrong
 /// usage.
@@ -36,6 +37,9 @@ struct Portcullis: ParsableCommand {
             try command.run()
         } catch let code as ExitCode {
             Glibc.exit(code.rawValue)
+        } catch let problem as StoreProblem {
+            StandardError.write("portcullis: \(problem)")
+            Glibc.exit(1)
         } catch {
             let isAsked = exitCode(for: error) == .success
             let text = fullMessage(for: error)

@@ -23,9 +23,7 @@ struct ReceiptsStatusCommand: ParsableCommand {
 
     func run() throws {
         let (archive, _) = try store.administration()
-        let census = try KeyStoreOptions.attempt { () throws(StoreProblem) in
-            try archive.receiptCensus(at: UnixTime.current.seconds)
-        }
+        let census = try archive.receiptCensus(at: UnixTime.current.seconds)
         var json = JSONWriter()
         json.object { json in
             json.member("receipts", census.receipts)
@@ -56,10 +54,7 @@ struct ReceiptsRenewCommand: ParsableCommand {
     func run() throws {
         let (archive, _) = try store.administration()
         try named.forEach(in: archive) { id in
-            let outcome = try KeyStoreOptions.attempt { () throws(StoreProblem) in
-                try archive.askRenewal(of: id, now: UnixTime.current.seconds)
-            }
-            switch outcome {
+            switch try archive.askRenewal(of: id, now: UnixTime.current.seconds) {
             case .asked:
                 StandardOutput.write("\(id.base64) is renewed next\n")
                 return nil

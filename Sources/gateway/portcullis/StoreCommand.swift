@@ -34,9 +34,7 @@ struct StoreBackupCommand: ParsableCommand {
 
     func run() throws {
         let path = try store.path()
-        let report = try KeyStoreOptions.attempt { () throws(StoreProblem) in
-            try StoreBackup.make(ofStore: path, to: file)
-        }
+        let report = try StoreBackup.make(ofStore: path, to: file)
         StandardOutput.write(
             "\(file): keys \(report.keys), generation \(report.generation), bytes \(report.bytes)\n"
         )
@@ -102,12 +100,11 @@ struct StoreMigrateCommand: ParsableCommand {
             StandardError.write("\(file) names no store in PostgreSQL, so there is nothing to make")
             throw ExitCode(1)
         }
-        let outcome = try KeyStoreOptions.attempt { () throws(StoreProblem) in
-            do throws(JournalError) {
-                return try DatabaseMigration.run(database)
-            } catch {
-                throw StoreProblem(error, database.address)
-            }
+        let outcome: DatabaseMigration.Outcome
+        do throws(JournalError) {
+            outcome = try DatabaseMigration.run(database)
+        } catch {
+            throw StoreProblem(error, database.address)
         }
         let steps = outcome.made.map(String.init).joined(separator: ", ")
         if !outcome.made.isEmpty {
@@ -145,8 +142,7 @@ struct StoreRestoreCommand: ParsableCommand {
 
     func run() throws {
         let path = try store.path()
-        let restore = StoreRestore(of: file, toStore: path, reason.note)
-        let report = try KeyStoreOptions.attempt { () throws(StoreProblem) in try restore.run() }
+        let report = try StoreRestore(of: file, toStore: path, reason.note).run()
         StandardOutput.write("\(path): restored from \(file), keys \(report.keys)\n")
         if let kept = report.kept {
             StandardOutput.write("the database that was there is \(kept)\n")

@@ -34,25 +34,23 @@ struct StoreCopyCommand: ParsableCommand {
         guard old != new else {
             throw ValidationError("\(from) and \(to) name the same store.")
         }
-        let source = try archive(from) { () throws(StoreProblem) in try old.readableArchive() }
+        guard let source = try old.readableArchive() else { throw KeyStoreOptions.noStore(from) }
         let target: CopyTarget
         if dryRun {
             target = .rehearsal(of: try reached(new))
         } else {
-            let made = try archive(to) { () throws(StoreProblem) in
-                try new.archive(creates: true)
+            guard let made = try new.archive(creates: true) else {
+                throw KeyStoreOptions.noStore(to)
             }
             target = .store(made)
         }
         let beganAt = DispatchTime.now().uptimeNanoseconds
         var lines: UInt64 = 0
-        let report = try KeyStoreOptions.attempt { () throws(StoreProblem) in
-            try source.copy(to: target) { report in
-                let seconds = (DispatchTime.now().uptimeNanoseconds &- beganAt) / 1_000_000_000
-                guard seconds / Self.progressSeconds > lines else { return }
-                lines = seconds / Self.progressSeconds
-                StandardError.write("\(report.count) keys so far")
-            }
+        let report = try source.copy(to: target) { report in
+            let seconds = (DispatchTime.now().uptimeNanoseconds &- beganAt) / 1_000_000_000
+            guard seconds / Self.progressSeconds > lines else { return }
+            lines = seconds / Self.progressSeconds
+            StandardError.write("\(report.count) keys so far")
         }
         for (keyID, why) in report.differing {
             StandardError.write("\(keyID.logName): not copied: \(why)")
@@ -70,24 +68,12 @@ struct StoreCopyCommand: ParsableCommand {
         if report.differingCount > 0 { throw ExitCode(1) }
     }
 
-    private func archive(
-        _ file: String,
-        _ open: () throws(StoreProblem) -> (any KeyArchive)?
-    ) throws -> any KeyArchive {
-        guard let archive = try KeyStoreOptions.attempt(open) else {
-            throw KeyStoreOptions.noStore(file)
-        }
-        return archive
-    }
-
     /// The target store in its current state; `nil` where it is still to be created.
     private func reached(_ place: StorePlace) throws -> (any KeyArchive)? {
-        try KeyStoreOptions.attempt { () throws(StoreProblem) in
-            do throws(StoreProblem) {
-                return try place.readableArchive()
-            } catch  where error.reason == .missing {
-                return nil
-            }
+        do throws(StoreProblem) {
+            return try place.readableArchive()
+        } catch  where error.reason == .missing {
+            return nil
         }
     }
 }
