@@ -19,7 +19,7 @@ import ConfigurationReading
 //   Predecessor              what a process takes over from the one before
 //   CallClient               makes the calls to a party's services, on a queue of its own
 //   DeviceCheckClient        asks Apple about devices, and has it keep their bits
-//   SiteverifyOperations     asks tests for people about the tokens of requests
+//   SiteverifyCheck          asks tests for people about the tokens of requests
 //   ReceiptRenewer           renews stored receipts through it
 //   Doctor                   looks for what commonly goes wrong around a gateway
 //   PortHolder               which process has a port that is to be listened on

@@ -29,7 +29,7 @@ final class ProofChecks: Sendable {
     private let log: Logger
     private let wallClock: @Sendable () -> Int64
     /// Tests for people.
-    private let tests: SiteverifyOperations
+    private let tests: ProofCalls<SiteverifyCalls>
     /// Play Integrity.
     private let integrity: ProofCalls<IntegrityCalls>
     private let access: AccessTokens
@@ -67,7 +67,7 @@ final class ProofChecks: Sendable {
                     }
                 return TokenCheck(TokenVerifier(jwt.terms), source, keys)
             case .siteverify(let siteverify):
-                return SiteverifyCheck(settings: siteverify, operations: tests)
+                return SiteverifyCheck(settings: siteverify, calls: tests)
             case .integrity(let settings):
                 return IntegrityCheck(
                     settings: settings,

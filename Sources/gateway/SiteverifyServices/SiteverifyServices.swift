@@ -14,4 +14,4 @@
 // reply that a token may have caused never counts as a failed party: only what no token can cause
 // does. A token that no service makes is not sent at all.
 //
-// `Gateway/SiteverifyOperations` performs the calls.
+// `Gateway/SiteverifyCheck` performs the calls.

@@ -5,24 +5,25 @@ import Signatures
 import SiteverifyServices
 import Verification
 
-/// Tests for people: asks their services about the tokens of requests.
-typealias SiteverifyOperations = ProofCalls<SiteverifyCalls>
-
-extension ProofCalls where Party == SiteverifyCalls {
+/// Checks the tokens of one test for people: asks its service about them.
+struct SiteverifyCheck: TokenChecker {
     /// Seconds for which the store remembers a token. The services take one for some minutes.
-    private static var lifetime: Int64 { 3_600 }
+    private static let lifetime: Int64 = 3_600
 
-    fileprivate func check(
+    let settings: SiteverifySettings
+    let calls: ProofCalls<SiteverifyCalls>
+
+    func check(
         _ token: ShownToken,
-        _ settings: SiteverifySettings,
         _ found: @escaping @Sendable (TokenFinding) -> Void
     ) -> TokenChecking {
         let name = settings.name
         guard SiteverifyCall.isToken(token.text) else {
-            return known(.malformed, "malformed", name)
+            return calls.known(.malformed, "malformed", name)
         }
-        let shown = Shown(token.text, of: name, TokenClient(nil, at: token.address))
-        if let checking = begin(shown, settings.calls.used) { return checking }
+        let client = TokenClient(nil, at: token.address)
+        let shown = ProofCalls<SiteverifyCalls>.Shown(token.text, of: name, client)
+        if let checking = calls.begin(shown, settings.calls.used) { return checking }
         let call = SiteverifyCall(
             proof: name,
             token: token.text,
@@ -30,30 +31,17 @@ extension ProofCalls where Party == SiteverifyCalls {
             timeout: settings.calls.timeout
         )
         let end = token.now.seconds + Self.lifetime
-        send(call) { [self] reply in
+        calls.send(call) { reply in
             let verdict = SiteverifyVerdict(reply, settings)
-            finish(shown, isSpent: verdict == .good)
-            count(verdict.word, name)
+            calls.finish(shown, isSpent: verdict == .good)
+            calls.count(verdict.word, name)
             guard verdict == .good else {
-                tell(verdict.word, name, next: verdict.next)
+                calls.tell(verdict.word, name, next: verdict.next)
                 return found(TokenFinding(verdict))
             }
-            spend(SpentToken(shown.digest, end: end), fresh: .good, found)
+            calls.spend(SpentToken(shown.digest, end: end), fresh: .good, found)
         }
         return .later
-    }
-}
-
-/// Checks the tokens of one service.
-struct SiteverifyCheck: TokenChecker {
-    let settings: SiteverifySettings
-    let operations: SiteverifyOperations
-
-    func check(
-        _ token: ShownToken,
-        _ found: @escaping @Sendable (TokenFinding) -> Void
-    ) -> TokenChecking {
-        operations.check(token, settings, found)
     }
 }
 
