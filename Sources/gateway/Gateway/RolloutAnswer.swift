@@ -50,29 +50,12 @@ package struct ForecastAnswer {
 
     package init(_ text: Span<UInt8>) {
         let confirm = JSONPointer(tokens: ["confirm"]).string(in: text)
-        order = Self.order(in: text)
+        // An older gateway's answer has none; the order is not compared with others then.
+        order = JSONDocument(text, members: ["order"])?.integer("order").map { Int64($0) }
         asksConfirmation = confirm != Array("none".utf8)
         lines = (0..<Self.linesMax).compactMap { place in
             let line = JSONPointer(tokens: ["lines", "\(place)"]).string(in: text)
             return line.map { String(decoding: $0, as: UTF8.self) }
-        }
-    }
-
-    private static func order(in text: Span<UInt8>) -> Int64? {
-        var reader = JSONReader()
-        do throws(JSONError) {
-            try reader.beginObject(text)
-            while let name = try reader.nextName(text) {
-                guard name != Array("order".utf8) else {
-                    guard case .number(let number) = try reader.scalar(text) else { return nil }
-                    return number
-                }
-                try reader.skipValue(text, depth: 4)
-            }
-            return nil
-        } catch {
-            // An older gateway's answer; the order is not compared with others then.
-            return nil
         }
     }
 }
