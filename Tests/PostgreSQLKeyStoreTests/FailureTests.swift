@@ -163,7 +163,7 @@ import Testing
                 )
             ]).first
         )
-        let pids = try (0..<rows.count).map { pid_t(try rows.present($0, 0)) }
+        let pids = try rows.map { pid_t(try $0.present(0)) }
         for pid in pids { kill(pid, SIGSTOP) }
         let start = ContinuousClock.now
         let fault = #expect(throws: JournalError.self) {

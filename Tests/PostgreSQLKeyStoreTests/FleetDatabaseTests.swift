@@ -101,7 +101,7 @@ import Testing
         _ = try link.ask([DatabaseStatement("UPDATE guard_counts SET ends_at = 0")])
         _ = try database.poll(member(2), after: 0, exchange)
         let rows = try link.ask([DatabaseStatement("SELECT count(*) FROM guard_counts")])
-        #expect(try rows.first?.present(0, 0) == 0)
+        #expect(try rows.first?[0].present(0) == 0)
     }
 
     @Test func `what gateways take of a limit adds up, and none waits for another`() throws {
@@ -219,6 +219,6 @@ import Testing
             DatabaseStatement("SELECT count(*) FROM fleet_questions"),
             DatabaseStatement("SELECT count(*) FROM fleet_answers"),
         ])
-        #expect(try counts[0].present(0, 0) == 1 && counts[1].present(0, 0) == 0)
+        #expect(try counts[0][0].present(0) == 1 && counts[1][0].present(0) == 0)
     }
 }

@@ -207,7 +207,7 @@ import Testing
         }
         func count() throws -> Int64 {
             let select = DatabaseStatement("SELECT count(*) FROM spent_challenges")
-            return try #require(try DatabaseLink(settings).ask([select]).first).present(0, 0)
+            return try #require(try DatabaseLink(settings).ask([select]).first)[0].present(0)
         }
         func sweep(at second: Int64) throws {
             try passMinute()
@@ -269,7 +269,7 @@ import Testing
         // Days of a clock that jumps leave no more than a bounded number of rows.
         for day in Int64(20)..<80 { _ = try secrets(day * 86_500) }
         let select = DatabaseStatement("SELECT count(*) FROM shared_secrets")
-        #expect(try DatabaseLink(settings).ask([select]).first?.present(0, 0) == 32)
+        #expect(try DatabaseLink(settings).ask([select]).first?[0].present(0) == 32)
     }
 
     private static func challenge(

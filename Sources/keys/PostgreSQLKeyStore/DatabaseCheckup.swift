@@ -50,17 +50,17 @@ package struct DatabaseCheckup: Hashable, Sendable {
         let rows = try connection.run([DatabaseStatement(Self.settingsAsked)], until: deadline)
         roundTrip = clock.now - asked
         let here = before + (Self.unixMilliseconds - before) / 2
-        guard let found = rows.first, found.count == 1 else { throw .lost("no answer") }
-        let there = (try? found.number(0, 0)) ?? here
+        guard let found = rows.first?.first else { throw .lost("no answer") }
+        let there = (try? found.number(0)) ?? here
         clockAhead = .milliseconds(there.subtractingReportingOverflow(here).partialValue)
-        isReadOnly = found.text(0, 1) == "on"
-        synchronousCommit = found.text(0, 2)
-        connectionsMax = found.text(0, 3).flatMap { Int64($0) }
+        isReadOnly = found.text(1) == "on"
+        synchronousCommit = found.text(2)
+        connectionsMax = found.text(3).flatMap { Int64($0) }
         // Not every database with this protocol has this view.
         let counting = DatabaseStatement(Self.connectionsAsked)
         connections = try refusable { () throws(DatabaseFault) in
             let rows = try connection.run([counting], until: deadline)
-            return (try? rows.first?.number(0, 0)) ?? nil
+            return (try? rows.first?.first?.number(0)) ?? nil
         }
         do throws(DatabaseFault) {
             try connection.checkSession(settings)
@@ -83,7 +83,7 @@ package struct DatabaseCheckup: Hashable, Sendable {
                     until: deadline
                 )
                 guard let found = rows.first else { return [] }
-                return (0..<found.count).compactMap { found.text($0, 0) }
+                return found.compactMap { $0.text(0) }
             } ?? []
     }
 
@@ -134,7 +134,7 @@ extension DatabaseConnection {
         func session(_ connection: DatabaseConnection) throws(DatabaseFault) -> Int64? {
             let asked = DatabaseStatement("SELECT pg_backend_pid()::bigint")
             let rows = try connection.run([asked], until: deadline)
-            return (try? rows.first?.number(0, 0)) ?? nil
+            return (try? rows.first?.first?.number(0)) ?? nil
         }
         let own = try session(self)
         // Without another connection, as where the role has no more, nothing can be found out.

@@ -44,12 +44,12 @@ package enum DatabaseMigration {
                 "SELECT version, oldest_reader FROM schema_steps ORDER BY version DESC LIMIT 1"
             )
             let deadline = ContinuousClock.now + .seconds(5)
-            guard let rows = try connection.run([select], until: deadline).first, rows.count == 1
+            guard let row = try connection.run([select], until: deadline).first?.first
             else { return State(version: 0, oldestReader: 0) }
             do throws(JournalError) {
                 return State(
-                    version: try rows.present(0, 0),
-                    oldestReader: try rows.present(0, 1)
+                    version: try row.present(0),
+                    oldestReader: try row.present(1)
                 )
             } catch {
                 throw DatabaseFault.lost(error.detail)

@@ -30,10 +30,10 @@ extension FleetDatabase {
             DatabaseStatement("DELETE FROM fleet_questions WHERE ends_at < \(Self.now)"),
             DatabaseStatement("DELETE FROM fleet_answers WHERE ends_at < \(Self.now)"),
         ])
-        guard let row = rows.first else {
+        guard let row = rows.first?.first else {
             throw JournalError.damaged("a statement without an answer")
         }
-        return FleetQuestion(id: try row.present(0, 0), about: about)
+        return FleetQuestion(id: try row.present(0), about: about)
     }
 
     /// Whether gateways that were heard of lately have still to answer.
@@ -82,19 +82,19 @@ extension FleetDatabase {
         }
         var answers: [FleetAnswer] = []
         var last: Int64?
-        for row in 0..<found.count {
-            let instance: Int64 = try found.present(row, 0)
+        for row in found {
+            let instance: Int64 = try row.present(0)
             // The answer about a name comes before what was said unasked.
             guard instance != last else { continue }
             last = instance
-            let bytes = found.bytes(row, 5)
-            let answered: Int64 = try found.present(row, 3)
+            let bytes = row.bytes(5)
+            let answered: Int64 = try row.present(3)
             answers.append(
                 FleetAnswer(
-                    name: found.text(row, 1) ?? "",
-                    hasEnded: found.text(row, 2) == FleetMember.ended,
+                    name: row.text(1) ?? "",
+                    hasEnded: row.text(2) == FleetMember.ended,
                     isToQuestion: answered >= question.id,
-                    age: bytes == nil ? 0 : max(try found.present(row, 4), 0),
+                    age: bytes == nil ? 0 : max(try row.present(4), 0),
                     bytes: bytes
                 )
             )

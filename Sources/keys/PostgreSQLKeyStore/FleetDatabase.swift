@@ -150,26 +150,23 @@ package final class FleetDatabase: Sendable {
         guard found.count > limitsAt else {
             throw JournalError.damaged("a statement without an answer")
         }
-        for row in 0..<found[0].count {
-            reading.counts.append(
-                FleetCount(
-                    rule: found[0].text(row, 0) ?? "",
-                    slot: try found[0].present(row, 1),
-                    span: try found[0].present(row, 2),
-                    since: try found[0].present(row, 3),
-                    passed: found[0].bytes(row, 4) ?? [],
-                    refused: found[0].bytes(row, 5) ?? [],
-                    broken: found[0].bytes(row, 6) ?? []
-                )
+        reading.counts = try found[0].map { (row) throws(JournalError) in
+            FleetCount(
+                rule: row.text(0) ?? "",
+                slot: try row.present(1),
+                span: try row.present(2),
+                since: try row.present(3),
+                passed: row.bytes(4) ?? [],
+                refused: row.bytes(5) ?? [],
+                broken: row.bytes(6) ?? []
             )
         }
-        reading.now = try found[1].present(0, 0)
-        for row in 0..<found[2].count {
-            let about = found[2].text(row, 1) ?? ""
-            let question = FleetQuestion(try found[2].present(row, 0), about)
+        reading.now = try found[1][0].present(0)
+        for row in found[2] {
+            let question = FleetQuestion(try row.present(0), row.text(1) ?? "")
             if let question { reading.questions.append(question) }
         }
-        if exchange.wantsSecret { reading.secret = found[4].bytes(0, 0) }
+        if exchange.wantsSecret { reading.secret = found[4][0].bytes(0) }
         try LimitStatement.read(found[limitsAt...], exchange, into: &reading)
     }
 
@@ -214,18 +211,16 @@ package final class FleetDatabase: Sendable {
         guard found.count == 4, found[0].count == 1 else {
             throw JournalError.damaged("the table of the orders is empty")
         }
-        var reading = FleetReading(version: try found[0].present(0, 0))
-        reading.orders = found[0].text(0, 1)
+        var reading = FleetReading(version: try found[0][0].present(0))
+        reading.orders = found[0][0].text(1)
         reading.changes = try Self.changes(found[1])
-        for row in 0..<found[2].count { reading.members.append(try FleetMember(found[2], row)) }
-        for row in 0..<found[3].count {
-            reading.drains.append(
-                FleetDrain(
-                    name: found[3].text(row, 0) ?? "",
-                    at: try found[3].present(row, 1),
-                    by: found[3].text(row, 2) ?? "",
-                    why: found[3].text(row, 3) ?? ""
-                )
+        reading.members = try found[2].map { (row) throws(JournalError) in try FleetMember(row) }
+        reading.drains = try found[3].map { (row) throws(JournalError) in
+            FleetDrain(
+                name: row.text(0) ?? "",
+                at: try row.present(1),
+                by: row.text(2) ?? "",
+                why: row.text(3) ?? ""
             )
         }
         try take(rows.dropFirst(first.count + 4), &reading)
@@ -244,23 +239,19 @@ package final class FleetDatabase: Sendable {
 
     /// The oldest first.
     private static func changes(_ rows: DatabaseRows) throws(JournalError) -> [FleetChange] {
-        var changes: [FleetChange] = []
-        for row in (0..<rows.count).reversed() {
-            changes.append(
-                FleetChange(
-                    version: try rows.present(row, 0),
-                    at: try rows.present(row, 1),
-                    by: rows.text(row, 2) ?? "",
-                    why: rows.text(row, 3) ?? "",
-                    rule: rows.text(row, 4),
-                    from: rows.text(row, 5) ?? "",
-                    to: rows.text(row, 6) ?? "",
-                    gateway: rows.text(row, 7) ?? "",
-                    ticket: rows.bytes(row, 8) ?? []
-                )
+        try rows.reversed().map { (row) throws(JournalError) in
+            FleetChange(
+                version: try row.present(0),
+                at: try row.present(1),
+                by: row.text(2) ?? "",
+                why: row.text(3) ?? "",
+                rule: row.text(4),
+                from: row.text(5) ?? "",
+                to: row.text(6) ?? "",
+                gateway: row.text(7) ?? "",
+                ticket: row.bytes(8) ?? []
             )
         }
-        return changes
     }
 
     /// The last changes, the oldest first.
@@ -483,20 +474,20 @@ package struct FleetMember: Sendable {
         (self.program, self.startedAt) = (program, startedAt)
     }
 
-    fileprivate init(_ rows: DatabaseRows, _ row: Int) throws(JournalError) {
+    fileprivate init(_ row: DatabaseRow) throws(JournalError) {
         self.init(
-            instance: try rows.present(row, 0),
-            name: rows.text(row, 1) ?? "",
-            program: rows.text(row, 2) ?? "",
-            startedAt: try rows.present(row, 4)
+            instance: try row.present(0),
+            name: row.text(1) ?? "",
+            program: row.text(2) ?? "",
+            startedAt: try row.present(4)
         )
-        address = rows.text(row, 3) ?? ""
-        orders = try rows.present(row, 5)
-        pending = try rows.present(row, 6)
-        rulesDigest = rows.bytes(row, 7) ?? []
-        standing = rows.text(row, 8) ?? ""
-        age = max(try rows.present(row, 9), 0)
-        clients = try rows.present(row, 10)
+        address = row.text(3) ?? ""
+        orders = try row.present(5)
+        pending = try row.present(6)
+        rulesDigest = row.bytes(7) ?? []
+        standing = row.text(8) ?? ""
+        age = max(try row.present(9), 0)
+        clients = try row.present(10)
     }
 }
 

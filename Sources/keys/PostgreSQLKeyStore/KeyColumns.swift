@@ -4,7 +4,7 @@ internal import KeyStore
 
 /// Keys as rows of the database.
 enum KeyColumns {
-    /// The columns of a key for the table in memory, in the order in which ``row(_:_:apps:)`` reads
+    /// The columns of a key for the table in memory, in the order in which ``row(_:apps:)`` reads
     /// them.
     static let select = """
         SELECT k.id, k.key_id, k.public_key, a.app_id, k.environment, k.counter,
@@ -15,30 +15,26 @@ enum KeyColumns {
             LEFT JOIN chains c ON c.key = k.id
         """
 
-    static func row(
-        _ rows: DatabaseRows,
-        _ row: Int,
-        apps: AppNumbers
-    ) throws(JournalError) -> KeyRow {
-        let risk = try rows.number(row, 10)
+    static func row(_ row: DatabaseRow, apps: AppNumbers) throws(JournalError) -> KeyRow {
+        let risk = try row.number(10)
         return KeyRow(
-            row: try rows.present(row, 0),
-            keyID: try keyID(rows, row, 1),
-            platform: try platform(rows, row, 12),
-            publicKey: try publicKey(rows, row, 2),
-            app: apps.number(of: rows.text(row, 3) ?? ""),
-            environment: try environment(rows, row, 4),
-            counters: try counters(rows, row, 5, 6),
-            standing: try status(rows, row, 7, 8).standing,
-            context: try context(rows, row, 9),
+            row: try row.present(0),
+            keyID: try keyID(row, 1),
+            platform: try platform(row, 12),
+            publicKey: try publicKey(row, 2),
+            app: apps.number(of: row.text(3) ?? ""),
+            environment: try environment(row, 4),
+            counters: try counters(row, 5, 6),
+            standing: try status(row, 7, 8).standing,
+            context: try context(row, 9),
             risk: KeyRisk(
                 metric: risk.flatMap(UInt32.init(exactly:)),
-                at: try rows.number(row, 11)
+                at: try row.number(11)
             )
         )
     }
 
-    /// All columns of a key, in the order in which ``record(_:_:)`` reads them.
+    /// All columns of a key, in the order in which ``record(_:)`` reads them.
     static let selectRecord = """
         SELECT k.id, k.key_id, k.public_key, a.app_id, k.environment, k.counter,
             k.counter_window, k.revoked_at, k.deleted_at, k.context, k.is_imported,
@@ -48,129 +44,111 @@ enum KeyColumns {
             LEFT JOIN renewals n ON n.key = k.id LEFT JOIN chains c ON c.key = k.id
         """
 
-    static func record(_ rows: DatabaseRows, _ row: Int) throws(JournalError) -> KeyRecord {
-        let receipt = rows.bytes(row, 13)
+    static func record(_ row: DatabaseRow) throws(JournalError) -> KeyRecord {
+        let receipt = row.bytes(13)
         return KeyRecord(
-            keyID: try keyID(rows, row, 1),
-            platform: try platform(rows, row, 23),
-            appID: rows.text(row, 3) ?? "",
-            environment: try environment(rows, row, 4),
-            publicKey: try publicKey(rows, row, 2),
-            counters: try counters(rows, row, 5, 6),
+            keyID: try keyID(row, 1),
+            platform: try platform(row, 23),
+            appID: row.text(3) ?? "",
+            environment: try environment(row, 4),
+            publicKey: try publicKey(row, 2),
+            counters: try counters(row, 5, 6),
             receipt: receipt,
             receiptState: receipt == nil
-                ? ReceiptState() : try ReceiptColumns.state(rows, row, from: 14),
-            chain: try chain(rows, row, from: 24),
-            context: try context(rows, row, 9),
-            enrolledAt: try rows.number(row, 11),
-            lastUsedAt: try rows.number(row, 12),
-            status: try status(rows, row, 7, 8),
-            source: rows.flag(row, 10) ? .imported : .enrolled
+                ? ReceiptState() : try ReceiptColumns.state(row, from: 14),
+            chain: try chain(row, from: 24),
+            context: try context(row, 9),
+            enrolledAt: try row.number(11),
+            lastUsedAt: try row.number(12),
+            status: try status(row, 7, 8),
+            source: row.flag(10) ? .imported : .enrolled
         )
     }
 
     private static func chain(
-        _ rows: DatabaseRows,
-        _ row: Int,
+        _ row: DatabaseRow,
         from first: Int
     ) throws(JournalError) -> ChainRecord? {
-        guard let serials = rows.text(row, first) else { return nil }
+        guard let serials = row.text(first) else { return nil }
         return ChainRecord(
             serialText: serials,
-            certificatesIssued: try rows.number(row, first + 1).flatMap(UInt32.init(exactly:)),
-            listed: rows.text(row, first + 2)
+            certificatesIssued: try row.number(first + 1).flatMap(UInt32.init(exactly:)),
+            listed: row.text(first + 2)
         )
     }
 
     // MARK: One column
 
-    static func platform(
-        _ rows: DatabaseRows,
-        _ row: Int,
-        _ column: Int
-    ) throws(JournalError) -> DevicePlatform {
-        try word(rows, row, column, "platform", DevicePlatform.init(number:))
+    static func platform(_ row: DatabaseRow, _ column: Int) throws(JournalError) -> DevicePlatform {
+        try word(row, column, "platform", DevicePlatform.init(number:))
     }
 
     /// Reads the number of one of a few words.
     private static func word<Word>(
-        _ rows: DatabaseRows,
-        _ row: Int,
+        _ row: DatabaseRow,
         _ column: Int,
         _ name: String,
         _ word: (UInt8) -> Word?
     ) throws(JournalError) -> Word {
-        let number = try rows.present(row, column)
+        let number = try row.present(column)
         guard let found = UInt8(exactly: number).flatMap(word) else {
             throw JournalError.damaged("there is no \(name) \(number)")
         }
         return found
     }
 
-    static func keyID(
-        _ rows: DatabaseRows,
-        _ row: Int,
-        _ column: Int
-    ) throws(JournalError) -> KeyID {
-        guard let bytes = rows.bytes(row, column), let keyID = KeyID(bytes: bytes) else {
+    static func keyID(_ row: DatabaseRow, _ column: Int) throws(JournalError) -> KeyID {
+        guard let bytes = row.bytes(column), let keyID = KeyID(bytes: bytes) else {
             throw JournalError.damaged("a key id is not 32 bytes")
         }
         return keyID
     }
 
     /// Reads 64 bytes, and checks that they are a point of the curve.
-    static func publicKey(
-        _ rows: DatabaseRows,
-        _ row: Int,
-        _ column: Int
-    ) throws(JournalError) -> P256PublicKey {
-        guard let bytes = rows.bytes(row, column), let key = P256PublicKey(raw: bytes.span) else {
+    static func publicKey(_ row: DatabaseRow, _ column: Int) throws(JournalError) -> P256PublicKey {
+        guard let bytes = row.bytes(column), let key = P256PublicKey(raw: bytes.span) else {
             throw JournalError.damaged("a public key is not a point of P-256")
         }
         return key
     }
 
     static func environment(
-        _ rows: DatabaseRows,
-        _ row: Int,
+        _ row: DatabaseRow,
         _ column: Int
     ) throws(JournalError) -> KeyEnvironment {
-        try word(rows, row, column, "environment", KeyEnvironment.init(number:))
+        try word(row, column, "environment", KeyEnvironment.init(number:))
     }
 
     private static func counters(
-        _ rows: DatabaseRows,
-        _ row: Int,
+        _ row: DatabaseRow,
         _ counter: Int,
         _ window: Int
     ) throws(JournalError) -> CounterState {
-        let number = try rows.present(row, counter)
+        let number = try row.present(counter)
         guard let highest = UInt32(exactly: number) else {
             throw JournalError.damaged("\(number) is no counter")
         }
         return CounterState(
             highest: SignCounter(rawValue: highest),
-            seen: UInt64(bitPattern: try rows.present(row, window))
+            seen: UInt64(bitPattern: try row.present(window))
         )
     }
 
     /// A key that was revoked and then deleted is deleted.
     static func status(
-        _ rows: DatabaseRows,
-        _ row: Int,
+        _ row: DatabaseRow,
         _ revoked: Int,
         _ deleted: Int
     ) throws(JournalError) -> KeyRecord.Status {
-        if let second = try rows.number(row, deleted) { return .deleted(at: second) }
-        return try rows.number(row, revoked).map { .revoked(at: $0) } ?? .active
+        if let second = try row.number(deleted) { return .deleted(at: second) }
+        return try row.number(revoked).map { .revoked(at: $0) } ?? .active
     }
 
     private static func context(
-        _ rows: DatabaseRows,
-        _ row: Int,
+        _ row: DatabaseRow,
         _ column: Int
     ) throws(JournalError) -> [UInt8]? {
-        guard let context = rows.bytes(row, column) else { return nil }
+        guard let context = row.bytes(column) else { return nil }
         guard (1...KeyRecord.contextBytesMax).contains(context.count) else {
             throw JournalError.damaged("a context has \(context.count) bytes")
         }

@@ -105,21 +105,17 @@ enum LimitStatement {
         into reading: inout FleetReading
     ) throws(JournalError) {
         guard let last = rows.last else { return }
-        for row in 0..<last.count {
-            reading.levels.append(
-                FleetLevel(
-                    limit: try last.present(row, 0),
-                    subject: try last.present(row, 1),
-                    fullIn: try last.present(row, 2)
-                )
+        reading.levels = try last.map { (row) throws(JournalError) in
+            FleetLevel(
+                limit: try row.present(0),
+                subject: try row.present(1),
+                fullIn: try row.present(2)
             )
         }
         guard !exchange.uses.isEmpty else { return }
         var written: Set<[Int64]> = []
         for rows in rows.prefix(2) {
-            for row in 0..<rows.count {
-                written.insert([try rows.present(row, 0), try rows.present(row, 1)])
-            }
+            for row in rows { written.insert([try row.present(0), try row.present(1)]) }
         }
         reading.unwritten = exchange.uses.filter { !written.contains([$0.limit, $0.subject]) }
     }

@@ -12,15 +12,11 @@ extension PostgreSQLKeyArchive {
             [.number(row), .number(Int64(ChainPiece.countMax))]
         )
         return try attempt { () throws(JournalError) in
-            var chains: [StoredChain] = []
-            chains.reserveCapacity(rows.count)
-            for place in 0..<rows.count {
-                chains.append(
-                    StoredChain(
-                        row: try rows.present(place, 0),
-                        serialText: rows.text(place, 1) ?? "",
-                        listedAt: try rows.number(place, 2)
-                    )
+            let chains = try rows.map { (row) throws(JournalError) in
+                StoredChain(
+                    row: try row.present(0),
+                    serialText: row.text(1) ?? "",
+                    listedAt: try row.number(2)
                 )
             }
             return ChainPiece(chains)
@@ -45,7 +41,7 @@ extension PostgreSQLKeyArchive {
         return try attempt { () throws(JournalError) in
             var made: [ListedKey] = []
             for (change, found) in zip(changes, rows.dropFirst()) where found.count == 1 {
-                made.append(ListedKey(try KeyColumns.keyID(found, 0, 0), change))
+                made.append(ListedKey(try KeyColumns.keyID(found[0], 0), change))
             }
             return made
         }

@@ -55,8 +55,8 @@ extension PostgreSQLKeyArchive {
             "SELECT revoked_at, deleted_at FROM keys WHERE key_id = $1",
             [.bytes(keyID.bytes)]
         )
-        guard rows.count > 0 else { return nil }
-        return try attempt { () throws(JournalError) in try KeyColumns.status(rows, 0, 0, 1) }
+        guard let row = rows.first else { return nil }
+        return try attempt { () throws(JournalError) in try KeyColumns.status(row, 0, 1) }
     }
 
     /// Changes a key, notes the change and notifies the gateways, in one transaction.
@@ -132,7 +132,7 @@ extension PostgreSQLKeyArchive {
         )
         let looked = piece.count
         let last = try attempt { () throws(JournalError) in
-            looked == 0 ? row : try piece.present(looked - 1, 0)
+            looked == 0 ? row : try piece[looked - 1].present(0)
         }
         let rows = try ask([
             Self.nextRevision,
@@ -159,7 +159,7 @@ extension PostgreSQLKeyArchive {
             Self.notification,
         ])
         let deleted = Int(
-            try attempt { () throws(JournalError) in try rows[1].present(0, 0) }
+            try attempt { () throws(JournalError) in try rows[1][0].present(0) }
         )
         if deleted > 0 {
             _ = try ask([Self.note(KeyChange(.expired, nil, keys: deleted, note))])
@@ -179,22 +179,20 @@ extension PostgreSQLKeyArchive {
             [.bytes(keyID?.bytes), .number(Int64(limit))]
         )
         return try attempt { () throws(JournalError) in
-            var changes: [KeyChange] = []
-            for row in 0..<rows.count {
-                let word = rows.text(row, 0) ?? ""
+            try rows.map { (row) throws(JournalError) in
+                let word = row.text(0) ?? ""
                 guard let action = KeyChange.Action(rawValue: word) else {
                     throw JournalError.damaged("\(word) is no change of a key")
                 }
-                let keyID = rows.bytes(row, 1) == nil ? nil : try KeyColumns.keyID(rows, row, 1)
+                let keyID = row.bytes(1) == nil ? nil : try KeyColumns.keyID(row, 1)
                 let note = ChangeNote(
-                    now: try rows.present(row, 3),
-                    by: rows.text(row, 4) ?? "",
-                    why: rows.text(row, 5)
+                    now: try row.present(3),
+                    by: row.text(4) ?? "",
+                    why: row.text(5)
                 )
-                let keys = Int(try rows.present(row, 2))
-                changes.append(KeyChange(action, keyID, keys: keys, note))
+                let keys = Int(try row.present(2))
+                return KeyChange(action, keyID, keys: keys, note)
             }
-            return changes
         }
     }
 
@@ -210,9 +208,9 @@ extension PostgreSQLKeyArchive {
             """,
             [.bytes(keyID.bytes)]
         )
-        guard rows.count > 0 else { return .unknown }
+        guard let row = rows.first else { return .unknown }
         let (revoked, key, notBefore) = try attempt { () throws(JournalError) in
-            (try rows.number(0, 0), try rows.number(0, 1), try rows.number(0, 2))
+            (try row.number(0), try row.number(1), try row.number(2))
         }
         guard revoked == nil else { return .revoked }
         guard let key else { return .withoutReceipt }

@@ -90,9 +90,7 @@ package final class PostgreSQLKeyArchive: KeyArchive {
     }
 
     private static func records(_ rows: DatabaseRows) throws(JournalError) -> [KeyRecord] {
-        var records: [KeyRecord] = []
-        for row in 0..<rows.count { records.append(try KeyColumns.record(rows, row)) }
-        return records
+        try rows.map { (row) throws(JournalError) in try KeyColumns.record(row) }
     }
 
     package func record(_ keyID: KeyID) throws(StoreProblem) -> KeyRecord? {
@@ -115,10 +113,8 @@ package final class PostgreSQLKeyArchive: KeyArchive {
                 """,
                 [.bytes(last), .number(page)]
             )
-            for row in 0..<rows.count {
-                let keyID = try attempt { () throws(JournalError) in
-                    try KeyColumns.keyID(rows, row, 0)
-                }
+            for row in rows {
+                let keyID = try attempt { () throws(JournalError) in try KeyColumns.keyID(row, 0) }
                 if keyID.logName.hasPrefix(name) { found.append(keyID) }
                 last = keyID.bytes
             }
@@ -128,7 +124,7 @@ package final class PostgreSQLKeyArchive: KeyArchive {
 
     package func count() throws(StoreProblem) -> Int {
         let rows = try ask("SELECT count(*) FROM keys WHERE deleted_at IS NULL", [])
-        return Int(try attempt { () throws(JournalError) in try rows.present(0, 0) })
+        return Int(try attempt { () throws(JournalError) in try rows[0].present(0) })
     }
 
     package func identities(
@@ -157,13 +153,13 @@ package final class PostgreSQLKeyArchive: KeyArchive {
     }
 
     static func identity(_ rows: DatabaseRows) throws(JournalError) -> KeyIdentity? {
-        guard rows.count > 0 else { return nil }
+        guard let row = rows.first else { return nil }
         return KeyIdentity(
-            platform: try KeyColumns.platform(rows, 0, 5),
-            publicKey: try KeyColumns.publicKey(rows, 0, 0),
-            appID: rows.text(0, 1) ?? "",
-            environment: try KeyColumns.environment(rows, 0, 2),
-            standing: try KeyColumns.status(rows, 0, 3, 4).standing
+            platform: try KeyColumns.platform(row, 5),
+            publicKey: try KeyColumns.publicKey(row, 0),
+            appID: row.text(1) ?? "",
+            environment: try KeyColumns.environment(row, 2),
+            standing: try KeyColumns.status(row, 3, 4).standing
         )
     }
 

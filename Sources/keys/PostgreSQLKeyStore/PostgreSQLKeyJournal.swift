@@ -83,7 +83,7 @@ package final class PostgreSQLKeyJournal: KeyJournal {
             ),
             DatabaseStatement("SELECT secret FROM secrets WHERE name = 'enrolment'"),
         ])
-        guard let found = rows.last, found.count == 1, let secret = found.bytes(0, 0) else {
+        guard let secret = rows.last?.first?.bytes(0) else {
             throw JournalError.damaged("there is no secret of the enrolment challenges")
         }
         return secret
@@ -114,10 +114,10 @@ package final class PostgreSQLKeyJournal: KeyJournal {
 
     private func revision() throws(JournalError) -> JournalRevision {
         let rows = try reader.ask([DatabaseStatement("SELECT revision FROM state")])
-        guard let found = rows.first, found.count == 1 else {
+        guard let found = rows.first?.first else {
             throw JournalError.damaged("the table of the state is empty")
         }
-        return JournalRevision(try found.present(0, 0))
+        return JournalRevision(try found.present(0))
     }
 
     /// Reads keys page by page, in the order of their rows.
@@ -134,8 +134,9 @@ package final class PostgreSQLKeyJournal: KeyJournal {
         while count < most {
             let page = DatabaseStatement(sql, [.number(last), .number(Self.batchCount)] + values)
             guard let rows = try reader.ask([page]).first, rows.count > 0 else { return }
-            var keys: [KeyRow] = []
-            for row in 0..<rows.count { keys.append(try KeyColumns.row(rows, row, apps: apps)) }
+            let keys = try rows.map { (row) throws(JournalError) in
+                try KeyColumns.row(row, apps: apps)
+            }
             body(keys)
             last = keys.last?.row ?? last
             count += keys.count
@@ -189,9 +190,9 @@ package final class PostgreSQLKeyJournal: KeyJournal {
             for (place, use) in zip(round, found) { answer.uses[place] = use }
         }
         if !batch.lookUps.isEmpty {
-            let (found, apps) = (rows[lookUp], apps.withLock { $0 })
-            for row in 0..<found.count {
-                answer.found.append(try KeyColumns.row(found, row, apps: apps))
+            let apps = apps.withLock { $0 }
+            answer.found = try rows[lookUp].map { (row) throws(JournalError) in
+                try KeyColumns.row(row, apps: apps)
             }
         }
         if !batch.tokens.isEmpty {
@@ -219,7 +220,7 @@ package final class PostgreSQLKeyJournal: KeyJournal {
                 enrolled.append(nil)
                 continue
             }
-            let key = try KeyColumns.row(found, 0, apps: apps)
+            let key = try KeyColumns.row(found[0], apps: apps)
             enrolled.append(EnrolledRow(key: key, isNew: new.count == 1))
         }
         return enrolled

@@ -56,8 +56,8 @@ final class PostgreSQLReceiptStore: ReceiptStore {
                     [.number(now), .number(dueAt), .number(row), .number(Self.pieceCount)]
                 )
             )
-            for place in 0..<rows.count {
-                let due = try Self.due(rows, place)
+            for found in rows {
+                let due = try Self.due(found)
                 (dueAt, row) = (due.dueAt, due.row)
                 body(due)
             }
@@ -72,21 +72,18 @@ final class PostgreSQLReceiptStore: ReceiptStore {
                 [.number(Int64(askedReceiptsMax))]
             )
         )
-        for place in 0..<rows.count { body(try Self.due(rows, place)) }
+        for row in rows { body(try Self.due(row)) }
     }
 
-    private static func due(
-        _ rows: DatabaseRows,
-        _ row: Int
-    ) throws(JournalError) -> DueReceipt {
+    private static func due(_ row: DatabaseRow) throws(JournalError) -> DueReceipt {
         DueReceipt(
-            row: try rows.present(row, 0),
-            environment: try KeyColumns.environment(rows, row, 6),
-            dueAt: try rows.present(row, 1),
-            expiresAt: try rows.number(row, 2),
-            lastUsedAt: try rows.number(row, 3),
-            triedAt: try rows.number(row, 4),
-            isAsked: rows.flag(row, 5)
+            row: try row.present(0),
+            environment: try KeyColumns.environment(row, 6),
+            dueAt: try row.present(1),
+            expiresAt: try row.number(2),
+            lastUsedAt: try row.number(3),
+            triedAt: try row.number(4),
+            isAsked: row.flag(5)
         )
     }
 
@@ -112,15 +109,15 @@ final class PostgreSQLReceiptStore: ReceiptStore {
                 [.number(row), .number(holder)]
             )
         )
-        guard rows.count == 1, let receipt = rows.bytes(0, 4) else { return nil }
+        guard let found = rows.first, let receipt = found.bytes(4) else { return nil }
         return KeptReceipt(
             row: row,
-            keyID: try KeyColumns.keyID(rows, 0, 0),
-            publicKey: try KeyColumns.publicKey(rows, 0, 1),
-            appID: rows.text(0, 2) ?? "",
-            environment: try KeyColumns.environment(rows, 0, 3),
+            keyID: try KeyColumns.keyID(found, 0),
+            publicKey: try KeyColumns.publicKey(found, 1),
+            appID: found.text(2) ?? "",
+            environment: try KeyColumns.environment(found, 3),
             receipt: receipt,
-            state: try ReceiptColumns.state(rows, 0, from: 5)
+            state: try ReceiptColumns.state(found, from: 5)
         )
     }
 

@@ -31,31 +31,27 @@ enum ReceiptColumns {
     }
 
     /// Reads a state whose first column has this place.
-    static func state(
-        _ rows: DatabaseRows,
-        _ row: Int,
-        from first: Int
-    ) throws(JournalError) -> ReceiptState {
+    static func state(_ row: DatabaseRow, from first: Int) throws(JournalError) -> ReceiptState {
         var state = ReceiptState()
-        state.createdAt = try rows.number(row, first)
-        state.notBefore = try rows.number(row, first + 1)
-        state.expiresAt = try rows.number(row, first + 2)
-        if let number = try rows.number(row, first + 3) {
+        state.createdAt = try row.number(first)
+        state.notBefore = try row.number(first + 1)
+        state.expiresAt = try row.number(first + 2)
+        if let number = try row.number(first + 3) {
             guard let metric = UInt32(exactly: number) else {
                 throw JournalError.damaged("\(number) is no risk metric")
             }
             state.riskMetric = metric
         }
-        state.metricAt = try rows.number(row, first + 4)
-        state.triedAt = try rows.number(row, first + 5)
-        if let word = rows.text(row, first + 6) {
+        state.metricAt = try row.number(first + 4)
+        state.triedAt = try row.number(first + 5)
+        if let word = row.text(first + 6) {
             guard let outcome = ReceiptState.Outcome(rawValue: word) else {
                 throw JournalError.damaged("\(word) is no outcome of a renewal")
             }
             state.outcome = outcome
         }
-        state.dueAt = try rows.number(row, first + 7)
-        state.isAsked = rows.flag(row, first + 8)
+        state.dueAt = try row.number(first + 7)
+        state.isAsked = row.flag(first + 8)
         return state
     }
 
@@ -105,13 +101,13 @@ enum ReceiptColumns {
 
     static func census(_ rows: DatabaseRows) throws(JournalError) -> ReceiptCensus {
         var census = ReceiptCensus()
-        for row in 0..<rows.count {
-            let count = Int(try rows.present(row, 1))
+        for row in rows {
+            let count = Int(try row.present(1))
             census.receipts += count
-            census.due += Int(try rows.present(row, 2))
-            census.expired += Int(try rows.present(row, 3))
-            census.known += Int(try rows.present(row, 4))
-            guard let word = rows.text(row, 0) else {
+            census.due += Int(try row.present(2))
+            census.expired += Int(try row.present(3))
+            census.known += Int(try row.present(4))
+            guard let word = row.text(0) else {
                 census.untried += count
                 continue
             }

@@ -52,21 +52,21 @@ enum SharedSecretRows {
         lifetime: Int64
     ) throws(JournalError) -> [SharedSecret] {
         var secrets: [SharedSecret] = []
-        for row in 0..<rows.count {
-            guard let bytes = rows.bytes(row, 1), bytes.count == 32 else {
+        for (place, row) in rows.enumerated() {
+            guard let bytes = row.bytes(1), bytes.count == 32 else {
                 throw JournalError.damaged("a shared secret is not 32 bytes")
             }
             var goodUntil = Int64.max
-            if row + 1 < rows.count {
-                goodUntil = bounded(try rows.present(row + 1, 2)) + bounded(lifetime)
+            if place + 1 < rows.count {
+                goodUntil = bounded(try rows[place + 1].present(2)) + bounded(lifetime)
                 goodUntil += marginSeconds
             }
             guard goodUntil > now else { continue }
             secrets.append(
                 SharedSecret(
-                    number: try rows.present(row, 0),
+                    number: try row.present(0),
                     bytes: bytes,
-                    usedFrom: try rows.present(row, 2),
+                    usedFrom: try row.present(2),
                     goodUntil: goodUntil
                 )
             )

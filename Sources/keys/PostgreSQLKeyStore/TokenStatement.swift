@@ -38,10 +38,8 @@ enum TokenStatement {
         _ tokens: [SpentToken]
     ) throws(JournalError) -> [Bool] {
         var inserted: Set<Name> = []
-        for row in 0..<rows.count {
-            inserted.insert(
-                Name(epoch: try rows.present(row, 0), number: try rows.present(row, 1))
-            )
+        for row in rows {
+            inserted.insert(Name(epoch: try row.present(0), number: try row.present(1)))
         }
         let unspent = Set(tokens.map(\.digest).filter { inserted.contains(name($0)) })
         return CommitAnswer.freshness(of: tokens, unspent: unspent)
@@ -63,17 +61,17 @@ enum TokenStatement {
     /// The tokens of a page, with the digests' first 16 bytes.
     static func tokens(_ rows: DatabaseRows) throws(JournalError) -> [SpentToken] {
         var tokens: [SpentToken] = []
-        for row in 0..<rows.count {
+        for row in rows {
             var bytes: [UInt8] = []
             for column in 0..<2 {
-                let word = UInt64(bitPattern: try rows.present(row, column))
+                let word = UInt64(bitPattern: try row.present(column))
                 for place in 0..<UInt64(8) {
                     bytes.append(UInt8(truncatingIfNeeded: word >> (56 - 8 * place)))
                 }
             }
             bytes += [UInt8](repeating: 0, count: 16)
             guard let digest = SHA256Digest(bytes: bytes) else { continue }
-            tokens.append(SpentToken(digest, end: try rows.present(row, 2)))
+            tokens.append(SpentToken(digest, end: try row.present(2)))
         }
         return tokens
     }

@@ -70,14 +70,12 @@ enum UseStatement {
         guard rows.count == count else {
             throw JournalError.damaged("\(rows.count) answers to \(count) uses")
         }
-        var answers: [UseAnswer] = []
-        for row in 0..<count {
-            guard let answer = Answer(rawValue: try rows.present(row, 0)) else {
+        return try rows.map { (row) throws(JournalError) in
+            guard let answer = Answer(rawValue: try row.present(0)) else {
                 throw JournalError.damaged("an answer that means nothing")
             }
-            answers.append(answer.useAnswer)
+            return answer.useAnswer
         }
-        return answers
     }
 
     /// The spent challenges are looked up in a hash. In a join, the planner, which expects few
