@@ -33,18 +33,17 @@ struct AdminDraft {
         guard let file = tokenFile, let address else { return nil }
         if address.value.isUnix {
             let found = "it beside a Unix socket, whose file says who may call"
-            log.error(file.place, file.keyPath, found: found, use: "none")
+            log.error(file, found: found, use: "none")
             return nil
         }
         if calls?.value == .any {
             let found = "it beside admin.calls: any, by which everybody may call"
-            log.error(file.place, file.keyPath, found: found, use: "one of the two")
+            log.error(file, found: found, use: "one of the two")
             return nil
         }
         if !address.value.isLocal {
             log.error(
-                file.place,
-                file.keyPath,
+                file,
                 found: "it beside \(address.value.text), to which the token would go in the clear",
                 use: "a loopback address, which is reached from elsewhere by ssh -L"
             )
@@ -68,9 +67,9 @@ struct AdminDraft {
             log.check(key: file, at: path, FileMode(try files.permissions(of: path)))
             let bytes = try files.contents(of: path, limit: lengths.upperBound + 1)
             if let token = OperatorToken(file: bytes) { return token }
-            log.error(file.place, file.keyPath, found: "no token in \(path)", use: use)
+            log.error(file, found: "no token in \(path)", use: use)
         } catch {
-            log.error(file.place, file.keyPath, found: "\(error.found) (\(path))", use: use)
+            log.error(file, found: "\(error.found) (\(path))", use: use)
         }
         return nil
     }

@@ -101,16 +101,14 @@ struct AndroidDraft {
         }
         if let statusAge, statusAge.value > Self.statusAgeUsual {
             reader.log.warning(
-                statusAge.place,
-                statusAge.keyPath,
+                statusAge,
                 found: "\(statusAge.value.settingText), for which a revoked phone may enrol",
                 use: "\(Self.statusAgeUsual.settingText) at most"
             )
         }
         if let onError, onError.value == .forward {
             reader.log.warning(
-                onError.place,
-                onError.keyPath,
+                onError,
                 found: "forward, so that revoked phones may enrol while Google's list is not known",
                 use: "refuse"
             )

@@ -117,8 +117,7 @@ struct AppDraft {
         }
         if !accepted.isEmpty, !Self.hasTeamPrefix(id.value) {
             log.error(
-                id.place,
-                id.keyPath,
+                id,
                 found: "\(SourceNode.quoted(id.value)) without the prefix of a team",
                 use: "ten capital letters and digits before it, as in "
                     + "ABCDE12345.com.example.app: Apple attests no other App ID"
@@ -144,9 +143,8 @@ struct AppDraft {
     private func refuseKeysOfOthers(_ log: ProblemLog) {
         let others = isAndroid ? ["id"] + Self.appleKeys : AndroidDraft.keys
         for key in others where reader.has(key) {
-            log.error(
-                reader.place(of: key),
-                reader.path(key),
+            reader.error(
+                key,
                 found: isAndroid ? "it in an Android app" : "it in an app of Apple's systems",
                 use: isAndroid
                     ? "an entry of its own for the app of Apple's systems"
@@ -156,8 +154,7 @@ struct AppDraft {
         let development = environments?.first { $0.value == .development }
         if isAndroid, let development {
             log.error(
-                development.place,
-                development.keyPath,
+                development,
                 found: "development in an Android app",
                 use: "production, or test with a test_root"
             )
@@ -217,9 +214,9 @@ struct AppDraft {
             let bytes = try files.contents(of: file, limit: X509Certificate.pemBytesMax)
             return try X509Certificate.certificates(pem: String(decoding: bytes, as: UTF8.self))
         } catch let fault as FileFault {
-            log.error(path.place, path.keyPath, found: "\(fault.found) (\(path.value))", use: use)
+            log.error(path, found: "\(fault.found) (\(path.value))", use: use)
         } catch {
-            log.error(path.place, path.keyPath, found: "no certificate in \(path.value)", use: use)
+            log.error(path, found: "no certificate in \(path.value)", use: use)
         }
         return []
     }

@@ -78,8 +78,7 @@ struct AppleDraft {
             }
             guard let other else { continue }
             reader.log.error(
-                address.place,
-                address.keyPath,
+                address,
                 found: "\(address.value), which is Apple's for \(other.environment.rawValue)",
                 use: "a host for \(host.environment.rawValue); Apple answers 400 otherwise"
             )
@@ -100,8 +99,7 @@ struct AppleDraft {
             if let team = key.team {
                 if let first = seen[team.value] {
                     log.error(
-                        team.place,
-                        team.keyPath,
+                        team,
                         found: "\(team.value), which is already at \(first.text)",
                         use: "one key for each team"
                     )
@@ -135,15 +133,14 @@ struct AppleDraft {
             )
         } catch let fault as FileFault {
             log.error(
-                file.place,
-                file.keyPath,
+                file,
                 found: "\(fault.found) (\(path))",
                 use: "a readable .p8 file; relative paths count from the configuration's folder"
             )
         } catch let fault as AppleKeyFault {
-            log.error(file.place, file.keyPath, found: "\(fault.found) (\(path))", use: fault.use)
+            log.error(file, found: "\(fault.found) (\(path))", use: fault.use)
         } catch {
-            log.error(file.place, file.keyPath, found: "\(error)", use: "a readable .p8 file")
+            log.error(file, found: "\(error)", use: "a readable .p8 file")
         }
         return nil
     }

@@ -9,8 +9,7 @@ extension ConfigurationDraft {
         guard let decides = listener.decides else {
             if let content = listener.content {
                 reader.log.error(
-                    content.place,
-                    content.keyPath,
+                    content,
                     found: "it without decides",
                     use: "decides beside it, or neither: a request's own content always comes"
                 )
@@ -19,24 +18,21 @@ extension ConfigurationDraft {
         }
         if trustedProxies.isEmpty {
             reader.log.error(
-                decides.place,
-                decides.keyPath,
+                decides,
                 found: "it without trusted_proxies, so that nobody may ask",
                 use: "trusted_proxies with the addresses of the proxies that ask"
             )
         }
         if let proxyProtocol = listener.proxyProtocol, proxyProtocol.value {
             reader.log.error(
-                proxyProtocol.place,
-                proxyProtocol.keyPath,
+                proxyProtocol,
                 found: "it beside decides, where the peer itself has to be a trusted proxy",
                 use: "one of the two"
             )
         }
         if decides.value == .extAuthzGRPC, let http2 = listener.http2, http2.value == .off {
             reader.log.error(
-                http2.place,
-                http2.keyPath,
+                http2,
                 found: "off beside decides: ext_authz_grpc, which needs HTTP/2",
                 use: "on, which is the default there, or leave it out"
             )
@@ -71,8 +67,7 @@ extension ConfigurationDraft {
         let named = rules.prefix(3).map(\.id).joined(separator: ", ")
         let more = rules.count > 3 ? " and \(rules.count - 3) more" : ""
         reader.log.warning(
-            decides.place,
-            decides.keyPath,
+            decides,
             found: "it without content: whole, so that rules which sign the content refuse every "
                 + "request there (content-unseen): \(named)\(more)",
             use: Self.remedy(decides.value)

@@ -64,8 +64,7 @@ extension ConfigurationDraft {
             let target = origins[origin.rawValue]
             if target.http2?.value == .on {
                 reader.log.error(
-                    digest.place,
-                    digest.keyPath,
+                    digest,
                     found: "streamed with http2: on, where a gRPC server runs a call "
                         + "before its end",
                     use: "held, or an origin without http2"
@@ -75,8 +74,7 @@ extension ConfigurationDraft {
             let servers = target.servers.map(\.value.address)
             guard let socket = servers.first(where: \.isUnix) else { continue }
             reader.log.warning(
-                digest.place,
-                digest.keyPath,
+                digest,
                 found: "streamed to \(socket.text), where a broken request ends without a reset",
                 use: "held, or servers that are reached by TCP"
             )

@@ -88,8 +88,7 @@ extension ConfigurationDraft {
         let size = ClientPlan(set, endpoints: endpointsPath).json.count
         guard size > Self.planBytesMax else { return }
         reader.log.error(
-            plan.place,
-            plan.keyPath,
+            plan,
             found: "a plan of \(size >> 10) KiB",
             use: "fewer rules, for \(Self.planBytesMax >> 10) KiB at most; or off, and ship what "
                 + "`portcullis plan` prints with the app"
@@ -187,8 +186,7 @@ extension ConfigurationDraft {
             let origin = rule.origin.map { origins[$0.rawValue].name.value } ?? ""
             let path = String(decoding: rival.path, as: UTF8.self)
             reader.log.error(
-                match.place,
-                match.keyPath,
+                match,
                 found: "only requests that meet rule \(rival.rule.id) too: servers that "
                     + "\(rival.interpretation.text) read their path as \(path)",
                 use: "one rule for both; or paths: { \(steps.joined(separator: ", ")) } for the "
@@ -226,8 +224,7 @@ extension ConfigurationDraft {
             if case .ip(_, port: 0) = address.value { return }
             if let taken = seen.lazy.compactMap({ Self.conflict(of: address, with: $0) }).first {
                 reader.log.error(
-                    address.place,
-                    address.keyPath,
+                    address,
                     found: "\(address.value.text), which \(taken)",
                     use: "each address once"
                 )
@@ -253,8 +250,7 @@ extension ConfigurationDraft {
             claim(admin)
             if !admin.value.isLocal {
                 reader.log.warning(
-                    admin.place,
-                    admin.keyPath,
+                    admin,
                     found: admin.value.text,
                     use:
                         "a loopback address or a Unix socket: who reaches it reads rules and counts"
@@ -268,8 +264,7 @@ extension ConfigurationDraft {
         guard let draft, draft.value else { return .none }
         if trustedProxies.isEmpty {
             reader.log.error(
-                draft.place,
-                draft.keyPath,
+                draft,
                 found: "it without trusted_proxies, so that nobody may connect",
                 use: "trusted_proxies with the addresses of the proxies that send the header"
             )
@@ -314,8 +309,7 @@ extension ConfigurationDraft {
             if let id = draft.id {
                 if let first = seen[id.value] {
                     reader.log.error(
-                        id.place,
-                        id.keyPath,
+                        id,
                         found: "\(id.value), which is already at \(first.text)",
                         use: "each App ID once, with all its environments"
                     )
@@ -353,8 +347,7 @@ extension ConfigurationDraft {
         } catch {
             let found = error == .missing ? "no such folder" : error.found
             reader.log.error(
-                folder.place,
-                folder.keyPath,
+                folder,
                 found: "\(found) (\(folder.value))",
                 use: "a folder that exists"
             )

@@ -117,25 +117,19 @@ package enum ConfigurationLoader {
         } catch {
             let found = error == .missing ? "no such folder" : error.found
             let use = "a folder of *.yaml files, or a list of rules"
-            log.error(folder.place, folder.keyPath, found: found, use: use)
+            log.error(folder, found: found, use: use)
             return []
         }
         let visible = names.filter { !$0.hasPrefix(".") }
         for name in visible.sorted() where name.hasSuffix(".yml") {
             // If it were ignored silently, its routes would stay open.
-            log.error(
-                folder.place,
-                folder.keyPath,
-                found: SourceNode.quoted(name),
-                use: "the ending .yaml"
-            )
+            log.error(folder, found: SourceNode.quoted(name), use: "the ending .yaml")
         }
         let ordered = visible.filter { $0.hasSuffix(".yaml") }
             .sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }
         if ordered.isEmpty {
             log.warning(
-                folder.place,
-                folder.keyPath,
+                folder,
                 found: "a folder without *.yaml files",
                 use: "rules, or no rules key if the default is all you want"
             )

@@ -19,8 +19,7 @@ struct DeviceRuleValidation {
             let ofApple = apps.contains { $0.attestedBy == .apple && rule.apps.admits($0) }
             guard rule.mode.verifies, ofApple, let risk = draft.risk else { continue }
             log.warning(
-                risk.max.place,
-                risk.max.keyPath,
+                risk.max,
                 found: "\(why), where only keys import can bring a metric",
                 use: "apple.keys and apple.receipts.renew: true, if metrics are to be known"
             )
@@ -34,7 +33,7 @@ struct DeviceRuleValidation {
                 continue
             }
             func report(_ found: String, use: String) {
-                log.error(integrity.place, integrity.keyPath, found: found, use: use)
+                log.error(integrity, found: found, use: use)
             }
             if rule.accept.takesSessions {
                 report(
@@ -58,7 +57,7 @@ struct DeviceRuleValidation {
         for (draft, rule) in rules {
             guard rule.asksDevice, let device = draft.device else { continue }
             func report(_ found: String, use: String) {
-                log.error(device.place, device.keyPath, found: found, use: use)
+                log.error(device, found: found, use: use)
             }
             let teams = apple.credentials.map(\.teamID)
             guard !teams.isEmpty else {

@@ -20,10 +20,10 @@ extension ProblemLog {
     func check(key file: Located<String>, at path: String, _ mode: FileMode) {
         if mode.isForStrangers {
             let found = "a key with mode \(mode.text), open to every user of this host"
-            error(file.place, file.keyPath, found: found, use: "chmod o= \(path)")
+            error(file, found: found, use: "chmod o= \(path)")
         } else if mode.isWritableByGroup {
             let found = "a key with mode \(mode.text), which its group may replace"
-            warning(file.place, file.keyPath, found: found, use: "chmod g-w \(path)")
+            warning(file, found: found, use: "chmod g-w \(path)")
         }
     }
 
@@ -32,10 +32,10 @@ extension ProblemLog {
     func check(store file: Located<String>, at path: String, _ mode: FileMode) {
         if mode.isWritableByStrangers {
             let found = "\(path) with mode \(mode.text), so that every user here can admit keys"
-            error(file.place, file.keyPath, found: found, use: "chmod 600 \(path)")
+            error(file, found: found, use: "chmod 600 \(path)")
         } else if mode.isReadableByStrangers {
             let found = "\(path) with mode \(mode.text), so that every user here can read the keys"
-            warning(file.place, file.keyPath, found: found, use: "chmod 600 \(path)")
+            warning(file, found: found, use: "chmod 600 \(path)")
         }
     }
 

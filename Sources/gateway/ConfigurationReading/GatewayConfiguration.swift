@@ -260,12 +260,7 @@ package struct ProcessSettings: Hashable, Sendable {
         user = reader.value("user", use: "a user's name", Self.name)?.value
         group = reader.value("group", use: "a group's name", Self.name)?.value
         if reader.has("group"), !reader.has("user") {
-            reader.log.error(
-                reader.place(of: "group"),
-                reader.path("group"),
-                found: "it without user",
-                use: "user beside it"
-            )
+            reader.error("group", found: "it without user", use: "user beside it")
         }
         allowsCoreDumps = reader.word("core_dumps", CoreDumps.self)?.value == .on
     }

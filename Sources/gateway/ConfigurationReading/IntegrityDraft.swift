@@ -50,8 +50,7 @@ struct IntegrityDraft {
         let keys = ["decryption_key", "verification_key"].filter { reader.has($0) }
         guard reader.has("service_account") == keys.isEmpty else {
             reader.log.error(
-                reader.place,
-                reader.keyPath,
+                reader,
                 found: keys.isEmpty
                     ? "neither service_account nor decryption_key"
                     : "service_account and \(keys[0])",
@@ -65,9 +64,8 @@ struct IntegrityDraft {
             reader.require(key, use: "\(key): a file with this key of the Play Console")
         }
         for key in Self.serviceKeys where reader.has(key) {
-            reader.log.error(
-                reader.place(of: key),
-                reader.path(key),
+            reader.error(
+                key,
                 found: "it with keys of the Play Console, where no service is asked",
                 use: "service_account in the place of the keys, or no \(key)"
             )
@@ -82,8 +80,7 @@ struct IntegrityDraft {
     ) -> IntegritySettings? {
         if !hasStore {
             reader.log.error(
-                reader.place,
-                reader.keyPath,
+                reader,
                 found: "it without a store, which remembers the tokens that were used",
                 use: "store: { sqlite: portcullis.db }"
             )
@@ -134,7 +131,7 @@ struct IntegrityDraft {
         }
         let path = FilePath.joined(folder, file.value)
         let found = "no key of a service account in \(path), since \(fault)"
-        reader.log.error(file.place, file.keyPath, found: found, use: use)
+        reader.log.error(file, found: found, use: use)
         return nil
     }
 
@@ -150,7 +147,7 @@ struct IntegrityDraft {
         guard let bytes else { return nil }
         if let key = ClassicTokenKeys.key(ofFile: bytes), isKey(key) { return key }
         let found = "another text in \(FilePath.joined(folder, file.value))"
-        reader.log.error(file.place, file.keyPath, found: found, use: use)
+        reader.log.error(file, found: found, use: use)
         return nil
     }
 
@@ -168,14 +165,14 @@ struct IntegrityDraft {
             return try files.contents(of: path, limit: limit)
         } catch {
             let found = "\(error.found) (\(path))"
-            reader.log.error(file.place, file.keyPath, found: found, use: use)
+            reader.log.error(file, found: found, use: use)
             return nil
         }
     }
 }
 
 /// What a rule or an app says of `integrity`.
-struct IntegrityRuleDraft {
+struct IntegrityRuleDraft: Placed {
     private static let keys = [
         "proof", "device", "licensed", "recognized", "activity_max", "play_protect", "action",
     ]
@@ -210,9 +207,8 @@ struct IntegrityRuleDraft {
         needsRecognition = inner.flag("recognized")?.value ?? false
         action = inner.word("action")
         guard let action, action.value == .refuse, inner.has("play_protect") else { return }
-        reader.log.warning(
-            inner.place(of: "play_protect"),
-            inner.path("play_protect"),
+        inner.warning(
+            "play_protect",
             found: "it with action: refuse, which refuses every phone that Play Protect has not "
                 + "looked at: with one gateway that was one good phone in seven",
             use: "action: mark until the report says how many it is with yours"

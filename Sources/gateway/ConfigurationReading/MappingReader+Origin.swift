@@ -97,8 +97,7 @@ extension MappingReader {
         case .on:
             guard let preface, preface.value != .none else { return }
             log.error(
-                preface.place,
-                preface.keyPath,
+                preface,
                 found: "a PROXY header with http2: on, whose connections carry many clients",
                 use: "one of both"
             )
@@ -181,9 +180,8 @@ extension Ejection {
         if let value = reader.wholePercent("share") { share = value }
         guard timeMax < time else { return }
         let (longest, first) = (Duration.milliseconds(timeMax), Duration.milliseconds(time))
-        log.error(
-            reader.place(of: "time_max"),
-            reader.path("time_max"),
+        reader.error(
+            "time_max",
             found: "\(longest.settingText), which is less than time, \(first.settingText)",
             use: "at least the time of the first ejection"
         )

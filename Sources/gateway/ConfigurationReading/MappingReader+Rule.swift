@@ -158,9 +158,8 @@ extension MappingReader {
         let dated = Self.datedKeys
         guard !has("percent") else {
             for key in dated where has(key) {
-                log.error(
-                    place(of: key),
-                    path(key),
+                error(
+                    key,
                     found: "it beside percent",
                     use: "either percent or all of \(dated.joined(separator: ", "))"
                 )
@@ -182,18 +181,12 @@ extension MappingReader {
         let (start, end) = (share("start"), share("end"))
         guard let from, let to, let start, let end else { return nil }
         guard from.value < to.value else {
-            log.error(
-                to.place,
-                to.keyPath,
-                found: "an end that is not after its start",
-                use: "a later date"
-            )
+            log.error(to, found: "an end that is not after its start", use: "a later date")
             return nil
         }
         guard start.value <= end.value else {
             log.error(
-                end.place,
-                end.keyPath,
+                end,
                 found: "\(end.value.text) after \(start.value.text)",
                 use: "a share that is not below start: a rollout only grows"
             )
@@ -248,9 +241,8 @@ extension MappingReader {
     /// origin got content before it was verified: its author has to choose.
     private func digest(_ key: String) -> Located<RuleDraft.BodyDraft.Digest>? {
         guard case .text("declared") = node(key)?.content else { return word(key) }
-        log.error(
-            place(of: key),
-            path(key),
+        error(
+            key,
             found: "declared, which is no longer offered",
             use: """
                 held (the origin sees nothing before all content is verified) or streamed (as \

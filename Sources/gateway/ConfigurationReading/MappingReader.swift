@@ -1,7 +1,7 @@
 import Rules
 
 /// Reads a mapping key by key, and reports keys that are not allowed.
-struct MappingReader {
+struct MappingReader: Placed {
     let place: Problem.Place
     let keyPath: String
     let log: ProblemLog
@@ -46,6 +46,15 @@ struct MappingReader {
     func place(of key: String) -> Problem.Place { members[key]?.place ?? place }
 
     func node(_ key: String) -> SourceNode? { members[key]?.value }
+
+    /// Reports a problem with a key.
+    func error(_ key: String, found: String, use: String) {
+        log.error(place(of: key), path(key), found: found, use: use)
+    }
+
+    func warning(_ key: String, found: String, use: String) {
+        log.warning(place(of: key), path(key), found: found, use: use)
+    }
 
     /// Reports a missing mandatory key.
     func require(_ key: String, use: String) {

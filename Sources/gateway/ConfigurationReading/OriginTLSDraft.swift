@@ -72,12 +72,12 @@ struct OriginTLSDraft {
         }
         for (one, other, name) in [(certificate, key, "key"), (key, certificate, "certificate")] {
             guard let one, other == nil else { continue }
-            log.error(one.place, one.keyPath, found: "it alone", use: "\(name) beside it")
+            log.error(one, found: "it alone", use: "\(name) beside it")
         }
         let isInsecure = insecure?.value ?? false
         if isInsecure, let authorities {
             let use = "ca, which is verified, or insecure: true, which verifies nothing"
-            log.error(authorities.place, authorities.keyPath, found: "it and insecure", use: use)
+            log.error(authorities, found: "it and insecure", use: use)
         }
         if !isInsecure, serverName == nil,
             let socket = servers.first(where: { $0.value.address.isUnix })

@@ -25,8 +25,7 @@ enum OutboundDraft {
         if let statedMost { most = statedMost.value }
         guard least > most, let stated = statedMost ?? statedLeast else { return }
         reader.log.error(
-            stated.place,
-            stated.keyPath,
+            stated,
             found: "a shortest time that is longer than the longest",
             use: "min_interval: at most max_interval, which is \(most.settingText)"
         )
@@ -69,9 +68,9 @@ enum OutboundDraft {
             _ = try X509Certificate.certificates(pem: String(decoding: bytes, as: UTF8.self))
             return bytes
         } catch let fault as FileFault {
-            log.error(file.place, file.keyPath, found: "\(fault.found) (\(path))", use: use)
+            log.error(file, found: "\(fault.found) (\(path))", use: use)
         } catch {
-            log.error(file.place, file.keyPath, found: "no certificate in \(path)", use: use)
+            log.error(file, found: "no certificate in \(path)", use: use)
         }
         return nil
     }

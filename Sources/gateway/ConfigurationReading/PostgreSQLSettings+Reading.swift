@@ -49,16 +49,14 @@ extension PostgreSQLSettings {
     private static func examine(_ address: Located<String>, _ log: ProblemLog) {
         guard let read = DatabaseAddress(address.value) else {
             return log.error(
-                address.place,
-                address.keyPath,
+                address,
                 found: "what libpq can't read",
                 use: "host=db.example.com dbname=portcullis user=portcullis, quotes as in 'a b'"
             )
         }
         for secret in read.secrets {
             log.error(
-                address.place,
-                address.keyPath,
+                address,
                 found: "a password (\(secret))",
                 use: secret == "password"
                     ? "passfile=/etc/portcullis/pgpass, a file that the gateway alone may read"
@@ -67,8 +65,7 @@ extension PostgreSQLSettings {
         }
         guard read.isRemote, !read.isVerifying else { return }
         log.warning(
-            address.place,
-            address.keyPath,
+            address,
             found: "no sslmode=verify-full: whoever is in between can play the database",
             use: "sslmode=verify-full sslrootcert=FILE, or host=/run/postgresql on this machine"
         )

@@ -32,8 +32,7 @@ struct ProbeDraft {
     func validate(endpoints: String, _ rules: RuleSet, log: ProblemLog) {
         if let live, let ready, live.value == ready.value {
             log.error(
-                ready.place,
-                ready.keyPath,
+                ready,
                 found: "\(ready.value), which is probes.live already",
                 use: "a path of its own"
             )
@@ -41,8 +40,7 @@ struct ProbeDraft {
         for path in [live, ready].compactMap(\.self) {
             if path.value == endpoints || path.value.hasPrefix(endpoints + "/") {
                 log.error(
-                    path.place,
-                    path.keyPath,
+                    path,
                     found: "\(path.value), which is among the gateway's own endpoints",
                     use: "a path outside \(endpoints)"
                 )
@@ -59,15 +57,13 @@ struct ProbeDraft {
         guard let rule else { return }
         if rule.match.path.text == path.value {
             log.error(
-                path.place,
-                path.keyPath,
+                path,
                 found: "\(path.value), the path of rule \(rule.id), which no request would reach",
                 use: "a path that the API does not have"
             )
         } else {
             log.warning(
-                path.place,
-                path.keyPath,
+                path,
                 found: "\(path.value), which rule \(rule.id) (\(rule.match.text)) would forward",
                 use: "a path that the API does not have, since the gateway answers it itself"
             )

@@ -65,6 +65,12 @@ extension Problem {
     }
 }
 
+/// A part of a configuration, with what problems say of it.
+protocol Placed {
+    var place: Problem.Place { get }
+    var keyPath: String { get }
+}
+
 /// The problems of one load, in the order in which they are found. Local to the load.
 final class ProblemLog {
     private(set) var problems: [Problem] = []
@@ -78,6 +84,14 @@ final class ProblemLog {
 
     func warning(_ place: Problem.Place, _ keyPath: String, found: String, use: String) {
         add(.warning, place, keyPath, found, use)
+    }
+
+    func error(_ part: some Placed, found: String, use: String) {
+        add(.error, part.place, part.keyPath, found, use)
+    }
+
+    func warning(_ part: some Placed, found: String, use: String) {
+        add(.warning, part.place, part.keyPath, found, use)
     }
 
     private(set) var hasErrors = false

@@ -90,9 +90,8 @@ struct ProofDraft {
         for other in Kind.allCases {
             for key in keys(of: other) where reader.has(key) && seen.insert(key).inserted {
                 let kinds = Kind.allCases.filter { keys(of: $0).contains(key) }.map(\.rawValue)
-                reader.log.error(
-                    reader.place(of: key),
-                    reader.path(key),
+                reader.error(
+                    key,
                     found: "it with kind: \(kind.rawValue), where it has no effect",
                     use: "kind: \(kinds.joined(separator: " or ")), or no \(key)"
                 )
@@ -142,8 +141,7 @@ struct ProofDraft {
         }
         guard reader.has("field") != reader.has("cookie") else {
             reader.log.error(
-                reader.place,
-                reader.keyPath,
+                reader,
                 found: reader.has("field")
                     ? "a field and a cookie" : "neither a field nor a cookie",
                 use: "field: X-Firebase-AppCheck, field: Authorization (with the scheme Bearer), "
@@ -290,9 +288,8 @@ struct JWTDraft {
             return .address(address, roots: roots)
         case (nil, let file?):
             for key in fetchingKeys where inner.has(key) {
-                reader.log.error(
-                    inner.place(of: key),
-                    inner.path(key),
+                inner.error(
+                    key,
                     found: "it beside file, where it has no effect",
                     use: "url in place of file, or no \(key)"
                 )
@@ -317,12 +314,7 @@ struct JWTDraft {
         let form = "{ name: sub, values: [a, b] }"
         let nodes = reader.list("claims", of: form) ?? []
         if nodes.count > claimsMax {
-            reader.log.error(
-                reader.place(of: "claims"),
-                reader.path("claims"),
-                found: "\(nodes.count) claims",
-                use: "\(claimsMax) at most"
-            )
+            reader.error("claims", found: "\(nodes.count) claims", use: "\(claimsMax) at most")
         }
         return nodes.compactMap { node, keyPath in
             let keys = ["name", "values"]
@@ -347,8 +339,7 @@ struct JWTDraft {
         guard let source, let terms else { return nil }
         if let once, !hasStore {
             reader.log.error(
-                once.place,
-                once.keyPath,
+                once,
                 found: "it without a store, which remembers the tokens that were used",
                 use: "store: { sqlite: portcullis.db }, or no once"
             )
@@ -373,8 +364,7 @@ struct JWTDraft {
         let path = FilePath.joined(folder, file.value)
         func report(_ found: String) {
             reader.log.error(
-                file.place,
-                file.keyPath,
+                file,
                 found: "\(found) (\(path))",
                 use: "a readable file with a JSON Web Key Set (RFC 7517 §5)"
             )

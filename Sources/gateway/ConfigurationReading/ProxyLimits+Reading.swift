@@ -58,9 +58,8 @@ extension ProxyLimits {
         )
         http2.head = requestHead
         if reader.has("address_burst"), addressRequests == nil {
-            log.error(
-                reader.place(of: "address_burst"),
-                reader.path("address_burst"),
+            reader.error(
+                "address_burst",
                 found: "a burst without a rate",
                 use: "address_requests beside it"
             )
@@ -68,9 +67,8 @@ extension ProxyLimits {
         let (head, target) = (requestHead.headBytesMax, requestHead.targetBytesMax)
         guard target >= head, reader.has("target") || reader.has("head") else { return }
         let key = reader.has("target") ? "target" : "head"
-        log.error(
-            reader.place(of: key),
-            reader.path(key),
+        reader.error(
+            key,
             found: "a target of \(ByteCount(target).text) in a head of \(ByteCount(head).text)",
             use: "a target smaller than the head"
         )

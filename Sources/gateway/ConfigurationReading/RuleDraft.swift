@@ -240,8 +240,7 @@ struct RiskDraft {
         rule.rollout = Rollout(rollout.value, by: .key, salt: salt ?? "\(id)/risk")
         if rule.action == .mark {
             log.error(
-                rollout.place,
-                rollout.keyPath,
+                rollout,
                 found: "it with action: mark, where it has no effect",
                 use: "action: refuse, or no rollout"
             )

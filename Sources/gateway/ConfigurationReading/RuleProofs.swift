@@ -25,8 +25,7 @@ struct RuleProofs {
             guard let token = token(name) else { return nil }
             if accepted.contains(token.name) {
                 log.error(
-                    name.place,
-                    name.keyPath,
+                    name,
                     found: "\(token.name), which accept takes as a proof by itself",
                     use: "it in one of the two"
                 )
@@ -42,8 +41,7 @@ struct RuleProofs {
         let used = Set((rules.flatMap(\.tokens) + enrolling).map(\.name))
         for draft in drafts where !used.contains(draft.name.value) {
             log.warning(
-                draft.name.place,
-                draft.name.keyPath,
+                draft.name,
                 found: "a proof that no rule names",
                 use: bound.contains(draft.name.value)
                     ? "it in a rule's or an app's integrity, or no such proof"
@@ -59,8 +57,7 @@ struct RuleProofs {
                 return tokens.first { $0.name == name.value }.map(draft.rule)
             }
             log.error(
-                name.place,
-                name.keyPath,
+                name,
                 found: "\(name.value), which is no proof of kind: play-integrity",
                 use: bound.isEmpty ? Self.integrityUse : bound.joined(separator: ", ")
             )
@@ -68,8 +65,7 @@ struct RuleProofs {
         }
         guard bound.count == 1 else {
             log.error(
-                draft.place,
-                draft.keyPath,
+                draft,
                 found: bound.isEmpty
                     ? "it without a proof of kind: play-integrity"
                     : "it without proof, while there are \(bound.count) of kind: play-integrity",
@@ -86,8 +82,7 @@ struct RuleProofs {
     private func token(_ name: Located<String>, beside others: [String] = []) -> TokenProof? {
         guard !bound.contains(name.value) else {
             log.error(
-                name.place,
-                name.keyPath,
+                name,
                 found: "\(name.value), whose tokens say nothing without the signature of a key",
                 use: "integrity: { proof: \(name.value) } in the rule"
             )
@@ -98,8 +93,7 @@ struct RuleProofs {
         let allowed = others + names.filter { !bound.contains($0) }
         let use = allowed.isEmpty ? "a name of the section proofs" : allowed.joined(separator: ", ")
         log.error(
-            name.place,
-            name.keyPath,
+            name,
             found: SourceNode.quoted(name.value),
             use: Suggestion.use(use, for: name.value, among: allowed)
         )
@@ -140,9 +134,8 @@ struct RuleProofs {
     private func checkIdle(_ draft: RuleDraft) {
         let reader = draft.reader
         for key in Self.signingKeys where reader.has(key) {
-            log.error(
-                reader.place(of: key),
-                reader.path(key),
+            reader.error(
+                key,
                 found: "it with an accept that takes only tokens, where it has no effect",
                 use: "accept with assertion, or no \(key)"
             )
@@ -182,8 +175,7 @@ struct RuleProofs {
             if isAccepted || draft.also?.contains(where: { $0.value == token.name }) == true {
                 let key = isAccepted ? "accept takes from" : "also asks of"
                 log.error(
-                    name.place,
-                    name.keyPath,
+                    name,
                     found: "\(token.name), which \(key) every client",
                     use: "it in one of the two"
                 )

@@ -17,8 +17,7 @@ extension RuleValidation {
         case .lines(let parts, _) where parts.contains(.challenge):
             if let stated, stated.value == .none {
                 log.error(
-                    stated.place,
-                    stated.keyPath,
+                    stated,
                     found: "none, while sign has challenge",
                     use: "required | optional, or a sign without challenge"
                 )
@@ -27,8 +26,7 @@ extension RuleValidation {
         case .lines:
             if let stated, stated.value != .none {
                 log.error(
-                    stated.place,
-                    stated.keyPath,
+                    stated,
                     found: "\(stated.value.rawValue), while sign has no challenge",
                     use: "none, or a sign with challenge"
                 )
@@ -37,8 +35,7 @@ extension RuleValidation {
         case .content:
             if let stated, stated.value != .none, draft.pointer == nil {
                 log.warning(
-                    stated.place,
-                    stated.keyPath,
+                    stated,
                     found: "a challenge that the content need not hold",
                     use:
                         "challenge: { need: \(stated.value.rawValue), json_pointer: /… } if it does"
@@ -48,8 +45,7 @@ extension RuleValidation {
         case .challenge:
             if let stated, stated.value != .required {
                 log.error(
-                    stated.place,
-                    stated.keyPath,
+                    stated,
                     found: "\(stated.value.rawValue), while nothing but the challenge is signed",
                     use: "required"
                 )
@@ -62,15 +58,13 @@ extension RuleValidation {
         guard let pointer = draft.pointer else { return .field }
         if signing != .content {
             log.error(
-                pointer.place,
-                pointer.keyPath,
+                pointer,
                 found: "it without sign: content, where it has no effect",
                 use: "sign: content, or no json_pointer"
             )
         } else if draft.challenge?.value == ChallengeRule.none {
             log.error(
-                pointer.place,
-                pointer.keyPath,
+                pointer,
                 found: "it with need: none, where it has no effect",
                 use: "need: required | optional, or no json_pointer"
             )
@@ -104,8 +98,7 @@ extension RuleValidation {
         case .streamed:
             if let memory = body?.memory {
                 log.error(
-                    memory.place,
-                    memory.keyPath,
+                    memory,
                     found: "it with digest: streamed, where it has no effect",
                     use: "digest: held, or no memory"
                 )
@@ -116,8 +109,7 @@ extension RuleValidation {
             let memory = body?.memory?.value ?? min(limit, Self.heldMemory)
             if let stated = body?.memory, memory > limit {
                 log.error(
-                    stated.place,
-                    stated.keyPath,
+                    stated,
                     found: "\(memory.text) with a limit of \(limit.text)",
                     use: "no more than the limit"
                 )
@@ -132,16 +124,14 @@ extension RuleValidation {
         case .streamed:
             guard isContent else { return }
             log.error(
-                digest.place,
-                digest.keyPath,
+                digest,
                 found: "streamed with sign: content",
                 use: "held: the content itself is signed, and must be there to be judged"
             )
         case .none:
             let sign = isContent ? "sign: content" : "a sign with body"
             log.error(
-                digest.place,
-                digest.keyPath,
+                digest,
                 found: "none with \(sign)",
                 use: isContent ? "held" : "held | streamed, or a sign without body"
             )

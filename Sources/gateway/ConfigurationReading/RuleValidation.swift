@@ -48,8 +48,7 @@ struct RuleValidation {
         if let id = draft.id {
             if let first = places[id.value] {
                 log.error(
-                    id.place,
-                    id.keyPath,
+                    id,
                     found: "\(id.value), which is already at \(first.text)",
                     use: "another id"
                 )
@@ -101,8 +100,7 @@ struct RuleValidation {
             else { continue }
             let id = first.id.map { " (\($0.value))" } ?? ""
             log.error(
-                match.place,
-                match.keyPath,
+                match,
                 found: "only requests that meet the rule at \(first.reader.place.text)\(id) before",
                 use: "this rule before that one, or none"
             )
@@ -116,8 +114,7 @@ struct RuleValidation {
             let path = match.value.path.text
             guard let prefix = own.first(where: path.hasPrefix) else { continue }
             log.error(
-                match.place,
-                match.keyPath,
+                match,
                 found: "\(path), which no request reaches: the gateway answers what is below "
                     + prefix,
                 use: "a path outside it, or `endpoints` for another place of the gateway's own"
@@ -277,12 +274,7 @@ struct RuleValidation {
                 warnUnsteady(header)
                 continue
             }
-            log.error(
-                header.place,
-                header.keyPath,
-                found: header.value,
-                use: "other fields: \(reason)"
-            )
+            log.error(header, found: header.value, use: "other fields: \(reason)")
         }
     }
 
@@ -303,8 +295,7 @@ struct RuleValidation {
     private func warnUnsteady(_ header: Located<String>) {
         guard let reason = Self.unsteadyFields[header.value] else { return }
         log.warning(
-            header.place,
-            header.keyPath,
+            header,
             found: "\(header.value), which \(reason)",
             use: "a field that the app sets itself, or the request is refused as signature-mismatch"
         )
@@ -316,9 +307,8 @@ struct RuleValidation {
     /// and changing this one word must be enough.
     private func warnIdle(_ draft: RuleDraft, _ key: String, _ mode: Mode) {
         let reader = draft.reader
-        log.warning(
-            reader.place(of: key),
-            reader.path(key),
+        reader.warning(
+            key,
             found: "it with mode: \(mode.rawValue), where it has no effect",
             use: "it when the mode is changed back, or no \(key)"
         )
@@ -327,11 +317,6 @@ struct RuleValidation {
     /// Reports an option without an effect in its place.
     func useless(_ draft: RuleDraft, _ key: String, with reason: String, use: String) {
         let reader = draft.reader
-        log.error(
-            reader.place(of: key),
-            reader.path(key),
-            found: "it with \(reason), where it has no effect",
-            use: use
-        )
+        reader.error(key, found: "it with \(reason), where it has no effect", use: use)
     }
 }

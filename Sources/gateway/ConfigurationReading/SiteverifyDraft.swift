@@ -26,8 +26,7 @@ struct SiteverifyDraft {
         let greatest = Self.score(reader, "max_score")
         if let least, let greatest, least.value > greatest.value {
             reader.log.error(
-                least.place,
-                least.keyPath,
+                least,
                 found: "a least score above the greatest",
                 use: "min_score: at most max_score, which is \(greatest.value)"
             )
@@ -84,9 +83,8 @@ struct SiteverifyDraft {
         }
         guard let service else { return nil }
         if reader.has("project"), service.value != .enterprise || reader.has("url") {
-            reader.log.error(
-                reader.place(of: "project"),
-                reader.path("project"),
+            reader.error(
+                "project",
                 found: "it where it has no effect",
                 use: "project: with service: recaptcha-enterprise and without url"
             )
@@ -96,8 +94,7 @@ struct SiteverifyDraft {
         guard let project else {
             if !reader.has("project") {
                 reader.log.error(
-                    service.place,
-                    service.keyPath,
+                    service,
                     found: "recaptcha-enterprise without a project",
                     use: "project: the id of the Google Cloud project, or url:"
                 )
@@ -115,8 +112,7 @@ struct SiteverifyDraft {
         (valid.secret, valid.calls.roots) = (text, certificates)
         if valid.hostnames.isEmpty {
             log.warning(
-                reader.place,
-                reader.keyPath,
+                reader,
                 found: "no hostname: a token from any site that the service admits is good",
                 use: "hostname: the site's name, or a list"
             )
@@ -133,10 +129,10 @@ struct SiteverifyDraft {
             let bytes = try files.contents(of: path, limit: SiteverifySettings.secretBytesMax)
             if let text = SiteverifySettings.secret(bytes) { return text }
             let found = "no line of visible characters in \(path)"
-            reader.log.error(secret.place, secret.keyPath, found: found, use: use)
+            reader.log.error(secret, found: found, use: use)
         } catch {
             let found = "\(error.found) (\(path))"
-            reader.log.error(secret.place, secret.keyPath, found: found, use: use)
+            reader.log.error(secret, found: found, use: use)
         }
         return nil
     }

@@ -66,7 +66,7 @@ struct SourceNode: Sendable {
 }
 
 /// A value with its place.
-struct Located<Value> {
+struct Located<Value>: Placed {
     let value: Value
     let place: Problem.Place
     let keyPath: String

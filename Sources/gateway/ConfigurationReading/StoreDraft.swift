@@ -37,12 +37,7 @@ struct StoreDraft {
         let exists = inner.flag("must_exist")
         mustExist = exists?.value ?? false
         if let exists, exists.value, file == nil {
-            reader.log.error(
-                exists.place,
-                exists.keyPath,
-                found: "it without sqlite",
-                use: "sqlite"
-            )
+            reader.log.error(exists, found: "it without sqlite", use: "sqlite")
         }
         database = inner.node("postgresql").flatMap { PostgreSQLSettings($0, log: reader.log) }
         let age = inner.value("expire_unused", use: "off | 30d…3650d", words: ["off"]) {

@@ -50,8 +50,7 @@ extension ProblemLog {
         let use =
             defined.isEmpty ? "\(kind)s that define it" : defined.joined(separator: " | ")
         error(
-            name.place,
-            name.keyPath,
+            name,
             found: "the unknown \(kind) \(SourceNode.quoted(name.value))",
             use: Suggestion.use(use, for: name.value, among: defined)
         )

@@ -48,7 +48,7 @@ struct TLSDraft {
         for key in ["certificate", "key", "ocsp"] where reader.has(key) {
             let found = "it beside certificates"
             let use = "it in the list of certificates"
-            log.error(reader.place(of: key), reader.path(key), found: found, use: use)
+            reader.error(key, found: found, use: use)
         }
         let nodes = reader.list("certificates", of: "- { certificate: …, key: … }") ?? []
         certificates = nodes.compactMap { node, keyPath in
@@ -84,8 +84,7 @@ struct TLSDraft {
             for name in draft.names {
                 if let place = holders[name.value] {
                     log.error(
-                        name.place,
-                        name.keyPath,
+                        name,
                         found: "\(name.value), for which the certificate at \(place.text) is shown",
                         use: "each name once"
                     )
@@ -147,8 +146,7 @@ extension ProblemLog {
             return FileMode(try files.permissions(of: path))
         } catch {
             self.error(
-                file.place,
-                file.keyPath,
+                file,
                 found: "\(error.found) (\(path))",
                 use: "a readable \(kind); relative paths count from the configuration's folder"
             )

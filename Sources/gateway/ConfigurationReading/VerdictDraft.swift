@@ -45,8 +45,7 @@ struct VerdictDraft {
             publishes = publish.value == .on
             if publishes, case .secret = source {
                 log.error(
-                    publish.place,
-                    publish.keyPath,
+                    publish,
                     found: "on beside a secret, of which nothing can be shown",
                     use: "off, or a key in place of the secret"
                 )
@@ -115,9 +114,9 @@ struct VerdictDraft {
         do throws(FileFault) {
             log.check(key: file, at: path, FileMode(try files.permissions(of: path)))
             if let key = key(try files.contents(of: path, limit: fileBytesMax)) { return key }
-            log.error(file.place, file.keyPath, found: found(path), use: next(path))
+            log.error(file, found: found(path), use: next(path))
         } catch {
-            log.error(file.place, file.keyPath, found: "\(error.found) (\(path))", use: use)
+            log.error(file, found: "\(error.found) (\(path))", use: use)
         }
         return nil
     }
