@@ -12,9 +12,7 @@ struct AdminDraft {
 
     /// - root: the whole configuration.
     init(_ root: MappingReader) {
-        guard let node = root.node("admin"),
-            let reader = MappingReader(node, "admin", keys: Self.keys, log: root.log)
-        else {
+        guard let reader = root.inner("admin", keys: Self.keys) else {
             (address, calls, tokenFile, hosts) = (nil, nil, nil, [])
             return
         }

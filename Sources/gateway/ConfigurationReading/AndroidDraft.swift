@@ -121,12 +121,6 @@ struct AndroidDraft {
 }
 
 extension MappingReader {
-    /// A mapping inside this one; `nil`, with a problem where it is something else, when it is not
-    /// there.
-    fileprivate func inner(_ key: String, keys: [String]) -> MappingReader? {
-        node(key).flatMap { MappingReader($0, path(key), keys: keys, log: log) }
-    }
-
     /// `verified`, for which the result is `nil`, or `{ keys: […] }`.
     fileprivate func bootKeys(
         _ key: String,

@@ -64,9 +64,7 @@ struct AppleDraft {
 
     private mutating func readHosts(_ reader: MappingReader) {
         let names = AppleHost.all.map(\.key)
-        guard let node = reader.node("hosts"),
-            let inner = MappingReader(node, "apple.hosts", keys: names, log: reader.log)
-        else { return }
+        guard let inner = reader.inner("hosts", keys: names) else { return }
         for host in AppleHost.all {
             let address = inner.value(host.key, use: "https://host or https://host:port") { text in
                 OutboundDraft.isAddress(text, scheme: "https://", needsPort: false) ? text : nil

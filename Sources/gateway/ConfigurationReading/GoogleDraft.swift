@@ -21,9 +21,7 @@ struct GoogleDraft {
 
     private mutating func readStatusList(_ reader: MappingReader) {
         let keys = ["url", "min_interval", "max_interval"]
-        guard let node = reader.node("status_list"),
-            let inner = MappingReader(node, "google.status_list", keys: keys, log: reader.log)
-        else { return }
+        guard let inner = reader.inner("status_list", keys: keys) else { return }
         if let url = inner.value("url", use: "https://host/path", OutboundDraft.url) {
             settings.statusListURL = url.value
         }

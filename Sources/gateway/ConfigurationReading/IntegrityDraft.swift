@@ -189,10 +189,8 @@ struct IntegrityRuleDraft: Placed {
 
     /// `nil`, with a problem at the key's place, when it can't be read.
     init?(_ reader: MappingReader, _ key: String) {
-        guard let node = reader.node(key),
-            let inner = MappingReader(node, reader.path(key), keys: Self.keys, log: reader.log)
-        else { return nil }
-        (place, keyPath) = (node.place, inner.keyPath)
+        guard let inner = reader.inner(key, keys: Self.keys) else { return nil }
+        (place, keyPath) = (inner.place, inner.keyPath)
         proof = inner.value("proof", use: "the name of a proof of kind: play-integrity") { $0 }
         let labels = IntegrityVerdict.Device.allCases.map(\.rawValue)
         devices = inner.list("device", of: labels.joined(separator: ", "), words: labels) {

@@ -7,15 +7,13 @@ extension MappingReader {
 
     func device(_ key: String) -> Located<RuleDraft.DeviceDraft>? {
         let keys = ["refuse_if", "on_error", "timeout"]
-        guard let node = node(key),
-            let inner = MappingReader(node, path(key), keys: keys, log: log)
-        else { return nil }
+        guard let inner = inner(key, keys: keys) else { return nil }
         inner.require("refuse_if", use: "refuse_if: { bit0: true }")
         var draft = RuleDraft.DeviceDraft()
         draft.refused = inner.refusedBits("refuse_if")
         draft.onError = inner.word("on_error")
         draft.timeout = inner.duration("timeout", in: Self.timeouts)
-        return Located(value: draft, place: node.place, keyPath: path(key))
+        return Located(value: draft, place: inner.place, keyPath: inner.keyPath)
     }
 
     /// The bits that refuse: a condition, or a list of conditions of which one is enough.

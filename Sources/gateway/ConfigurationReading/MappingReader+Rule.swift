@@ -7,16 +7,9 @@ import Rules
 // The options of a rule that are more than a word.
 extension MappingReader {
     func match(_ key: String) -> Located<RouteMatch>? {
-        guard let node = node(key),
-            let inner = MappingReader(
-                node,
-                path(key),
-                keys: ["host", "method", "path"],
-                log: log
-            )
-        else { return nil }
+        guard let inner = inner(key, keys: ["host", "method", "path"]) else { return nil }
         guard inner.has("host") || inner.has("method") || inner.has("path") else {
-            log.error(node.place, path(key), found: "nothing to match", use: "host, method or path")
+            log.error(inner, found: "nothing to match", use: "host, method or path")
             return nil
         }
         let host = inner.value(
@@ -36,7 +29,7 @@ extension MappingReader {
             methods: methods,
             path: pattern ?? .all
         )
-        return Located(value: match, place: node.place, keyPath: path(key))
+        return Located(value: match, place: inner.place, keyPath: inner.keyPath)
     }
 
     /// Method names; a single one may stand without brackets.
@@ -126,16 +119,14 @@ extension MappingReader {
 
     func rollout(_ key: String) -> Located<RuleDraft.RolloutDraft>? {
         let keys = Self.scheduleKeys + ["by", "salt"]
-        guard let node = node(key),
-            let inner = MappingReader(node, path(key), keys: keys, log: log)
-        else { return nil }
+        guard let inner = inner(key, keys: keys) else { return nil }
         let subject = inner.word("by", Rollout.Subject.self)?.value ?? .key
         let salt = inner.value("salt", use: "a text of at most 64 bytes") { text in
             (1...64).contains(text.utf8.count) ? text : nil
         }
         guard let schedule = inner.schedule() else { return nil }
         let draft = RuleDraft.RolloutDraft(schedule: schedule, subject: subject, salt: salt?.value)
-        return Located(value: draft, place: node.place, keyPath: path(key))
+        return Located(value: draft, place: inner.place, keyPath: inner.keyPath)
     }
 
     /// The keys of a share: fixed or growing.
@@ -259,9 +250,7 @@ extension MappingReader {
     /// that the gateway writes itself.
     func fields(_ key: String) -> Located<FieldNames>? {
         let keys = ["key_id", "assertion", "challenge", "unsupported"]
-        guard let node = node(key),
-            let inner = MappingReader(node, path(key), keys: keys, log: log)
-        else { return nil }
+        guard let inner = inner(key, keys: keys) else { return nil }
         var names = FieldNames.standard
         func name(_ key: String) -> [UInt8]? {
             let use = "a field name that is not one of HTTP's or the gateway's own"
@@ -278,15 +267,10 @@ extension MappingReader {
         names.challenge = name("challenge") ?? names.challenge
         names.unsupported = name("unsupported") ?? names.unsupported
         guard Set(names.all).count == names.all.count else {
-            log.error(
-                node.place,
-                path(key),
-                found: "one name for two fields",
-                use: "four different names"
-            )
+            log.error(inner, found: "one name for two fields", use: "four different names")
             return nil
         }
-        return Located(value: names, place: node.place, keyPath: path(key))
+        return Located(value: names, place: inner.place, keyPath: inner.keyPath)
     }
 
     private static let reserved = FieldKindSet.neverAsSent.subtracting(.proof).union(

@@ -47,6 +47,12 @@ struct MappingReader: Placed {
 
     func node(_ key: String) -> SourceNode? { members[key]?.value }
 
+    /// A mapping inside this one; `nil`, with a problem where it is something else, when it is not
+    /// there.
+    func inner(_ key: String, keys: [String]) -> MappingReader? {
+        node(key).flatMap { MappingReader($0, path(key), keys: keys, log: log) }
+    }
+
     /// Reports a problem with a key.
     func error(_ key: String, found: String, use: String) {
         log.error(place(of: key), path(key), found: found, use: use)

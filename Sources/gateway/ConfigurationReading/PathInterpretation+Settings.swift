@@ -97,9 +97,7 @@ extension MappingReader {
     /// The steps that an origin may take on a path: all except those that the words exclude.
     func paths(_ key: String) -> PathInterpretation? {
         let keys = PathInterpretation.settings.map(\.key)
-        guard let node = node(key),
-            let inner = MappingReader(node, path(key), keys: keys, log: log)
-        else { return nil }
+        guard let inner = inner(key, keys: keys) else { return nil }
         return PathInterpretation.settings.reduce(into: .all) { made, setting in
             let words = [PathInterpretation.anyWord, setting.word]
             let use = words.joined(separator: " | ")

@@ -269,14 +269,9 @@ struct JWTDraft {
 
     private static func source(_ reader: MappingReader) -> Source? {
         let fetchingKeys = ["min_interval", "max_interval", "roots", "proxy", "timeout"]
-        guard let node = reader.node("keys"),
-            let inner = MappingReader(
-                node,
-                reader.path("keys"),
-                keys: ["url", "file"] + fetchingKeys,
-                log: reader.log
-            )
-        else { return nil }
+        guard let inner = reader.inner("keys", keys: ["url", "file"] + fetchingKeys) else {
+            return nil
+        }
         let url = inner.value("url", use: "https://host/path", OutboundDraft.url)
         let file = inner.value("file", use: "a file's path") { $0.isEmpty ? nil : $0 }
         let roots = inner.value("roots", use: "a PEM file's path") { $0.isEmpty ? nil : $0 }
@@ -298,8 +293,7 @@ struct JWTDraft {
         case (nil, nil) where inner.has("url") || inner.has("file"): return nil
         case (nil, nil), (.some, .some):
             reader.log.error(
-                node.place,
-                inner.keyPath,
+                inner,
                 found: url == nil ? "neither url nor file" : "url and file",
                 use: "one of the two"
             )

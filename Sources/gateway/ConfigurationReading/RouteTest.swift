@@ -108,16 +108,11 @@ struct RouteCase {
             }
         }
         let keysOfExpect = ["rule", "mode", "origin", "enforced", "refused"]
-        guard let node = reader.node("expect"), let request,
-            let expect = MappingReader(node, reader.path("expect"), keys: keysOfExpect, log: log)
-        else { return nil }
+        guard let request, let expect = reader.inner("expect", keys: keysOfExpect) else {
+            return nil
+        }
         guard keysOfExpect.contains(where: expect.has) else {
-            log.error(
-                node.place,
-                expect.keyPath,
-                found: "nothing",
-                use: keysOfExpect.joined(separator: ", ")
-            )
+            log.error(expect, found: "nothing", use: keysOfExpect.joined(separator: ", "))
             return nil
         }
         place = reader.place

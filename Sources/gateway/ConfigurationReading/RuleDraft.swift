@@ -157,9 +157,7 @@ extension GuardRule {
     /// Reads a rule's `guard`; `nil`, with a problem at the key's place, when it can't be read.
     init?(_ reader: MappingReader, _ key: String) {
         let keys = ["refused", "of", "window", "minimum"]
-        guard let node = reader.node(key),
-            let inner = MappingReader(node, reader.path(key), keys: keys, log: reader.log)
-        else { return nil }
+        guard let inner = reader.inner(key, keys: keys) else { return nil }
         inner.require("refused", use: "refused: the share of the installs, such as 2%")
         _ = inner.word("of", Unit.self)
         let window = inner.duration("window", in: .seconds(60)...Duration.seconds(3_600))
@@ -195,9 +193,7 @@ struct RiskDraft {
     /// `nil`, with a problem at the key's place, when it can't be read.
     init?(_ reader: MappingReader, _ key: String) {
         let keys = ["max", "unknown", "action", "max_age", "rollout"]
-        guard let node = reader.node(key),
-            let inner = MappingReader(node, reader.path(key), keys: keys, log: reader.log)
-        else { return nil }
+        guard let inner = reader.inner(key, keys: keys) else { return nil }
         log = reader.log
         inner.require("max", use: "max: the highest metric that is within the limit, such as 8")
         unknown = inner.word("unknown", RiskRule.Unknown.self)?.value
@@ -215,14 +211,12 @@ struct RiskDraft {
         _ reader: MappingReader
     ) -> (schedule: Located<Rollout.Schedule>?, salt: String?) {
         let keys = MappingReader.scheduleKeys + ["salt"]
-        guard let node = reader.node("rollout"),
-            let inner = MappingReader(node, reader.path("rollout"), keys: keys, log: reader.log)
-        else { return (nil, nil) }
+        guard let inner = reader.inner("rollout", keys: keys) else { return (nil, nil) }
         let salt = inner.value("salt", use: "a text of at most 64 bytes") { text in
             (1...64).contains(text.utf8.count) ? text : nil
         }
         let schedule = inner.schedule().map {
-            Located(value: $0, place: node.place, keyPath: reader.path("rollout"))
+            Located(value: $0, place: inner.place, keyPath: inner.keyPath)
         }
         return (schedule, salt?.value)
     }

@@ -18,9 +18,7 @@ struct StoreDraft {
 
     init(_ reader: MappingReader, folder: String) {
         let keys = ["sqlite", "must_exist", "postgresql", "expire_unused"]
-        guard let node = reader.node("store"),
-            let inner = MappingReader(node, "store", keys: keys, log: reader.log)
-        else {
+        guard let inner = reader.inner("store", keys: keys) else {
             (file, database, expireUnused, mustExist) = (nil, nil, nil, false)
             return
         }

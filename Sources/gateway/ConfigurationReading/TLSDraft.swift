@@ -34,9 +34,7 @@ struct TLSDraft {
         guard let reader = MappingReader(node, keyPath, keys: keys, log: log) else { return nil }
         minimum = reader.word("minimum")
         clientPath = reader.path("client")
-        let client = reader.node("client").flatMap {
-            MappingReader($0, reader.path("client"), keys: ["ca", "require"], log: log)
-        }
+        let client = reader.inner("client", keys: ["ca", "require"])
         client?.require("ca", use: "ca: a PEM file with the authorities of clients' certificates")
         client?.require("require", use: "require: optional | required")
         authorities = client?.filePath("ca", use: "a PEM file's path")

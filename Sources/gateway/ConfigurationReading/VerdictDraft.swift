@@ -20,9 +20,7 @@ struct VerdictDraft {
         else { return }
         section.require("jwt", use: "jwt: { key: verdict.pem, audience: orders }")
         let keys = ["key", "secret", "audience", "issuer", "ttl", "publish"]
-        guard let inner = section.node("jwt"),
-            let reader = MappingReader(inner, "verdict.jwt", keys: keys, log: log)
-        else { return }
+        guard let reader = section.inner("jwt", keys: keys) else { return }
         reader.require("audience", use: "audience: a name that the origin looks for")
         let key = reader.value("key", use: "a PEM file's path") { $0.isEmpty ? nil : $0 }
         let secret = reader.value("secret", use: "a file's path") { $0.isEmpty ? nil : $0 }
@@ -31,8 +29,7 @@ struct VerdictDraft {
         case (nil, let secret?): source = .secret(secret)
         case (nil, nil), (.some, .some):
             log.error(
-                inner.place,
-                "verdict.jwt",
+                reader,
                 found: key == nil ? "neither a key nor a secret" : "a key and a secret",
                 use: "key: a private key whose public half origins get, or secret: a file that "
                     + "they have too"
