@@ -61,14 +61,10 @@ struct AdminDraft {
         let use =
             "a file with one line of \(lengths.lowerBound)…\(lengths.upperBound) visible "
             + "characters: (umask 077; openssl rand -hex 32 > \(path))"
-        do throws(FileFault) {
-            log.check(key: file, at: path, FileMode(try files.permissions(of: path)))
-            let bytes = try files.contents(of: path, limit: lengths.upperBound + 1)
-            if let token = OperatorToken(file: bytes) { return token }
-            log.error(file, found: "no token in \(path)", use: use)
-        } catch {
-            log.error(file, found: "\(error.found) (\(path))", use: use)
-        }
+        let bytes = log.secret(file, folder, files, limit: lengths.upperBound + 1, use: use)
+        guard let bytes else { return nil }
+        if let token = OperatorToken(file: bytes) { return token }
+        log.error(file, found: "no token in \(path)", use: use)
         return nil
     }
 }

@@ -121,26 +121,20 @@ struct AppleDraft {
     ) -> AppleCredential? {
         guard let team = key.team, let keyID = key.keyID, let file = key.file else { return nil }
         let path = FilePath.joined(folder, file.value)
-        do {
-            log.check(key: file, at: path, FileMode(try files.permissions(of: path)))
-            let bytes = try files.contents(of: path, limit: AppleCredential.fileBytesMax)
+        let use = "a readable .p8 file; relative paths count from the configuration's folder"
+        let limit = AppleCredential.fileBytesMax
+        let bytes = log.secret(file, folder, files, limit: limit, use: use)
+        guard let bytes else { return nil }
+        do throws(AppleKeyFault) {
             return try AppleCredential(
                 teamID: team.value,
                 keyID: keyID.value,
                 pem: String(decoding: bytes, as: UTF8.self)
             )
-        } catch let fault as FileFault {
-            log.error(
-                file,
-                found: "\(fault.found) (\(path))",
-                use: "a readable .p8 file; relative paths count from the configuration's folder"
-            )
-        } catch let fault as AppleKeyFault {
-            log.error(file, found: "\(fault.found) (\(path))", use: fault.use)
         } catch {
-            log.error(file, found: "\(error)", use: "a readable .p8 file")
+            log.error(file, found: "\(error.found) (\(path))", use: error.use)
+            return nil
         }
-        return nil
     }
 }
 

@@ -27,6 +27,24 @@ extension ProblemLog {
         }
     }
 
+    /// The content of a file that others must not read; `nil`, with a problem, when there is none.
+    func secret(
+        _ file: Located<String>,
+        _ folder: String,
+        _ files: some ConfigurationFiles,
+        limit: Int,
+        use: String
+    ) -> [UInt8]? {
+        let path = FilePath.joined(folder, file.value)
+        do throws(FileFault) {
+            check(key: file, at: path, FileMode(try files.permissions(of: path)))
+            return try files.contents(of: path, limit: limit)
+        } catch {
+            self.error(file, found: "\(error.found) (\(path))", use: use)
+            return nil
+        }
+    }
+
     /// A user who can write the store can admit keys; a user who can read it learns who uses the
     /// app.
     func check(store file: Located<String>, at path: String, _ mode: FileMode) {

@@ -119,9 +119,9 @@ struct IntegrityDraft {
         _ files: some ConfigurationFiles
     ) -> ServiceAccount? {
         let use = "the JSON key file of a service account, as Google Cloud gives it out"
-        guard let bytes = contents(file, folder, files, ServiceAccount.fileBytesMax, use) else {
-            return nil
-        }
+        let limit = ServiceAccount.fileBytesMax
+        let bytes = reader.log.secret(file, folder, files, limit: limit, use: use)
+        guard let bytes else { return nil }
         var fault = "its token_uri is no https:// address"
         do throws(ServiceAccount.Fault) {
             let account = try ServiceAccount(json: bytes)
@@ -143,31 +143,13 @@ struct IntegrityDraft {
         _ isKey: ([UInt8]) -> Bool
     ) -> [UInt8]? {
         let use = "a file with base64 of \(what), as the Play Console shows it"
-        let bytes = contents(file, folder, files, ClassicTokenKeys.fileBytesMax, use)
+        let limit = ClassicTokenKeys.fileBytesMax
+        let bytes = reader.log.secret(file, folder, files, limit: limit, use: use)
         guard let bytes else { return nil }
         if let key = ClassicTokenKeys.key(ofFile: bytes), isKey(key) { return key }
         let found = "another text in \(FilePath.joined(folder, file.value))"
         reader.log.error(file, found: found, use: use)
         return nil
-    }
-
-    /// The contents of a file that others must not read.
-    private func contents(
-        _ file: Located<String>,
-        _ folder: String,
-        _ files: some ConfigurationFiles,
-        _ limit: Int,
-        _ use: String
-    ) -> [UInt8]? {
-        let path = FilePath.joined(folder, file.value)
-        do throws(FileFault) {
-            reader.log.check(key: file, at: path, FileMode(try files.permissions(of: path)))
-            return try files.contents(of: path, limit: limit)
-        } catch {
-            let found = "\(error.found) (\(path))"
-            reader.log.error(file, found: found, use: use)
-            return nil
-        }
     }
 }
 

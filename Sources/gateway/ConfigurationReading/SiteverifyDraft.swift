@@ -124,16 +124,11 @@ struct SiteverifyDraft {
         guard let secret else { return nil }
         let path = FilePath.joined(folder, secret.value)
         let use = "a readable file with one line, the service's secret"
-        do throws(FileFault) {
-            reader.log.check(key: secret, at: path, FileMode(try files.permissions(of: path)))
-            let bytes = try files.contents(of: path, limit: SiteverifySettings.secretBytesMax)
-            if let text = SiteverifySettings.secret(bytes) { return text }
-            let found = "no line of visible characters in \(path)"
-            reader.log.error(secret, found: found, use: use)
-        } catch {
-            let found = "\(error.found) (\(path))"
-            reader.log.error(secret, found: found, use: use)
-        }
+        let limit = SiteverifySettings.secretBytesMax
+        let bytes = reader.log.secret(secret, folder, files, limit: limit, use: use)
+        guard let bytes else { return nil }
+        if let text = SiteverifySettings.secret(bytes) { return text }
+        reader.log.error(secret, found: "no line of visible characters in \(path)", use: use)
         return nil
     }
 }

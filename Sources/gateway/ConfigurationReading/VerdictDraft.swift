@@ -108,13 +108,10 @@ struct VerdictDraft {
         next: (String) -> String
     ) -> VerdictSigner.Key? {
         let path = FilePath.joined(folder, file.value)
-        do throws(FileFault) {
-            log.check(key: file, at: path, FileMode(try files.permissions(of: path)))
-            if let key = key(try files.contents(of: path, limit: fileBytesMax)) { return key }
-            log.error(file, found: found(path), use: next(path))
-        } catch {
-            log.error(file, found: "\(error.found) (\(path))", use: use)
-        }
+        let bytes = log.secret(file, folder, files, limit: fileBytesMax, use: use)
+        guard let bytes else { return nil }
+        if let key = key(bytes) { return key }
+        log.error(file, found: found(path), use: next(path))
         return nil
     }
 }
