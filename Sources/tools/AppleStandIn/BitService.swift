@@ -47,13 +47,11 @@ struct BitService {
             guard let found = bits[device] else {
                 return StandInAnswer(200, "Failed to find bit state")
             }
-            var answer = StandInAnswer(
+            return .json(
                 200,
                 #"{"bit0":\#(found.bit0),"bit1":\#(found.bit1),"#
                     + #""last_update_time":"\#(found.month)"}"#
             )
-            answer.contentType = "application/json"
-            return answer
         case .updateBits:
             guard let bit0 = asked.flags["bit0"], let bit1 = asked.flags["bit1"] else {
                 return StandInAnswer(400, "Missing or incorrectly formatted bits")

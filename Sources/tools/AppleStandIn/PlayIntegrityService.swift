@@ -19,8 +19,7 @@ struct PlayIntegrityService {
     private var passes: Set<String> = []
     private var passesGiven = 0
     private(set) var calls: [StandInIntegrityCall] = []
-    private var always = StandInPlay.proper
-    private var next: [StandInPlay] = []
+    var plays = StandInPlays()
     /// Seconds for which access tokens are given.
     let lifetime = 3_600
     /// The account's project is linked to the app in the Play Console.
@@ -29,11 +28,9 @@ struct PlayIntegrityService {
     mutating func add(_ account: StandInAccount) { self.account = account }
     mutating func add(_ token: String, _ verdict: StandInVerdict) { verdicts[token] = verdict }
     mutating func refusePasses() { passes = [] }
-    mutating func play(_ play: StandInPlay) { always = play }
-    mutating func playNext(_ plays: [StandInPlay]) { next += plays }
 
     mutating func answer(_ request: StandInRequest, now: UnixTime) -> (StandInPlay, StandInAnswer) {
-        let play = next.isEmpty ? always : next.removeFirst()
+        let play = plays.take()
         let isGrant = request.path == Self.grantPath
         let (answer, token) =
             play.answer.map { ($0, nil) }
@@ -57,11 +54,11 @@ struct PlayIntegrityService {
             request["Content-Type"] == "application/x-www-form-urlencoded",
             form.hasPrefix(prefix), let account,
             account.accepts(String(form.dropFirst(prefix.count)), at: now)
-        else { return Self.json(400, #"{"error": "invalid_grant"}"#) }
+        else { return .json(400, #"{"error": "invalid_grant"}"#) }
         passesGiven += 1
         let pass = "ya29.pass-\(passesGiven)"
         passes.insert(pass)
-        return Self.json(
+        return .json(
             200,
             #"{"access_token": "\#(pass)", "expires_in": \#(lifetime), "token_type": "Bearer"}"#
         )
@@ -71,31 +68,25 @@ struct PlayIntegrityService {
         let (begin, end) = ("/v1/", ":decodeIntegrityToken")
         guard request.method == "POST", request.path.hasPrefix(begin),
             request.path.hasSuffix(end)
-        else { return (Self.json(404, "{}"), nil) }
+        else { return (.json(404, "{}"), nil) }
         guard let bearer = request["Authorization"], bearer.hasPrefix("Bearer "),
             passes.contains(String(bearer.dropFirst(7)))
-        else { return (Self.json(401, #"{"error": {"code": 401}}"#), nil) }
-        guard isLinked else { return (Self.json(403, #"{"error": {"code": 403}}"#), nil) }
+        else { return (.json(401, #"{"error": {"code": 401}}"#), nil) }
+        guard isLinked else { return (.json(403, #"{"error": {"code": 403}}"#), nil) }
         guard request["Content-Type"] == "application/json",
             let body = JSONDocument(request.body.span, members: ["integrityToken"]),
             let token = body.string("integrityToken")
-        else { return (Self.json(400, #"{"error": {"code": 400}}"#), nil) }
+        else { return (.json(400, #"{"error": {"code": 400}}"#), nil) }
         let package = request.path.dropFirst(begin.count).dropLast(end.count)
         guard let verdict = verdicts[token] else {
-            return (Self.json(400, #"{"error": {"code": 400}}"#), token)
+            return (.json(400, #"{"error": {"code": 400}}"#), token)
         }
         guard verdict.appPackage == String(package) else {
-            return (Self.json(403, #"{"error": {"code": 403}}"#), token)
+            return (.json(403, #"{"error": {"code": 403}}"#), token)
         }
         let isFirst = read.insert(token).inserted
         let text = isFirst ? verdict.json : verdict.cleared.json
-        return (Self.json(200, #"{"tokenPayloadExternal": \#(text)}"#), token)
-    }
-
-    private static func json(_ status: Int, _ text: String) -> StandInAnswer {
-        var answer = StandInAnswer(status, text)
-        answer.contentType = "application/json"
-        return answer
+        return (.json(200, #"{"tokenPayloadExternal": \#(text)}"#), token)
     }
 }
 
@@ -302,13 +293,13 @@ extension StandInServer {
     package func refuseAccessTokens() { change { $0.integrity.refusePasses() } }
 
     /// Sets the play of all calls that have no script.
-    package func playIntegrity(_ play: StandInPlay) { change { $0.integrity.play(play) } }
+    package func playIntegrity(_ play: StandInPlay) { change { $0.integrity.plays.always = play } }
 
     /// Says whether the account's project is linked to the app.
     package func linkIntegrity(_ isLinked: Bool) { change { $0.integrity.isLinked = isLinked } }
 
     /// Sets the plays of the next calls.
     package func playNextIntegrity(_ plays: StandInPlay...) {
-        change { $0.integrity.playNext(plays) }
+        change { $0.integrity.plays.next += plays }
     }
 }

@@ -12,6 +12,12 @@ struct StandInAnswer {
         body = Array(text.utf8)
     }
 
+    static func json(_ status: Int, _ text: String) -> StandInAnswer {
+        var answer = StandInAnswer(status, text)
+        answer.contentType = "application/json"
+        return answer
+    }
+
     /// The answer as bytes on the wire.
     var bytes: [UInt8] {
         var lines = retryAfter.map { "Retry-After: \($0)\r\n" } ?? ""

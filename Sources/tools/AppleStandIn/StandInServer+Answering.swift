@@ -15,7 +15,7 @@ extension StandInServer {
         }
         return change { state in
             let token = state.tokens.token(request["Authorization"], host.family)
-            let play = service.map { Self.play($0, &state) } ?? .proper
+            let play = service.map { state.plays[$0, default: StandInPlays()].take() } ?? .proper
             let answer = Self.answer(request, host, service, token, play, &state, time)
             state.calls.add(
                 StandInCalls.Sighting(
@@ -32,14 +32,6 @@ extension StandInServer {
             )
             return (play, answer)
         }
-    }
-
-    private static func play(_ service: AppleService, _ state: inout State) -> StandInPlay {
-        guard var next = state.next[service], !next.isEmpty else {
-            return state.always[service] ?? .proper
-        }
-        defer { state.next[service] = next }
-        return next.removeFirst()
     }
 
     private static func answer(

@@ -16,8 +16,7 @@ package final class StandInServer: Sendable {
     }
 
     struct State {
-        var always: [AppleService: StandInPlay] = [:]
-        var next: [AppleService: [StandInPlay]] = [:]
+        var plays: [AppleService: StandInPlays] = [:]
         var tokens = TokenCheck()
         var receipts = ReceiptService()
         var bits = BitService()
@@ -216,12 +215,12 @@ package final class StandInServer: Sendable {
 
     /// Sets the plays for the next calls of a service; later calls get that of ``always(_:_:)``.
     package func next(_ service: AppleService, _ plays: StandInPlay...) {
-        change { $0.next[service, default: []] += plays }
+        change { $0.plays[service, default: StandInPlays()].next += plays }
     }
 
     /// Sets the play for all calls of a service that have no script.
     package func always(_ service: AppleService, _ play: StandInPlay) {
-        change { $0.always[service] = play }
+        change { $0.plays[service, default: StandInPlays()].always = play }
     }
 
     // MARK: Calls so far
@@ -329,6 +328,16 @@ package enum StandInPlay: Hashable, Sendable {
             return nil
         }
     }
+}
+
+/// The plays of a service's calls.
+struct StandInPlays {
+    /// That of all calls that have no script.
+    var always = StandInPlay.proper
+    /// Those of the next calls.
+    var next: [StandInPlay] = []
+
+    mutating func take() -> StandInPlay { next.isEmpty ? always : next.removeFirst() }
 }
 
 /// A team with a key, as developer.apple.com makes them.

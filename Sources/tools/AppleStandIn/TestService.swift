@@ -18,15 +18,12 @@ struct TestService {
     private var tokens: [String: StandInTest] = [:]
     private var used: Set<String> = []
     private(set) var calls: [StandInTestCall] = []
-    private var always = StandInPlay.proper
-    private var next: [StandInPlay] = []
+    var plays = StandInPlays()
 
     mutating func add(_ token: String, _ test: StandInTest) { tokens[token] = test }
-    mutating func play(_ play: StandInPlay) { always = play }
-    mutating func playNext(_ plays: [StandInPlay]) { next += plays }
 
     mutating func answer(_ request: StandInRequest) -> (StandInPlay, StandInAnswer) {
-        let play = next.isEmpty ? always : next.removeFirst()
+        let play = plays.take()
         let service = SiteverifySettings.Service.allCases.first { Self.path($0) == request.path }
         let question = service.flatMap { Question(request, $0) }
         var answer = play.answer ?? StandInAnswer(404, "Not Found")
@@ -75,7 +72,7 @@ struct TestService {
                 }
             return Self.refused(service, code)
         }
-        return Self.json(200, isEnterprise ? test.assessment : test.siteverify)
+        return .json(200, isEnterprise ? test.assessment : test.siteverify)
     }
 
     private static func refused(
@@ -84,16 +81,10 @@ struct TestService {
         status: Int = 200
     ) -> StandInAnswer {
         guard service == .enterprise else {
-            return json(status, #"{"success": false, "error-codes": ["\#(code)"]}"#)
+            return .json(status, #"{"success": false, "error-codes": ["\#(code)"]}"#)
         }
         let properties = #"{"valid": false, "invalidReason": "\#(code)"}"#
-        return json(status, #"{"riskAnalysis": {}, "tokenProperties": \#(properties)}"#)
-    }
-
-    private static func json(_ status: Int, _ text: String) -> StandInAnswer {
-        var answer = StandInAnswer(status, text)
-        answer.contentType = "application/json"
-        return answer
+        return .json(status, #"{"riskAnalysis": {}, "tokenProperties": \#(properties)}"#)
     }
 }
 
@@ -217,8 +208,8 @@ extension StandInServer {
     }
 
     /// Sets the play of all questions that have no script.
-    package func playTests(_ play: StandInPlay) { change { $0.tests.play(play) } }
+    package func playTests(_ play: StandInPlay) { change { $0.tests.plays.always = play } }
 
     /// Sets the plays of the next questions.
-    package func playNextTests(_ plays: StandInPlay...) { change { $0.tests.playNext(plays) } }
+    package func playNextTests(_ plays: StandInPlay...) { change { $0.tests.plays.next += plays } }
 }
