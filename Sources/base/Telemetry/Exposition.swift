@@ -53,10 +53,36 @@ package struct Exposition {
         text += " \(value)\(exemplar)\n"
     }
 
+    /// A gauge with one sample; with none where there is no value.
+    package mutating func gauge(
+        _ name: String,
+        _ value: (some CustomStringConvertible)?,
+        _ help: String
+    ) {
+        metric(name, type: "gauge", help: help)
+        if let value { sample(name, [], value) }
+    }
+
+    /// A counter with one sample.
+    package mutating func counter(_ name: String, _ value: UInt64, _ help: String) {
+        metric(name, type: "counter", help: help)
+        sample(name, [], value)
+    }
+
+    /// A gauge or counter with a sample for each of these labels.
+    package mutating func family<Value: CustomStringConvertible>(
+        _ name: String,
+        _ type: String,
+        _ help: String,
+        _ samples: [([(String, String)], Value)]
+    ) {
+        metric(name, type: type, help: help)
+        for (labels, value) in samples { sample(name, labels, value) }
+    }
+
     package mutating func counters(of tally: Tally) {
         for counter in Counter.allCases {
-            metric(counter.name, type: "counter", help: counter.help)
-            sample(counter.name, [], tally[counter])
+            self.counter(counter.name, tally[counter], counter.help)
         }
     }
 

@@ -214,21 +214,3 @@ extension AdminSnapshot {
         FleetFacts.write(fleet, into: &out)
     }
 }
-
-extension Exposition {
-    /// A gauge with one sample.
-    fileprivate mutating func gauge(
-        _ name: String,
-        _ value: some CustomStringConvertible,
-        _ help: String
-    ) {
-        metric(name, type: "gauge", help: help)
-        sample(name, [], value)
-    }
-
-    /// A counter with one sample.
-    fileprivate mutating func counter(_ name: String, _ value: UInt64, _ help: String) {
-        metric(name, type: "counter", help: help)
-        sample(name, [], value)
-    }
-}

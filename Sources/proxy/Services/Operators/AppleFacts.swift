@@ -65,10 +65,8 @@ package struct DeviceFacts: Sendable {
         out.sample("device_updates_total", [("outcome", "kept")], keptChanges)
         out.sample("device_updates_total", [("outcome", "failed")], failedChanges)
         out.sample("device_updates_total", [("outcome", "dropped")], droppedChanges)
-        out.metric("device_updates_pending", type: "gauge", help: "Changes that are not made yet.")
-        out.sample("device_updates_pending", [], pendingChanges)
-        out.metric("device_tokens_used", type: "gauge", help: "Device tokens not to be used again.")
-        out.sample("device_tokens_used", [], usedTokens)
+        out.gauge("device_updates_pending", pendingChanges, "Changes that are not made yet.")
+        out.gauge("device_tokens_used", usedTokens, "Device tokens not to be used again.")
     }
 }
 
@@ -83,12 +81,7 @@ extension AppleFacts {
             out.sample("apple_calls_total", labels, end.count)
         }
         hosts.write(into: &out, of: "apple", each: "host", breakers)
-        out.metric(
-            "apple_tokens_total",
-            type: "counter",
-            help: "Tokens for Apple that were signed."
-        )
-        out.sample("apple_tokens_total", [], tokens)
+        out.counter("apple_tokens_total", tokens, "Tokens for Apple that were signed.")
         out.metric("apple_call_seconds", type: "histogram", help: "From the hand-in to the reply.")
         for (service, histogram) in durations {
             let labels = [("service", service)]

@@ -98,34 +98,30 @@ package struct FleetFacts: Sendable {
     /// Writes the metrics. The families exist on every gateway; without a fleet they have no
     /// samples.
     static func write(_ facts: FleetFacts?, into out: inout Exposition) {
-        func gauge(_ name: String, _ help: String, _ value: Int64?) {
-            out.metric(name, type: "gauge", help: help)
-            if let value { out.sample(name, [], value) }
-        }
-        gauge(
+        out.gauge(
             "fleet_order_version",
-            "The version of the fleet's orders that this gateway serves; absent without a fleet.",
-            facts?.order
+            facts?.order,
+            "The version of the fleet's orders that this gateway serves; absent without a fleet."
         )
-        gauge(
+        out.gauge(
             "fleet_orders_pending",
-            "Orders that this gateway obeys and that the fleet's database does not have yet.",
-            facts.map { Int64($0.pending) }
+            facts?.pending,
+            "Orders that this gateway obeys and that the fleet's database does not have yet."
         )
-        gauge(
+        out.gauge(
             "fleet_silence_seconds",
-            "Time since the fleet's database has last told this gateway of orders.",
-            facts?.silence
+            facts?.silence,
+            "Time since the fleet's database has last told this gateway of orders."
         )
-        gauge(
+        out.gauge(
             "fleet_gateways",
-            "Gateways of the fleet that this one has heard of in the last ten seconds.",
-            facts.map { Int64($0.heard.count) }
+            facts?.heard.count,
+            "Gateways of the fleet that this one has heard of in the last ten seconds."
         )
-        gauge(
+        out.gauge(
             "fleet_rules_differ",
-            "1 while gateways of the fleet serve different rules.",
-            facts.map { $0.rulesDiffer ? 1 : 0 }
+            facts.map { $0.rulesDiffer ? 1 : 0 },
+            "1 while gateways of the fleet serve different rules."
         )
         out.metric(
             "fleet_answers_total",

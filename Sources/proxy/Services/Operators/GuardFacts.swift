@@ -37,33 +37,29 @@ extension [RuleFacts] {
     /// Writes the guards of the rules that have one.
     func writeGuards(into out: inout Exposition) {
         let guarded = compactMap { rule in rule.fallback.map { (rule.id, $0) } }
-        out.metric(
+        out.family(
             "guard_falls_total",
-            type: "counter",
-            help: "Times a rule fell back to observe by its guard."
+            "counter",
+            "Times a rule fell back to observe by its guard.",
+            guarded.map { ([("rule", $0.0)], $0.1.falls) }
         )
-        for (id, facts) in guarded { out.sample("guard_falls_total", [("rule", id)], facts.falls) }
-        out.metric(
+        out.family(
             "guard_fallen",
-            type: "gauge",
-            help: "1 while a rule observes since its guard has fallen."
+            "gauge",
+            "1 while a rule observes since its guard has fallen.",
+            guarded.map { ([("rule", $0.0)], $0.1.hasFallen ? 1 : 0) }
         )
-        for (id, facts) in guarded {
-            out.sample("guard_fallen", [("rule", id)], facts.hasFallen ? 1 : 0)
-        }
-        out.metric(
+        out.family(
             "guard_installs",
-            type: "gauge",
-            help: "Installs to which a rule was enforced in its guard's window, estimated."
+            "gauge",
+            "Installs to which a rule was enforced in its guard's window, estimated.",
+            guarded.map { ([("rule", $0.0)], $0.1.installs) }
         )
-        for (id, facts) in guarded { out.sample("guard_installs", [("rule", id)], facts.installs) }
-        out.metric(
+        out.family(
             "guard_installs_refused",
-            type: "gauge",
-            help: "Those of them that are refused."
+            "gauge",
+            "Those of them that are refused.",
+            guarded.map { ([("rule", $0.0)], $0.1.refused) }
         )
-        for (id, facts) in guarded {
-            out.sample("guard_installs_refused", [("rule", id)], facts.refused)
-        }
     }
 }

@@ -50,14 +50,12 @@ extension KeySetFacts {
                 out.sample("proof_keys_fetches_total", labels, count)
             }
         }
-        out.metric(
+        out.family(
             "proof_keys_missing_total",
-            type: "counter",
-            help: "Tokens that named a key which the issuer's set did not have."
+            "counter",
+            "Tokens that named a key which the issuer's set did not have.",
+            sets.map { ([("proof", $0.proof)], $0.misses) }
         )
-        for set in sets {
-            out.sample("proof_keys_missing_total", [("proof", set.proof)], set.misses)
-        }
     }
 
     /// Writes the set for `/status`.

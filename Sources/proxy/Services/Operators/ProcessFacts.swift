@@ -34,8 +34,7 @@ package struct ProcessFacts: Sendable {
             _ value: some CustomStringConvertible,
             _ help: String
         ) {
-            out.metric("process_" + name, type: type, help: help)
-            out.sample("process_" + name, [], value)
+            out.family("process_" + name, type, help, [([], value)])
         }
         one("cpu_seconds_total", "counter", cpuSeconds, "User and system CPU time.")
         one("resident_memory_bytes", "gauge", residentBytes, "Memory that is resident.")

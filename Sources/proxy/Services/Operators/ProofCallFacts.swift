@@ -56,24 +56,18 @@ package struct ProofCallFacts: Sendable {
 
     /// Writes the metrics.
     func write(into out: inout Exposition) {
-        out.metric(
+        out.family(
             "proof_calls_total",
-            type: "counter",
-            help: "Calls to services that know tokens of `proofs`, by how they ended."
+            "counter",
+            "Calls to services that know tokens of `proofs`, by how they ended.",
+            ends.map { ([("proof", $0.proof), ("status", $0.word)], $0.count) }
         )
-        for end in ends {
-            let labels = [("proof", end.proof), ("status", end.word)]
-            out.sample("proof_calls_total", labels, end.count)
-        }
-        out.metric(
+        out.family(
             "proof_verdicts_total",
-            type: "counter",
-            help: "Tokens that services know, by what was found of them."
+            "counter",
+            "Tokens that services know, by what was found of them.",
+            verdicts.map { ([("proof", $0.proof), ("verdict", $0.word)], $0.count) }
         )
-        for verdict in verdicts {
-            let labels = [("proof", verdict.proof), ("verdict", verdict.word)]
-            out.sample("proof_verdicts_total", labels, verdict.count)
-        }
         services.write(into: &out, of: "proof", each: "service", breakers)
         out.metric("proof_tokens_used", type: "gauge", help: "Tokens not to be used again.")
         for used in usedTokens {

@@ -30,12 +30,11 @@ extension StatusListFacts {
     /// Writes the metrics. The families exist on every gateway; without an Android app they have no
     /// samples.
     static func write(_ facts: StatusListFacts?, into out: inout Exposition) {
-        out.metric(
+        out.gauge(
             "google_status_list_age_seconds",
-            type: "gauge",
-            help: "Age of Google's list of revoked certificates; absent without Android apps."
+            facts?.ageSeconds,
+            "Age of Google's list of revoked certificates; absent without Android apps."
         )
-        if let facts { out.sample("google_status_list_age_seconds", [], Int(facts.ageSeconds)) }
         out.metric(
             "google_status_list_entries",
             type: "gauge",
@@ -44,22 +43,18 @@ extension StatusListFacts {
         if let facts {
             out.sample("google_status_list_entries", [("source", facts.source)], facts.entries)
         }
-        out.metric(
+        let fetches = facts?.fetches ?? []
+        out.family(
             "google_status_list_fetches_total",
-            type: "counter",
-            help: "Requests for Google's list of revoked certificates by how they ended."
+            "counter",
+            "Requests for Google's list of revoked certificates by how they ended.",
+            fetches.map { ([("outcome", $0.outcome)], $0.count) }
         )
-        for (outcome, count) in facts?.fetches ?? [] {
-            out.sample("google_status_list_fetches_total", [("outcome", outcome)], count)
-        }
-        out.metric(
+        out.gauge(
             "google_status_list_compare_seconds",
-            type: "gauge",
-            help: "Time of the last comparison of the enrolled keys with Google's list."
+            facts?.keys.seconds,
+            "Time of the last comparison of the enrolled keys with Google's list."
         )
-        if let facts {
-            out.sample("google_status_list_compare_seconds", [], facts.keys.seconds)
-        }
         out.metric(
             "keys_listed_total",
             type: "counter",

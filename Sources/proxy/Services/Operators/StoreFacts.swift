@@ -87,18 +87,14 @@ package struct ReceiptFacts: Sendable {
 extension ReceiptFacts {
     /// Writes the metrics of the renewal of receipts.
     func write(into out: inout Exposition) {
-        out.metric(
+        out.family(
             "receipt_renewals_total",
-            type: "counter",
-            help: "Tries to renew a receipt by how they ended."
+            "counter",
+            "Tries to renew a receipt by how they ended.",
+            sortedEnds.map { ([("outcome", $0.end)], $0.count) }
         )
-        for (end, count) in sortedEnds {
-            out.sample("receipt_renewals_total", [("outcome", end)], count)
-        }
-        out.metric("receipts_due", type: "gauge", help: "Receipts that may be renewed now.")
-        out.sample("receipts_due", [], due)
-        out.metric("receipts_overdue", type: "gauge", help: "Those that have ended meanwhile.")
-        out.sample("receipts_overdue", [], overdue)
+        out.gauge("receipts_due", due, "Receipts that may be renewed now.")
+        out.gauge("receipts_overdue", overdue, "Those that have ended meanwhile.")
         out.metric("receipt_risk_metric", type: "histogram", help: "Metrics of renewed receipts.")
         out.histogram("receipt_risk_metric", metrics, unit: 1)
     }
@@ -108,14 +104,12 @@ extension ReceiptFacts {
 // and dashboards name nothing that does not exist; for a file they have no samples.
 extension StoreFacts {
     func writeWaiting(into out: inout Exposition) {
-        out.metric("store_waiting", type: "gauge", help: "Uses and look-ups that wait for it.")
-        out.sample("store_waiting", [], waiting)
-        out.metric(
+        out.gauge("store_waiting", waiting, "Uses and look-ups that wait for it.")
+        out.counter(
             "store_turned_away_total",
-            type: "counter",
-            help: "Uses, look-ups and enrolments that found no room to wait."
+            turnedAway,
+            "Uses, look-ups and enrolments that found no room to wait."
         )
-        out.sample("store_turned_away_total", [], turnedAway)
         out.metric(
             "key_look_ups_total",
             type: "counter",

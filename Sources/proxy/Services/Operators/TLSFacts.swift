@@ -73,19 +73,16 @@ package struct TLSFacts: Sendable {
             case .until(let end): out.sample(staple, certificate.labels, end)
             }
         }
-        let success = "certificates_last_load_success"
-        out.metric(
-            success,
-            type: "gauge",
-            help: "0 when changed files of certificates can't be used and the previous ones are."
+        out.gauge(
+            "certificates_last_load_success",
+            fault == nil ? 1 : 0,
+            "0 when changed files of certificates can't be used and the previous ones are."
         )
-        out.sample(success, [], fault == nil ? 1 : 0)
-        out.metric(
+        out.counter(
             "certificate_loads_refused_total",
-            type: "counter",
-            help: "Times that changed files of certificates could not be used."
+            refusals,
+            "Times that changed files of certificates could not be used."
         )
-        out.sample("certificate_loads_refused_total", [], refusals)
     }
 
     /// Writes the certificates for `/status`.
