@@ -189,10 +189,4 @@ extension ServiceResult {
         default: nil
         }
     }
-
-    private init(json success: LocalSuccess, _ fill: (inout JSONWriter) -> Void) {
-        var document = JSONWriter(.compact)
-        document.object(nil, fill)
-        self.init(LocalResponse(success, "application/json", document.line))
-    }
 }

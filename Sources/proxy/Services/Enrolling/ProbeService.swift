@@ -48,21 +48,18 @@ struct ProbeService: Service {
 
     func answer(_ request: ServiceRequest) -> ServiceAnswer {
         switch question {
-        case .live: .now(Self.text("ok\n"))
+        case .live: .now(ServiceResult(text: "ok\n"))
         case .ready(let source):
             .later { completion in
                 source.askReadiness { readiness in
                     switch readiness {
-                    case .ready(let faults): completion(Self.text(Readiness.text(faults)))
+                    case .ready(let faults):
+                        completion(ServiceResult(text: Readiness.text(faults)))
                     case .unready(let fault): completion(ServiceResult(.fault(fault)))
                     }
                 }
             }
         }
-    }
-
-    private static func text(_ text: String) -> ServiceResult {
-        ServiceResult(LocalResponse(.served, "text/plain; charset=utf-8", Array(text.utf8)))
     }
 }
 

@@ -15,7 +15,7 @@ struct DeviceCallService: Service {
                 devices.call(call) { completion(Self.result($0, of: task)) }
             }
         } catch {
-            return .now(Self.refused(.requestMalformed, "problems", error.description))
+            return .now(ServiceResult(.refused(.requestMalformed), "problems", [error.description]))
         }
     }
 
@@ -25,34 +25,19 @@ struct DeviceCallService: Service {
     ) -> ServiceResult {
         switch result {
         case .bits(let bits, let month):
-            document { document in
+            ServiceResult(json: .served) { document in
                 document.member("bit0", bits.bit0)
                 document.member("bit1", bits.bit1)
                 if task == .query { document.member("last_update_time", month) }
             }
-        case .genuine: document { $0.member("genuine", true) }
-        case .tokenRefused where task == .validate: document { $0.member("genuine", false) }
+        case .genuine: ServiceResult(json: .served) { $0.member("genuine", true) }
+        case .tokenRefused where task == .validate:
+            ServiceResult(json: .served) { $0.member("genuine", false) }
         case .tokenRefused: ServiceResult(.refused(.deviceTokenMalformed))
         case .tokenUsed: ServiceResult(.refused(.deviceTokenUsed))
-        case .unavailable(let word): refused(.deviceCheckUnavailable, "apple", word)
+        case .unavailable(let word):
+            ServiceResult(.refused(.deviceCheckUnavailable), "apple", [word])
         }
-    }
-
-    /// - name: the member with the reason.
-    private static func refused(
-        _ refusal: Refusal,
-        _ name: String,
-        _ why: String
-    ) -> ServiceResult {
-        var details = LocalResponse.Details()
-        details.list = (name, [why])
-        return ServiceResult(LocalResponse(.refused(refusal), details))
-    }
-
-    private static func document(_ fill: (inout JSONWriter) -> Void) -> ServiceResult {
-        var document = JSONWriter(.compact)
-        document.object(nil, fill)
-        return ServiceResult(LocalResponse(.served, "application/json", document.line))
     }
 }
 

@@ -32,7 +32,7 @@ struct OperatorService: Service {
 
     func answer(_ request: ServiceRequest) -> ServiceAnswer {
         switch page {
-        case .health: .now(Self.text("ok\n"))
+        case .health: .now(ServiceResult(text: "ok\n"))
         case .metrics, .status, .origins, .rollout, .readiness:
             .later { [page, source, format = request.format] completion in
                 source.ask { snapshot in
@@ -57,26 +57,19 @@ struct OperatorService: Service {
                 }
             let text = snapshot.metrics(format)
             return ServiceResult(LocalResponse(.served, type, Array(text.utf8)))
-        case .status:
-            return ServiceResult(LocalResponse(.served, "application/json", snapshot.status))
-        case .origins: return text(snapshot.origins.lines)
-        case .rollout: return text(snapshot.rules.lines)
-        case .health: return text("ok\n")
+        case .status: return ServiceResult(json: snapshot.status)
+        case .origins: return ServiceResult(text: snapshot.origins.lines)
+        case .rollout: return ServiceResult(text: snapshot.rules.lines)
+        case .health: return ServiceResult(text: "ok\n")
         case .readiness:
             let reasons = snapshot.unreadiness
             guard let first = reasons.first else {
                 let out = snapshot.origins.filter(\.isOut).map(\.name)
                 let lines = out.map { "no server can serve: \($0)\n" }.joined()
-                return text(Readiness.text(snapshot.degradations) + lines)
+                return ServiceResult(text: Readiness.text(snapshot.degradations) + lines)
             }
-            var details = LocalResponse.Details()
-            details.list = ("reasons", reasons.map(\.rawValue))
-            return ServiceResult(LocalResponse(.fault(first), details))
+            return ServiceResult(.fault(first), "reasons", reasons.map(\.rawValue))
         }
-    }
-
-    private static func text(_ text: String) -> ServiceResult {
-        ServiceResult(LocalResponse(.served, "text/plain; charset=utf-8", Array(text.utf8)))
     }
 }
 

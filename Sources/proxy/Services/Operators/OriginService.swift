@@ -27,9 +27,7 @@ struct OriginService: Service {
             origins.drain(name, change) { count in
                 guard let count else { return completion(ServiceResult(.fault(.upgradeRunning))) }
                 guard count > 0 else { return completion(ServiceResult(.fault(.noSuchServer))) }
-                var document = JSONWriter(.compact)
-                document.object { $0.member("addresses", count) }
-                completion(ServiceResult(LocalResponse(.served, "application/json", document.line)))
+                completion(ServiceResult(json: .served) { $0.member("addresses", count) })
             }
         }
     }

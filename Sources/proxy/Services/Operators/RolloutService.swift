@@ -91,16 +91,13 @@ struct RolloutService: Service {
     private static func result(_ result: ForecastResult) -> ServiceResult {
         switch result {
         case .known(let forecast?, let order):
-            let text = forecast.json(order: order)
-            return ServiceResult(LocalResponse(.served, "application/json", text))
+            return ServiceResult(json: forecast.json(order: order))
         case .known(nil, let order):
-            var document = JSONWriter(.compact)
-            document.object { out in
+            return ServiceResult(json: .served) { out in
                 out.member("confirm", "none")
                 if let order { out.member("order", order) }
                 out.array("lines") { _ in }
             }
-            return ServiceResult(LocalResponse(.served, "application/json", document.line))
         case .impossible(let fault): return impossible(fault)
         case .late: return ServiceResult(.fault(.gatherTimeout))
         }
@@ -109,8 +106,7 @@ struct RolloutService: Service {
     private static func result(_ result: RolloutResult) -> ServiceResult {
         switch result {
         case .changed(let change, let reach, let areAllLoopsTold):
-            var document = JSONWriter(.compact)
-            document.object { out in
+            return ServiceResult(json: .served) { out in
                 out.member("rule", change.rule ?? "*")
                 out.member("from", change.from)
                 out.member("to", change.to)
@@ -121,7 +117,6 @@ struct RolloutService: Service {
                 case .untilDatabase: out.member("pending", true)
                 }
             }
-            return ServiceResult(LocalResponse(.served, "application/json", document.line))
         case .impossible(let fault): return impossible(fault)
         case .stale(let newer): return refused(.fault(.rolloutStale), newer)
         case .upgrading: return ServiceResult(.fault(.upgradeRunning))
@@ -142,9 +137,7 @@ struct RolloutService: Service {
     }
 
     private static func refused(_ outcome: LocalOutcome, _ why: String) -> ServiceResult {
-        var details = LocalResponse.Details()
-        details.list = ("problems", [why])
-        return ServiceResult(LocalResponse(outcome, details))
+        ServiceResult(outcome, "problems", [why])
     }
 }
 
@@ -159,7 +152,7 @@ private struct AuditService: Service {
                 // Each line is a JSON object that the gateway has written.
                 let list = lines.joined(separator: Array(",\n".utf8))
                 let text = Array("{\"changes\": [\n".utf8) + list + Array("\n]}\n".utf8)
-                completion(ServiceResult(LocalResponse(.served, "application/json", text)))
+                completion(ServiceResult(json: text))
             }
         }
     }

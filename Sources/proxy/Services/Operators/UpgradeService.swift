@@ -28,16 +28,11 @@ struct UpgradeService: Service {
     private static func result(_ report: UpgradeReport) -> ServiceResult {
         switch report {
         case .done(let process, let microseconds):
-            var document = JSONWriter(.compact)
-            document.object { document in
+            ServiceResult(json: .served) { document in
                 document.member("process", Int(process))
                 document.member("pause_microseconds", Int(clamping: microseconds))
             }
-            return ServiceResult(LocalResponse(.served, "application/json", document.line))
-        case .refused(let why):
-            var details = LocalResponse.Details()
-            details.list = ("problems", [why])
-            return ServiceResult(LocalResponse(.fault(.upgradeRefused), details))
+        case .refused(let why): ServiceResult(.fault(.upgradeRefused), "problems", [why])
         }
     }
 }

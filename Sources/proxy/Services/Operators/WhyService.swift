@@ -19,7 +19,7 @@ extension RefusalSource {
     fileprivate func answer(
         _ name: RefusalName?,
         _ request: ServiceRequest,
-        _ response: @escaping @Sendable (ToldRefusals) -> LocalResponse
+        _ result: @escaping @Sendable (ToldRefusals) -> ServiceResult
     ) -> ServiceAnswer {
         .later { [gateway = request.gateway] completion in
             refusals(named: name, at: gateway) { told in
@@ -27,7 +27,7 @@ extension RefusalSource {
                 guard gateway == nil || told.gateways?.entries.isEmpty == false else {
                     return completion(ServiceResult(.fault(.noSuchGateway)))
                 }
-                completion(ServiceResult(response(told)))
+                completion(result(told))
             }
         }
     }
@@ -51,17 +51,16 @@ struct WhyService: Service {
             return .now(ServiceResult(.fault(.noSuchRefusal)))
         }
         return source.answer(name, request) { [layout] told in
-            guard told.isEmpty else { return Self.response(told, layout) }
-            var details = LocalResponse.Details()
-            if let gateways = told.gateways { details.list = ("problems", gateways.remarks) }
-            return LocalResponse(.fault(.noSuchRefusal), details)
+            guard told.isEmpty else { return Self.result(told, layout) }
+            guard let gateways = told.gateways else { return ServiceResult(.fault(.noSuchRefusal)) }
+            return ServiceResult(.fault(.noSuchRefusal), "problems", gateways.remarks)
         }
     }
 
-    private static func response(_ told: ToldRefusals, _ layout: Layout) -> LocalResponse {
+    private static func result(_ told: ToldRefusals, _ layout: Layout) -> ServiceResult {
         switch layout {
-        case .text: LocalResponse(.served, "text/plain; charset=utf-8", Array(told.text.utf8))
-        case .json: LocalResponse(.served, "application/json", told.json)
+        case .text: ServiceResult(text: told.text)
+        case .json: ServiceResult(json: told.json)
         }
     }
 }
@@ -87,7 +86,7 @@ struct RefusalListService: Service {
     let source: any RefusalSource
 
     func answer(_ request: ServiceRequest) -> ServiceAnswer {
-        source.answer(nil, request) { LocalResponse(.served, "application/json", $0.json) }
+        source.answer(nil, request) { ServiceResult(json: $0.json) }
     }
 }
 

@@ -28,17 +28,16 @@ struct ReportService: Service {
                 guard rule == nil || !report.entries.isEmpty else {
                     return completion(ServiceResult(.fault(.noSuchRule)))
                 }
-                completion(ServiceResult(Self.response(report, layout)))
+                completion(Self.result(report, layout))
             }
         }
     }
 
-    private static func response(_ report: Report, _ layout: Layout) -> LocalResponse {
+    private static func result(_ report: Report, _ layout: Layout) -> ServiceResult {
         switch layout {
-        case .json: LocalResponse(.served, "application/json", report.json)
-        case .series: LocalResponse(.served, "application/json", report.seriesJSON)
-        case .text:
-            LocalResponse(.served, "text/plain; charset=utf-8", Array(report.text.utf8))
+        case .json: ServiceResult(json: report.json)
+        case .series: ServiceResult(json: report.seriesJSON)
+        case .text: ServiceResult(text: report.text)
         }
     }
 }

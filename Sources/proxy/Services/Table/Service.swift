@@ -1,4 +1,5 @@
 package import HTTPWire
+import JSONText
 package import Rules
 package import Signatures
 package import Telemetry
@@ -81,6 +82,32 @@ package struct ServiceResult: Sendable {
     package var passes: Bool { response.outcome.row.status < 400 }
 
     package init(_ outcome: LocalOutcome) { self.init(LocalResponse(outcome)) }
+}
+
+extension ServiceResult {
+    /// Text for people.
+    init(text: String) {
+        self.init(LocalResponse(.served, "text/plain; charset=utf-8", Array(text.utf8)))
+    }
+
+    /// A document of JSON.
+    init(json document: [UInt8]) {
+        self.init(LocalResponse(.served, "application/json", document))
+    }
+
+    /// An object of JSON, in one line.
+    init(json success: LocalSuccess, _ fill: (inout JSONWriter) -> Void) {
+        var document = JSONWriter(.compact)
+        document.object(nil, fill)
+        self.init(LocalResponse(success, "application/json", document.line))
+    }
+
+    /// A problem, with a list of texts in its document.
+    init(_ outcome: LocalOutcome, _ name: String, _ texts: [String]) {
+        var details = LocalResponse.Details()
+        details.list = (name, texts)
+        self.init(LocalResponse(outcome, details))
+    }
 }
 
 /// Begins to make an answer, which is delivered once, on any thread.
