@@ -74,14 +74,7 @@ extension ServiceEntry {
     static func dashboard(_ calls: DashboardPage.Calls) -> [ServiceEntry] {
         let service = DashboardService(page: DashboardPage(calls: calls))
         return ["", "dashboard"].map { name in
-            ServiceEntry(
-                name,
-                [.get, .head],
-                takesContent: false,
-                cost: .nothing,
-                access: .page,
-                service
-            )
+            ServiceEntry(name, [.get, .head], access: .page, service)
         }
     }
 }

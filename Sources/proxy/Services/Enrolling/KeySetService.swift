@@ -51,13 +51,6 @@ struct KeySetService: Service {
 
     /// The row of the operators' listener.
     static func entry(_ source: any KeySetSource) -> ServiceEntry {
-        ServiceEntry(
-            "jwks",
-            [.get, .head],
-            takesContent: false,
-            cost: .nothing,
-            access: .page,
-            KeySetService(keys: .source(source))
-        )
+        ServiceEntry("jwks", [.get, .head], access: .page, KeySetService(keys: .source(source)))
     }
 }

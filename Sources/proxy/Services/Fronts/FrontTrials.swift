@@ -245,7 +245,6 @@ extension ServiceEntry {
                 "trials/\(call.rawValue)",
                 [.post],
                 takesContent: true,
-                cost: .nothing,
                 access: .call,
                 TrialCallService(call: call, trials: trials, path: path)
             )

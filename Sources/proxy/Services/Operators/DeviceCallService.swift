@@ -49,7 +49,6 @@ extension ServiceEntry {
                 "device-check/\(task.rawValue)",
                 [.post],
                 takesContent: true,
-                cost: .nothing,
                 access: .call,
                 DeviceCallService(task: task, devices: devices)
             )

@@ -83,8 +83,6 @@ extension ServiceTable {
             ServiceEntry(
                 page.rawValue,
                 [.get, .head],
-                takesContent: false,
-                cost: .nothing,
                 access: page.access,
                 OperatorService(page: page, source: source)
             )

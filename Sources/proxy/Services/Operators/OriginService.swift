@@ -41,7 +41,6 @@ extension ServiceEntry {
                 "origins/\(change.rawValue)",
                 [.post],
                 takesContent: true,
-                cost: .nothing,
                 access: .call,
                 OriginService(change: change, origins: origins)
             )

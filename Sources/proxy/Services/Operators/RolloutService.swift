@@ -162,14 +162,7 @@ extension ServiceEntry {
     /// The entry of `GET /audit`. It names the operators who have changed something, so it is a
     /// call.
     static func audit(_ rollouts: any RolloutTaking) -> ServiceEntry {
-        ServiceEntry(
-            "audit",
-            [.get, .head],
-            takesContent: false,
-            cost: .nothing,
-            access: .call,
-            AuditService(rollouts: rollouts)
-        )
+        ServiceEntry("audit", [.get, .head], access: .call, AuditService(rollouts: rollouts))
     }
 
     /// The calls that change rollouts, or estimate a change.
@@ -179,7 +172,6 @@ extension ServiceEntry {
                 "rollout/\(purpose.rawValue)",
                 [.post],
                 takesContent: true,
-                cost: .nothing,
                 tellsCaller: true,
                 access: .call,
                 RolloutService(purpose: purpose, rollouts: rollouts)

@@ -40,13 +40,6 @@ struct UpgradeService: Service {
 extension ServiceEntry {
     /// The call that upgrades.
     static func upgrading(_ gateway: any Handing) -> ServiceEntry {
-        ServiceEntry(
-            "upgrade",
-            [.post],
-            takesContent: false,
-            cost: .nothing,
-            access: .call,
-            UpgradeService(gateway: gateway)
-        )
+        ServiceEntry("upgrade", [.post], access: .call, UpgradeService(gateway: gateway))
     }
 }

@@ -72,7 +72,6 @@ extension ServiceEntry {
                 layout.rawValue,
                 [.post],
                 takesContent: true,
-                cost: .nothing,
                 access: .call,
                 WhyService(layout: layout, source: source)
             )
@@ -92,13 +91,6 @@ struct RefusalListService: Service {
 
 extension ServiceEntry {
     static func refusals(_ source: any RefusalSource) -> ServiceEntry {
-        ServiceEntry(
-            "refusals",
-            [.get],
-            takesContent: false,
-            cost: .nothing,
-            access: .call,
-            RefusalListService(source: source)
-        )
+        ServiceEntry("refusals", [.get], access: .call, RefusalListService(source: source))
     }
 }

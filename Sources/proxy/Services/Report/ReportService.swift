@@ -54,7 +54,6 @@ extension ServiceEntry {
                 name,
                 [.get, .head, .post],
                 takesContent: true,
-                cost: .nothing,
                 access: .page,
                 ReportService(layout: layout, windows: windows, source: source)
             )

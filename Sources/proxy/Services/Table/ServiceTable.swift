@@ -240,4 +240,24 @@ package final class ServiceEntry: Sendable {
         self.unchanged = unchanged
         self.service = service
     }
+
+    /// A row of the operators' listener, where requests cost nothing.
+    convenience init(
+        _ name: String,
+        _ methods: [Method],
+        takesContent: Bool = false,
+        tellsCaller: Bool = false,
+        access: OperatorGate.Access,
+        _ service: any Service
+    ) {
+        self.init(
+            name,
+            methods,
+            takesContent: takesContent,
+            cost: .nothing,
+            tellsCaller: tellsCaller,
+            access: access,
+            service
+        )
+    }
 }
