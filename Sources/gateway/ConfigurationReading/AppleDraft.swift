@@ -94,16 +94,7 @@ struct AppleDraft {
         var valid = settings
         var seen: [String: Problem.Place] = [:]
         for key in credentials {
-            if let team = key.team {
-                if let first = seen[team.value] {
-                    log.error(
-                        team,
-                        found: "\(team.value), which is already at \(first.text)",
-                        use: "one key for each team"
-                    )
-                }
-                seen[team.value] = seen[team.value] ?? team.place
-            }
+            if let team = key.team { log.claim(team, in: &seen, use: "one key for each team") }
             guard let credential = credential(key, folder, files, log) else { continue }
             valid.credentials.append(credential)
         }

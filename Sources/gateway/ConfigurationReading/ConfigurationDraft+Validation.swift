@@ -307,14 +307,8 @@ extension ConfigurationDraft {
         var seen: [String: Problem.Place] = [:]
         return apps.compactMap { draft in
             if let id = draft.id {
-                if let first = seen[id.value] {
-                    reader.log.error(
-                        id,
-                        found: "\(id.value), which is already at \(first.text)",
-                        use: "each App ID once, with all its environments"
-                    )
-                }
-                seen[id.value] = seen[id.value] ?? id.place
+                let use = "each App ID once, with all its environments"
+                reader.log.claim(id, in: &seen, use: use)
             }
             return draft.validated(folder: folder, files: files, proofs, log: reader.log)
         }

@@ -94,6 +94,17 @@ final class ProblemLog {
         add(.warning, part.place, part.keyPath, found, use)
     }
 
+    /// Reports a text that was at an earlier place, too.
+    ///
+    /// - places: where each text was first.
+    func claim(_ text: Located<String>, in places: inout [String: Problem.Place], use: String) {
+        guard let first = places[text.value] else {
+            places[text.value] = text.place
+            return
+        }
+        error(text, found: "\(text.value), which is already at \(first.text)", use: use)
+    }
+
     private(set) var hasErrors = false
 
     /// By file, in the order in which the files were first named, then by line.

@@ -45,16 +45,7 @@ struct RuleValidation {
         draft.reader.require("id", use: "id: a stable name, which logs and metrics show")
         draft.reader.require("match", use: "match: { path: /v1/orders }")
         draft.reader.require("mode", use: "mode: \(Self.modes)")
-        if let id = draft.id {
-            if let first = places[id.value] {
-                log.error(
-                    id,
-                    found: "\(id.value), which is already at \(first.text)",
-                    use: "another id"
-                )
-            }
-            places[id.value] = places[id.value] ?? id.place
-        }
+        if let id = draft.id { log.claim(id, in: &places, use: "another id") }
         let origin = origin(of: draft)
         let demands = demands(of: draft, id: draft.id?.value ?? "")
         guard let id = draft.id, let match = draft.match, let mode = draft.mode, let demands,
