@@ -47,6 +47,22 @@ package struct JSONWriter: Sendable {
         close("]")
     }
 
+    /// A member: an array with an object for each element.
+    package mutating func objects<Elements: Sequence>(
+        _ name: String,
+        _ elements: Elements,
+        _ fill: (inout JSONWriter, Elements.Element) -> Void
+    ) {
+        array(name) { out in
+            for element in elements { out.object { fill(&$0, element) } }
+        }
+    }
+
+    /// A member: an array of texts.
+    package mutating func texts(_ name: String, _ texts: [String]) {
+        array(name) { out in for text in texts { out.element(text) } }
+    }
+
     /// Opens an object that ``endObject()`` closes, for callers that write it in several calls.
     package mutating func beginObject() { open("{") }
 

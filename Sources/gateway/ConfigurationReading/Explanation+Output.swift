@@ -60,14 +60,10 @@ extension Explanation {
         var json = JSONWriter(.spaced)
         json.object { json in
             json.member("request", request)
-            json.array("passed") { json in
-                for rule in passed {
-                    json.object { json in
-                        json.member("id", rule.id)
-                        json.member("place", rule.place)
-                        json.member("because", rule.because)
-                    }
-                }
+            json.objects("passed", passed) { json, rule in
+                json.member("id", rule.id)
+                json.member("place", rule.place)
+                json.member("because", rule.because)
             }
             switch outcome {
             case .service(let name):
@@ -84,14 +80,8 @@ extension Explanation {
                     json.member("reason", refusal.reason)
                 }
             }
-            if !clientData.isEmpty {
-                json.array("client_data") { json in clientData.forEach { json.element($0) } }
-            }
-            if !blindListeners.isEmpty {
-                json.array("content_unseen_at") { json in
-                    blindListeners.forEach { json.element($0) }
-                }
-            }
+            if !clientData.isEmpty { json.texts("client_data", clientData) }
+            if !blindListeners.isEmpty { json.texts("content_unseen_at", blindListeners) }
             key?.write(into: &json)
             writeRollout(into: &json)
         }
@@ -111,23 +101,17 @@ extension Explanation {
             json.member("ramp", order.standing.rampText)
             json.member("file", order.file)
         }
-        json.array("asks") { json in rule.demandLines.forEach { json.element($0) } }
+        json.texts("asks", rule.demandLines)
     }
 
     private func writeRivals(into json: inout JSONWriter) {
         guard let first = rivals.first else { return }
         json.member("rival", first.id)
-        json.array("readings") { json in
-            for rival in rivals {
-                json.object { json in
-                    json.member("rule", rival.id)
-                    json.member("place", rival.place)
-                    json.member("path", rival.path)
-                    json.array("reading") { json in
-                        rival.interpretation.names.forEach { json.element($0) }
-                    }
-                }
-            }
+        json.objects("readings", rivals) { json, rival in
+            json.member("rule", rival.id)
+            json.member("place", rival.place)
+            json.member("path", rival.path)
+            json.texts("reading", rival.interpretation.names)
         }
     }
 

@@ -27,14 +27,10 @@ package struct ClientPlan: Sendable {
         document.object { document in
             document.member("portcullis_plan", Self.version)
             document.member("endpoints", endpoints)
-            document.array("rules") { list in
-                for rule in rules.rules.dropLast() {
-                    list.object { entry in
-                        entry.member("name", rule.id)
-                        Self.write(rule.match, to: &entry)
-                        Self.write(rule, to: &entry)
-                    }
-                }
+            document.objects("rules", rules.rules.dropLast()) { entry, rule in
+                entry.member("name", rule.id)
+                Self.write(rule.match, to: &entry)
+                Self.write(rule, to: &entry)
             }
             if rules.fallback.mode.verifies {
                 document.object("unmatched") { Self.write(rules.fallback, to: &$0) }
@@ -46,23 +42,23 @@ package struct ClientPlan: Sendable {
     }
 
     private static func write(_ match: RouteMatch, to entry: inout JSONWriter) {
-        write("hosts", [match.host.text], to: &entry)
+        entry.texts("hosts", [match.host.text])
         // Apps need not know that a rule for GET is for HEAD too.
         let methods = match.methods.map { named in
             named.contains("GET") && !named.contains("HEAD") ? named + ["HEAD"] : named
         }
-        write("methods", methods ?? ["*"], to: &entry)
-        write("paths", [match.path.text], to: &entry)
+        entry.texts("methods", methods ?? ["*"])
+        entry.texts("paths", [match.path.text])
     }
 
     /// Writes what has to be proven; `sign` is empty where that is nothing.
     private static func write(_ rule: Rule, to entry: inout JSONWriter) {
-        guard rule.mode.verifies else { return write("sign", [], to: &entry) }
+        guard rule.mode.verifies else { return entry.texts("sign", []) }
         guard rule.accept.takesAssertions else {
-            write("sign", [], to: &entry)
+            entry.texts("sign", [])
             return writeTokens(rule, to: &entry)
         }
-        write("sign", rule.signing.words, to: &entry)
+        entry.texts("sign", rule.signing.words)
         var headers: [String] = []
         switch rule.signing {
         case .lines(_, let names):
@@ -71,7 +67,7 @@ package struct ClientPlan: Sendable {
         case .content: entry.member("form", "content")
         case .challenge: entry.member("form", "challenge")
         }
-        write("headers", headers, to: &entry)
+        entry.texts("headers", headers)
         entry.member("challenge", rule.challenge.rawValue)
         if rule.challenge != .none, case .jsonPointer(let pointer) = rule.challengeSource {
             entry.member("challenge_pointer", pointer.text)
@@ -85,7 +81,7 @@ package struct ClientPlan: Sendable {
         case .strict: entry.member("counter", "strict")
         case .window(let width): entry.member("counter", width)
         }
-        write("accept", rule.accept.signedNames, to: &entry)
+        entry.texts("accept", rule.accept.signedNames)
         writeTokens(rule, to: &entry)
         if rule.device != nil { entry.member("device", true) }
         write(rule.fields, to: &entry)
@@ -94,19 +90,13 @@ package struct ClientPlan: Sendable {
     /// Writes the tokens that the rule names, and what each is for.
     private static func writeTokens(_ rule: Rule, to entry: inout JSONWriter) {
         guard rule.namesTokens else { return }
-        entry.array("tokens") { list in
-            for token in rule.tokens {
-                list.object { member in
-                    member.member("name", token.name)
-                    switch token.place {
-                    case .field(let name):
-                        member.member("field", String(decoding: name, as: UTF8.self))
-                    case .cookie(let name):
-                        member.member("cookie", String(decoding: name, as: UTF8.self))
-                    }
-                    write("for", rule.purposes(of: token), to: &member)
-                }
+        entry.objects("tokens", rule.tokens) { member, token in
+            member.member("name", token.name)
+            switch token.place {
+            case .field(let name): member.member("field", String(decoding: name, as: UTF8.self))
+            case .cookie(let name): member.member("cookie", String(decoding: name, as: UTF8.self))
             }
+            member.texts("for", rule.purposes(of: token))
         }
     }
 
@@ -120,10 +110,6 @@ package struct ClientPlan: Sendable {
                 fields.member(key, String(decoding: name, as: UTF8.self))
             }
         }
-    }
-
-    private static func write(_ name: String, _ texts: [String], to entry: inout JSONWriter) {
-        entry.array(name) { list in for text in texts { list.element(text) } }
     }
 }
 

@@ -198,11 +198,11 @@ package struct StandInVerdict: Hashable, Sendable {
                 json.member("appRecognitionVerdict", recognition)
                 guard recognition != "UNEVALUATED" else { return }
                 json.member("packageName", appPackage)
-                json.array("certificateSha256Digest") { for name in signers { $0.element(name) } }
+                json.texts("certificateSha256Digest", signers)
                 json.member("versionCode", "42")
             }
             json.object("deviceIntegrity") { json in
-                json.array("deviceRecognitionVerdict") { for label in device { $0.element(label) } }
+                json.texts("deviceRecognitionVerdict", device)
                 if let activity {
                     json.object("recentDeviceActivity") {
                         $0.member("deviceActivityLevel", activity)

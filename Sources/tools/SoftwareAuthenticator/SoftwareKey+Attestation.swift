@@ -27,11 +27,8 @@ extension SoftwareKey {
             if device.isAndroid {
                 json.member("platform", DevicePlatform.android.rawValue)
                 json.member("key_id", keyID.base64)
-                json.array("chain") { json in
-                    for certificate in chain(challenge: challenge, context: context, at: time) {
-                        json.element(Base64.text(certificate))
-                    }
-                }
+                let chain = chain(challenge: challenge, context: context, at: time)
+                json.texts("chain", chain.map { Base64.text($0) })
             } else {
                 json.member("key_id", keyID.base64)
                 let object =

@@ -18,14 +18,11 @@ extension RolloutOrders {
         out.object { out in
             out.member("version", Self.version)
             if let emergency { out.object("emergency") { $0.note(emergency) } }
-            out.array("rules") { out in
-                for (id, entry) in entries.sorted(by: { $0.key < $1.key }) {
-                    out.object { out in
-                        out.member("id", id)
-                        out.member("to", entry.order.text)
-                        out.note(entry.note)
-                    }
-                }
+            out.objects("rules", entries.sorted(by: { $0.key < $1.key })) { out, item in
+                let (id, entry) = item
+                out.member("id", id)
+                out.member("to", entry.order.text)
+                out.note(entry.note)
             }
             if !pauses.isEmpty { writePauses(into: &out) }
         }
@@ -33,18 +30,15 @@ extension RolloutOrders {
     }
 
     private func writePauses(into out: inout JSONWriter) {
-        out.array("ramps") { out in
-            for (id, pause) in pauses.sorted(by: { $0.key < $1.key }) {
-                out.object { out in
-                    out.member("id", id)
-                    out.member("ramp", pause.ramp)
-                    out.member("delay", pause.delay)
-                    switch pause.state {
-                    case .paused(let since):
-                        out.member("since", UnixTime(seconds: since.seconds).iso8601)
-                    case .resumed(let note): out.note(note)
-                    }
-                }
+        out.objects("ramps", pauses.sorted(by: { $0.key < $1.key })) { out, item in
+            let (id, pause) = item
+            out.member("id", id)
+            out.member("ramp", pause.ramp)
+            out.member("delay", pause.delay)
+            switch pause.state {
+            case .paused(let since):
+                out.member("since", UnixTime(seconds: since.seconds).iso8601)
+            case .resumed(let note): out.note(note)
             }
         }
     }
@@ -146,14 +140,10 @@ extension FleetOrders {
             out.member("version", Self.version)
             out.member("order", version)
             out.member("agreed", String(decoding: agreed.json, as: UTF8.self))
-            out.array("pending") { out in
-                for order in pending {
-                    out.object { out in
-                        if let rule = order.rule { out.member("rule", rule) }
-                        out.member("to", order.order.text)
-                        out.note(order.note)
-                    }
-                }
+            out.objects("pending", pending) { out, order in
+                if let rule = order.rule { out.member("rule", rule) }
+                out.member("to", order.order.text)
+                out.note(order.note)
             }
         }
         return out.line

@@ -152,14 +152,10 @@ extension ServiceResult {
     init(_ action: Enrolment.Action) {
         switch action {
         case .challenges(let purpose, let texts, let lifetime):
-            self.init(
-                json: .served,
-                { document in
-                    document.array("challenges") { list in for text in texts { list.element(text) }
-                    }
-                    document.member("expires_in", lifetime)
-                }
-            )
+            self.init(json: .served) { document in
+                document.texts("challenges", texts)
+                document.member("expires_in", lifetime)
+            }
             if purpose == .enrolment {
                 counter = .enrolmentChallengesAdmitted
                 countedTimes = UInt64(texts.count)

@@ -167,7 +167,7 @@ package struct TrialSighting: Sendable, Equatable {
             document.member("method", method)
             document.member("target", target)
             document.member("host", host)
-            document.array("fields") { list in for line in fields { list.element(line) } }
+            document.texts("fields", fields)
             document.member("framing", framing)
             guard let content else { return }
             document.member("count", content.count)

@@ -23,7 +23,7 @@ extension AdminSnapshot {
             }
             out.member("connections_open", openConnections)
             out.member("sessions_open", openSessions)
-            out.array("unknown_servers") { out in unknownServers.forEach { out.element($0) } }
+            out.texts("unknown_servers", unknownServers)
             origins.write(into: &out) { out, origin in
                 out.summary("response_seconds", responseTimes(of: origin), unit: 1e-9)
             }
@@ -55,12 +55,8 @@ extension AdminSnapshot {
             }
         }
         out.member("ready", unreadiness.isEmpty)
-        out.array("unready_reasons") { out in
-            for problem in unreadiness { out.element(problem.rawValue) }
-        }
-        out.array("degraded_by") { out in
-            for problem in degradations { out.element(problem.rawValue) }
-        }
+        out.texts("unready_reasons", unreadiness.map(\.rawValue))
+        out.texts("degraded_by", degradations.map(\.rawValue))
     }
 
     private func writeConfiguration(into out: inout JSONWriter) {
@@ -89,63 +85,45 @@ extension AdminSnapshot {
             out.member("waiting", store.waiting)
             out.member("turned_away", store.turnedAway)
             guard let database = store.database else { return }
-            out.array("database") { out in
-                for connection in database.connections {
-                    out.object { out in
-                        out.member("connection", connection.role.rawValue)
-                        out.member("connected", connection.isConnected)
-                        out.member("made", connection.made)
-                        out.member("lost", connection.lost)
-                        out.member("failures", connection.failures)
-                        out.summary("round_trip_seconds", connection.roundTrips, unit: 1e-9)
-                    }
-                }
+            out.objects("database", database.connections) { out, connection in
+                out.member("connection", connection.role.rawValue)
+                out.member("connected", connection.isConnected)
+                out.member("made", connection.made)
+                out.member("lost", connection.lost)
+                out.member("failures", connection.failures)
+                out.summary("round_trip_seconds", connection.roundTrips, unit: 1e-9)
             }
         }
     }
 
     private func writeLoops(into out: inout JSONWriter) {
-        out.array("lanes") { out in
-            for loop in loops {
-                out.object { out in
-                    out.member("lane", loop.number)
-                    out.member("connections_open", loop.openConnections)
-                    out.member("origin_connections_pooled", loop.pooledConnections)
-                    out.member("tunnels_open", loop.openTunnels)
-                    out.member("requests", loop.tally[Counter.requests])
-                    out.member("verifications", loop.tally[Counter.verifications])
-                }
-            }
+        out.objects("lanes", loops) { out, loop in
+            out.member("lane", loop.number)
+            out.member("connections_open", loop.openConnections)
+            out.member("origin_connections_pooled", loop.pooledConnections)
+            out.member("tunnels_open", loop.openTunnels)
+            out.member("requests", loop.tally[Counter.requests])
+            out.member("verifications", loop.tally[Counter.verifications])
         }
     }
 
     private func writeRules(into out: inout JSONWriter) {
-        out.array("rules") { out in
-            for (number, rule) in rules.enumerated() {
-                out.object { out in
-                    out.member("id", rule.id)
-                    out.member("mode", rule.mode)
-                    out.member("rollout", rule.rollout)
-                    out.member("origin", rule.origin)
-                    out.member("source", rule.source.rawValue)
-                    out.member("order", rule.order)
-                    out.member("file", rule.file)
-                    out.member("ramp", rule.ramp)
-                    rule.fallback?.write(into: &out)
-                    out.member(
-                        "bodies_cut_short_after_pass",
-                        tally.cutShort(rule: number, isPassed: true)
-                    )
-                    writeTimes(of: number, into: &out)
-                    out.array("verdicts") { out in
-                        for (labels, count) in verdicts(of: number) {
-                            out.object { out in
-                                for (name, value) in labels { out.member(name, value) }
-                                out.member("count", count)
-                            }
-                        }
-                    }
-                }
+        out.objects("rules", rules.enumerated()) { out, item in
+            let (number, rule) = item
+            out.member("id", rule.id)
+            out.member("mode", rule.mode)
+            out.member("rollout", rule.rollout)
+            out.member("origin", rule.origin)
+            out.member("source", rule.source.rawValue)
+            out.member("order", rule.order)
+            out.member("file", rule.file)
+            out.member("ramp", rule.ramp)
+            rule.fallback?.write(into: &out)
+            out.member("bodies_cut_short_after_pass", tally.cutShort(rule: number, isPassed: true))
+            writeTimes(of: number, into: &out)
+            out.objects("verdicts", verdicts(of: number)) { out, verdict in
+                for (name, value) in verdict.labels { out.member(name, value) }
+                out.member("count", verdict.count)
             }
         }
     }
@@ -174,13 +152,10 @@ extension AdminSnapshot {
             }
         }
         // With these a page can compute how long requests took since its last query.
-        out.array("request_seconds_buckets") { out in
-            for (bound, count) in tally[Distribution.request].cumulative {
-                out.object { out in
-                    out.member("seconds", Double(bound) * 1e-9)
-                    out.member("count", count)
-                }
-            }
+        let buckets = tally[Distribution.request].cumulative
+        out.objects("request_seconds_buckets", buckets) { out, bucket in
+            out.member("seconds", Double(bucket.bound) * 1e-9)
+            out.member("count", bucket.count)
         }
     }
 }

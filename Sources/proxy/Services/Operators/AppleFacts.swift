@@ -97,15 +97,11 @@ extension AppleFacts {
             out.array("hosts") { out in
                 for host in hosts { host.write(into: &out) }
             }
-            out.array("calls") { out in
-                for end in ends {
-                    out.object { out in
-                        out.member("service", end.service)
-                        out.member("environment", end.environment)
-                        out.member("status", end.status)
-                        out.member("count", end.count)
-                    }
-                }
+            out.objects("calls", ends) { out, end in
+                out.member("service", end.service)
+                out.member("environment", end.environment)
+                out.member("status", end.status)
+                out.member("count", end.count)
             }
         }
     }

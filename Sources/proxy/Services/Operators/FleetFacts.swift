@@ -141,27 +141,18 @@ package struct FleetFacts: Sendable {
             out.member("orders_pending", pending)
             out.member("silence_seconds", silence.map { JSONValue.number($0) } ?? .null)
             out.member("rules_differ", rulesDiffer)
-            out.array("gateways") { out in
-                for gateway in gateways {
-                    out.object { out in
-                        out.member("name", gateway.name)
-                        out.member("self", gateway.isOwn)
-                        out.member("standing", gateway.standing)
-                        if gateway.standing == "drained" {
-                            out.member("connections_open", gateway.clients)
-                        }
-                        out.member("age_seconds", gateway.age)
-                        out.member("order", gateway.order)
-                        out.member("orders_pending", gateway.pending)
-                        out.member("rules_digest", gateway.rules)
-                        out.member("version", gateway.program)
-                        out.member("address", gateway.address)
-                        out.member(
-                            "started_at",
-                            UnixTime(seconds: gateway.startedAt).iso8601
-                        )
-                    }
-                }
+            out.objects("gateways", gateways) { out, gateway in
+                out.member("name", gateway.name)
+                out.member("self", gateway.isOwn)
+                out.member("standing", gateway.standing)
+                if gateway.standing == "drained" { out.member("connections_open", gateway.clients) }
+                out.member("age_seconds", gateway.age)
+                out.member("order", gateway.order)
+                out.member("orders_pending", gateway.pending)
+                out.member("rules_digest", gateway.rules)
+                out.member("version", gateway.program)
+                out.member("address", gateway.address)
+                out.member("started_at", UnixTime(seconds: gateway.startedAt).iso8601)
             }
         }
     }

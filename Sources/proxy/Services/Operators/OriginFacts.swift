@@ -75,17 +75,11 @@ extension [OriginFacts] {
     ///
     /// - more: writes further members of an origin.
     func write(into out: inout JSONWriter, more: (inout JSONWriter, OriginFacts) -> Void) {
-        out.array("origins") { out in
-            for origin in self {
-                out.object { out in
-                    out.member("name", origin.name)
-                    if let waiting = origin.waiting { out.member("requests_waiting", waiting) }
-                    more(&out, origin)
-                    out.array("servers") { out in
-                        for server in origin.servers { out.object { server.write(into: &$0) } }
-                    }
-                }
-            }
+        out.objects("origins", self) { out, origin in
+            out.member("name", origin.name)
+            if let waiting = origin.waiting { out.member("requests_waiting", waiting) }
+            more(&out, origin)
+            out.objects("servers", origin.servers) { out, server in server.write(into: &out) }
         }
     }
 

@@ -73,13 +73,9 @@ extension StatusListFacts {
             out.member("date_seconds", dateSeconds)
             out.member("age_seconds", ageSeconds)
             out.member("entries", entries)
-            out.array("fetches") { out in
-                for (outcome, count) in fetches {
-                    out.object { out in
-                        out.member("outcome", outcome)
-                        out.member("count", count)
-                    }
-                }
+            out.objects("fetches", fetches) { out, fetch in
+                out.member("outcome", fetch.outcome)
+                out.member("count", fetch.count)
             }
             out.member("keys_revoked", keys.revoked)
             out.member("keys_restored", keys.restored)

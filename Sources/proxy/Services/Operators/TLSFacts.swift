@@ -90,21 +90,15 @@ package struct TLSFacts: Sendable {
         out.object("certificates") { out in
             out.member("loads_refused", refusals)
             out.member("last_error", fault)
-            out.array("shown") { out in
-                for certificate in certificates {
-                    out.object { out in
-                        out.member("listener", certificate.listener)
-                        out.member("file", certificate.file)
-                        out.array("names") { out in
-                            for name in certificate.names { out.element(name) }
-                        }
-                        let end = UnixTime(seconds: certificate.expiresAtSeconds)
-                        out.member("ends_at", end.iso8601)
-                        out.member("ocsp_problem", certificate.stapleProblem)
-                        guard case .until(let seconds) = certificate.staple else { return }
-                        out.member("ocsp_ends_at", UnixTime(seconds: seconds).iso8601)
-                    }
-                }
+            out.objects("shown", certificates) { out, certificate in
+                out.member("listener", certificate.listener)
+                out.member("file", certificate.file)
+                out.texts("names", certificate.names)
+                let end = UnixTime(seconds: certificate.expiresAtSeconds)
+                out.member("ends_at", end.iso8601)
+                out.member("ocsp_problem", certificate.stapleProblem)
+                guard case .until(let seconds) = certificate.staple else { return }
+                out.member("ocsp_ends_at", UnixTime(seconds: seconds).iso8601)
             }
         }
     }

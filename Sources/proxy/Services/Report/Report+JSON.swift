@@ -13,18 +13,12 @@ extension Report {
         out.object { out in
             writeMoments(into: &out)
             out.member("installs_error", RuleCounts.installsError)
-            out.array("rules") { out in
-                for entry in entries {
-                    out.object { out in
-                        out.member("id", entry.id)
-                        out.member("mode", entry.facts?.mode)
-                        out.member("rollout", entry.facts?.rollout)
-                        out.member("gone", entry.facts == nil)
-                        out.array("windows") { out in
-                            for part in entry.parts { part.write(into: &out) }
-                        }
-                    }
-                }
+            out.objects("rules", entries) { out, entry in
+                out.member("id", entry.id)
+                out.member("mode", entry.facts?.mode)
+                out.member("rollout", entry.facts?.rollout)
+                out.member("gone", entry.facts == nil)
+                out.array("windows") { out in for part in entry.parts { part.write(into: &out) } }
             }
         }
         return out.line
@@ -40,28 +34,20 @@ extension Report {
                 for word in ["at"] + words + ["refused", "mean"] { out.element(word) }
                 for (name, _) in SeriesPoint.percentiles { out.element(name) }
             }
-            out.array("marks") { out in
-                for mark in marks {
-                    out.object { out in
-                        out.member("at", mark.at)
-                        out.member("kind", mark.kind.rawValue)
-                        out.member("text", mark.text)
-                    }
-                }
+            out.objects("marks", marks) { out, mark in
+                out.member("at", mark.at)
+                out.member("kind", mark.kind.rawValue)
+                out.member("text", mark.text)
             }
             // Percentiles of rules can't be added up, so those of all rules are listed, too.
             out.object("all") { out in
                 out.array("series") { out in for series in allSeries { series.write(into: &out) } }
             }
-            out.array("rules") { out in
-                for entry in entries {
-                    out.object { out in
-                        out.member("id", entry.id)
-                        out.member("gone", entry.facts == nil)
-                        out.array("series") { out in
-                            for series in entry.series { series.write(into: &out) }
-                        }
-                    }
+            out.objects("rules", entries) { out, entry in
+                out.member("id", entry.id)
+                out.member("gone", entry.facts == nil)
+                out.array("series") { out in
+                    for series in entry.series { series.write(into: &out) }
                 }
             }
         }
@@ -120,15 +106,12 @@ extension Report.Part {
                     out.member(name, Double(counts.times.quantile(share)) * 1e-9)
                 }
             }
-            out.array("steps") { out in
-                for (step, share) in zip(counts.steps, RuleCounts.shares) {
-                    out.object { out in
-                        out.member("percent", share.percent)
-                        out.member("requests", step.requests)
-                        out.member("installs", step.installCount)
-                        out.member("addresses", step.addressCount)
-                    }
-                }
+            out.objects("steps", zip(counts.steps, RuleCounts.shares)) { out, item in
+                let (step, share) = item
+                out.member("percent", share.percent)
+                out.member("requests", step.requests)
+                out.member("installs", step.installCount)
+                out.member("addresses", step.addressCount)
             }
             out.array("versions") { out in
                 for group in counts.groups { group.write(into: &out) }
@@ -151,13 +134,9 @@ extension RuleCounts.Group {
 
 extension JSONWriter {
     fileprivate mutating func reasons(_ reasons: [(reason: String, count: UInt64)]) {
-        array("reasons") { out in
-            for (reason, count) in reasons {
-                out.object { out in
-                    out.member("reason", reason)
-                    out.member("count", count)
-                }
-            }
+        objects("reasons", reasons) { out, item in
+            out.member("reason", item.reason)
+            out.member("count", item.count)
         }
     }
 }

@@ -112,16 +112,12 @@ package struct RolloutForecast: Sendable {
             out.member("installs", installs)
             out.member("installs_refused", step.installCount)
             out.member("addresses_refused", step.addressCount)
-            out.array("builds") { out in
-                for build in builds {
-                    out.object { out in
-                        out.member("build", build.name)
-                        out.member("requests", build.all)
-                        out.member("not_verified", build.failed)
-                    }
-                }
+            out.objects("builds", builds) { out, build in
+                out.member("build", build.name)
+                out.member("requests", build.all)
+                out.member("not_verified", build.failed)
             }
-            out.array("lines") { out in for line in lines { out.element(line) } }
+            out.texts("lines", lines)
         }
         return out.line
     }

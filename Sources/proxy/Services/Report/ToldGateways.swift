@@ -49,17 +49,13 @@ package struct ToldGateways: Sendable {
 
     /// Member names are API: add, do not rename.
     func write(into out: inout JSONWriter) {
-        out.array("gateways") { out in
-            for entry in entries {
-                out.object { out in
-                    out.member("name", entry.name)
-                    out.member("answered", entry.standing == .answered)
-                    switch entry.standing {
-                    case .answered: out.member("age_seconds", 0)
-                    case .lastSaid(let age, _): out.member("age_seconds", age)
-                    case .unheard: out.member("age_seconds", .null)
-                    }
-                }
+        out.objects("gateways", entries) { out, entry in
+            out.member("name", entry.name)
+            out.member("answered", entry.standing == .answered)
+            switch entry.standing {
+            case .answered: out.member("age_seconds", 0)
+            case .lastSaid(let age, _): out.member("age_seconds", age)
+            case .unheard: out.member("age_seconds", .null)
             }
         }
         if isAlone { out.member("alone", true) }

@@ -57,9 +57,7 @@ package struct LocalResponse: Sendable {
             if row.nextStep == .signAgain, let challenge = details.challenge {
                 document.member("challenge", challenge)
             }
-            if let (name, texts) = details.list {
-                document.array(name) { list in for text in texts { list.element(text) } }
-            }
+            if let (name, texts) = details.list { document.texts(name, texts) }
         }
         self.init(outcome, "application/problem+json", document.line)
         addFields(row, details)
