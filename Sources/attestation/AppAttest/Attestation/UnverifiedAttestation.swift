@@ -285,28 +285,6 @@ public struct VerifiedAttestation: Sendable {
 
     /// The counter to store: the next one must be greater.
     public var counter: SignCounter { .zero }
-
-    init(
-        publicKey: P256PublicKey,
-        keyID: KeyID,
-        app: ExpectedApp,
-        environment: AttestationEnvironment,
-        receipt: [UInt8],
-        extensions: AuthenticatorExtensions,
-        details: LeafDetails,
-        root: X509Certificate,
-        flags: UInt8
-    ) {
-        self.publicKey = publicKey
-        self.keyID = keyID
-        self.app = app
-        self.environment = environment
-        self.receipt = receipt
-        self.extensions = extensions
-        self.details = details
-        self.root = root
-        self.flags = flags
-    }
 }
 
 extension VerifiedAttestation: AttestedKey {

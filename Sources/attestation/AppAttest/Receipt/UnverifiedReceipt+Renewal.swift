@@ -130,16 +130,4 @@ public struct RenewedReceipt: Sendable {
     /// Field 17: about how many keys of the app the device has had attested within 30 days. `nil`
     /// when it is unknown: the field is missing, no number, or absurd.
     public let riskMetric: UInt32?
-
-    init(
-        receipt: VerifiedReceipt,
-        notBefore: UnixTime,
-        expirationTime: UnixTime,
-        riskMetric: UInt32?
-    ) {
-        self.receipt = receipt
-        self.notBefore = notBefore
-        self.expirationTime = expirationTime
-        self.riskMetric = riskMetric
-    }
 }

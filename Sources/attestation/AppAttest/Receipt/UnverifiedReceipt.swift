@@ -131,11 +131,6 @@ public struct VerifiedReceipt: Sendable {
     public let bytes: [UInt8]
     /// The fields of the receipt.
     public let fields: ReceiptFields
-
-    init(bytes: [UInt8], fields: ReceiptFields) {
-        self.bytes = bytes
-        self.fields = fields
-    }
 }
 
 /// A proof can be written and not read: decoded bytes would prove nothing. A server stores the
