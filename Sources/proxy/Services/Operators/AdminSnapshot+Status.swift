@@ -19,7 +19,7 @@ extension AdminSnapshot {
             statusList?.write(into: &out)
             fleet?.write(into: &out)
             if !keySets.isEmpty {
-                out.array("proof_keys") { out in for set in keySets { set.write(into: &out) } }
+                out.objects("proof_keys", keySets) { out, set in set.write(into: &out) }
             }
             out.member("connections_open", openConnections)
             out.member("sessions_open", openSessions)

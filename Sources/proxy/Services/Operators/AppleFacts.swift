@@ -94,9 +94,7 @@ extension AppleFacts {
     /// Writes the calls to Apple for `/status`: the hosts, and how calls ended.
     func write(into out: inout JSONWriter) {
         out.object("apple") { out in
-            out.array("hosts") { out in
-                for host in hosts { host.write(into: &out) }
-            }
+            out.objects("hosts", hosts) { out, host in host.write(into: &out) }
             out.objects("calls", ends) { out, end in
                 out.member("service", end.service)
                 out.member("environment", end.environment)

@@ -18,14 +18,12 @@ package struct CallLineFacts: Sendable {
         self.breaker = breaker
     }
 
-    /// Writes an element of a list of `/status`.
+    /// Writes the members of an element of a list of `/status`.
     func write(into out: inout JSONWriter) {
-        out.object { out in
-            for (name, value) in labels { out.member(name, value) }
-            out.member("breaker", breaker)
-            out.member("calls_waiting", waiting)
-            out.member("calls_under_way", underWay)
-        }
+        for (name, value) in labels { out.member(name, value) }
+        out.member("breaker", breaker)
+        out.member("calls_waiting", waiting)
+        out.member("calls_under_way", underWay)
     }
 }
 

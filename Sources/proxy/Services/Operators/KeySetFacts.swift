@@ -58,14 +58,12 @@ extension KeySetFacts {
         )
     }
 
-    /// Writes the set for `/status`.
+    /// Writes the members of the set for `/status`.
     func write(into out: inout JSONWriter) {
-        out.object { out in
-            out.member("proof", proof)
-            out.member("keys", keys)
-            if let ageSeconds { out.member("age_seconds", ageSeconds) }
-            for (name, count) in outcomes { out.member(name, count) }
-            out.member("missing", misses)
-        }
+        out.member("proof", proof)
+        out.member("keys", keys)
+        if let ageSeconds { out.member("age_seconds", ageSeconds) }
+        for (name, count) in outcomes { out.member(name, count) }
+        out.member("missing", misses)
     }
 }

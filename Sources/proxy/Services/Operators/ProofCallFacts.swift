@@ -82,8 +82,6 @@ package struct ProofCallFacts: Sendable {
 
     /// Writes the services for `/status`.
     func write(into out: inout JSONWriter) {
-        out.array("proof_services") { out in
-            for service in services { service.write(into: &out) }
-        }
+        out.objects("proof_services", services) { out, service in service.write(into: &out) }
     }
 }

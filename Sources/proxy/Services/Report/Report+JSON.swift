@@ -18,7 +18,7 @@ extension Report {
                 out.member("mode", entry.facts?.mode)
                 out.member("rollout", entry.facts?.rollout)
                 out.member("gone", entry.facts == nil)
-                out.array("windows") { out in for part in entry.parts { part.write(into: &out) } }
+                out.objects("windows", entry.parts) { out, part in part.write(into: &out) }
             }
         }
         return out.line
@@ -41,14 +41,12 @@ extension Report {
             }
             // Percentiles of rules can't be added up, so those of all rules are listed, too.
             out.object("all") { out in
-                out.array("series") { out in for series in allSeries { series.write(into: &out) } }
+                out.objects("series", allSeries) { out, series in series.write(into: &out) }
             }
             out.objects("rules", entries) { out, entry in
                 out.member("id", entry.id)
                 out.member("gone", entry.facts == nil)
-                out.array("series") { out in
-                    for series in entry.series { series.write(into: &out) }
-                }
+                out.objects("series", entry.series) { out, series in series.write(into: &out) }
             }
         }
         return out.line
@@ -64,18 +62,16 @@ extension Report {
 
 extension Report.Series {
     fileprivate func write(into out: inout JSONWriter) {
-        out.object { out in
-            out.member("seconds", slotSeconds)
-            out.array("rows") { out in
-                for (at, point) in points {
-                    out.array { out in
-                        out.element(at)
-                        for count in point.counts { out.element(count) }
-                        out.element(point.refused)
-                        out.element(point.mean)
-                        for (_, share) in SeriesPoint.percentiles {
-                            out.element(point.seconds(of: share))
-                        }
+        out.member("seconds", slotSeconds)
+        out.array("rows") { out in
+            for (at, point) in points {
+                out.array { out in
+                    out.element(at)
+                    for count in point.counts { out.element(count) }
+                    out.element(point.refused)
+                    out.element(point.mean)
+                    for (_, share) in SeriesPoint.percentiles {
+                        out.element(point.seconds(of: share))
                     }
                 }
             }
@@ -85,50 +81,44 @@ extension Report.Series {
 
 extension Report.Part {
     fileprivate func write(into out: inout JSONWriter) {
-        out.object { out in
-            out.member("window", window.rawValue)
-            out.member("seconds", seconds)
-            out.member("requests", counts.requests)
-            for kind in VerdictClass.allCases { out.member(kind.rawValue, counts[kind]) }
-            out.member("refused", counts.refused)
-            out.member("installs", counts.installCount)
-            out.object("proofs") { out in
-                for (name, count) in counts.proofs { out.member(name, count) }
-            }
-            out.object("integrity") { out in
-                out.member("met", counts.integrity.met)
-                out.member("unmet", counts.integrity.unmet)
-            }
-            out.reasons(counts.cells.reasons)
-            out.object("latency") { out in
-                out.member("count", counts.times.count)
-                for (name, share) in [("p50", 0.5), ("p90", 0.9), ("p99", 0.99)] {
-                    out.member(name, Double(counts.times.quantile(share)) * 1e-9)
-                }
-            }
-            out.objects("steps", zip(counts.steps, RuleCounts.shares)) { out, item in
-                let (step, share) = item
-                out.member("percent", share.percent)
-                out.member("requests", step.requests)
-                out.member("installs", step.installCount)
-                out.member("addresses", step.addressCount)
-            }
-            out.array("versions") { out in
-                for group in counts.groups { group.write(into: &out) }
+        out.member("window", window.rawValue)
+        out.member("seconds", seconds)
+        out.member("requests", counts.requests)
+        for kind in VerdictClass.allCases { out.member(kind.rawValue, counts[kind]) }
+        out.member("refused", counts.refused)
+        out.member("installs", counts.installCount)
+        out.object("proofs") { out in
+            for (name, count) in counts.proofs { out.member(name, count) }
+        }
+        out.object("integrity") { out in
+            out.member("met", counts.integrity.met)
+            out.member("unmet", counts.integrity.unmet)
+        }
+        out.reasons(counts.cells.reasons)
+        out.object("latency") { out in
+            out.member("count", counts.times.count)
+            for (name, share) in [("p50", 0.5), ("p90", 0.9), ("p99", 0.99)] {
+                out.member(name, Double(counts.times.quantile(share)) * 1e-9)
             }
         }
+        out.objects("steps", zip(counts.steps, RuleCounts.shares)) { out, item in
+            let (step, share) = item
+            out.member("percent", share.percent)
+            out.member("requests", step.requests)
+            out.member("installs", step.installCount)
+            out.member("addresses", step.addressCount)
+        }
+        out.objects("versions", counts.groups) { out, group in group.write(into: &out) }
     }
 }
 
 extension RuleCounts.Group {
     fileprivate func write(into out: inout JSONWriter) {
-        out.object { out in
-            out.member("version", build.word)
-            out.member("source", build.source.rawValue)
-            out.member("environment", environment?.rawValue ?? "none")
-            for kind in VerdictClass.allCases { out.member(kind.rawValue, self[kind]) }
-            out.reasons(cells.reasons)
-        }
+        out.member("version", build.word)
+        out.member("source", build.source.rawValue)
+        out.member("environment", environment?.rawValue ?? "none")
+        for kind in VerdictClass.allCases { out.member(kind.rawValue, self[kind]) }
+        out.reasons(cells.reasons)
     }
 }
 
