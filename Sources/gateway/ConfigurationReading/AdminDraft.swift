@@ -27,8 +27,9 @@ struct AdminDraft {
     }
 
     /// The token of operators; `nil` for none.
-    func token(folder: String, files: some ConfigurationFiles, log: ProblemLog) -> OperatorToken? {
+    func token(_ files: NamedFiles) -> OperatorToken? {
         guard let file = tokenFile, let address else { return nil }
+        let log = files.log
         if address.value.isUnix {
             let found = "it beside a Unix socket, whose file says who may call"
             log.error(file, found: found, use: "none")
@@ -47,24 +48,19 @@ struct AdminDraft {
             )
             return nil
         }
-        return read(file, folder, files, log)
+        return read(file, files)
     }
 
-    private func read(
-        _ file: Located<String>,
-        _ folder: String,
-        _ files: some ConfigurationFiles,
-        _ log: ProblemLog
-    ) -> OperatorToken? {
-        let path = FilePath.joined(folder, file.value)
+    private func read(_ file: Located<String>, _ files: NamedFiles) -> OperatorToken? {
+        let path = files.path(of: file)
         let lengths = OperatorToken.lengths
         let use =
             "a file with one line of \(lengths.lowerBound)…\(lengths.upperBound) visible "
             + "characters: (umask 077; openssl rand -hex 32 > \(path))"
-        let bytes = log.secret(file, folder, files, limit: lengths.upperBound + 1, use: use)
+        let bytes = files.secret(file, limit: lengths.upperBound + 1, use: use)
         guard let bytes else { return nil }
         if let token = OperatorToken(file: bytes) { return token }
-        log.error(file, found: "no token in \(path)", use: use)
+        files.log.error(file, found: "no token in \(path)", use: use)
         return nil
     }
 }

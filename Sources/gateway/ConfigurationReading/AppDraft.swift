@@ -98,25 +98,20 @@ struct AppDraft {
     }
 
     /// The policy, when it is consistent.
-    func validated(
-        folder: String,
-        files: some ConfigurationFiles,
-        _ proofs: RuleProofs,
-        log: ProblemLog
-    ) -> AppPolicy? {
+    func validated(_ files: NamedFiles, _ proofs: RuleProofs) -> AppPolicy? {
         guard let id, let environments else { return nil }
         let named = Set(environments.map(\.value))
         var accepted: Set<AttestationEnvironment> = []
         if named.contains(.production) { accepted.insert(.production) }
         if named.contains(.development) { accepted.insert(.development) }
-        refuseKeysOfOthers(log)
+        refuseKeysOfOthers(files.log)
         guard !isAndroid else {
             var policy = AppPolicy(id: id.value, environments: accepted)
             policy.android = android.validated(proofs)
-            return trusting(policy, named, folder: folder, files: files, log: log)
+            return trusting(policy, named, files)
         }
         if !accepted.isEmpty, !Self.hasTeamPrefix(id.value) {
-            log.error(
+            files.log.error(
                 id,
                 found: "\(SourceNode.quoted(id.value)) without the prefix of a team",
                 use: "ten capital letters and digits before it, as in "
@@ -134,7 +129,7 @@ struct AppDraft {
             bundleVersions: bundleVersions.map { Set($0.map(\.value)) },
             acceptsAbsentBundleVersion: acceptsAbsent
         )
-        return trusting(policy, named, folder: folder, files: files, log: log)
+        return trusting(policy, named, files)
     }
 
     private var isAndroid: Bool { reader.has("android") }
@@ -165,10 +160,9 @@ struct AppDraft {
     private func trusting(
         _ policy: AppPolicy,
         _ named: Set<Environment>,
-        folder: String,
-        files: some ConfigurationFiles,
-        log: ProblemLog
+        _ files: NamedFiles
     ) -> AppPolicy? {
+        let log = files.log
         var policy = policy
         guard named.contains(.test) else {
             if let testRoot {
@@ -192,7 +186,7 @@ struct AppDraft {
         }
         reader.require("test_root", use: "test_root: the PEM file of the test authority")
         guard let testRoot else { return nil }
-        policy.testRoots = roots(testRoot, folder: folder, files: files, log: log)
+        policy.testRoots = roots(testRoot, files)
         log.warning(
             place,
             reader.path("environments"),
@@ -202,21 +196,16 @@ struct AppDraft {
         return policy
     }
 
-    private func roots(
-        _ path: Located<String>,
-        folder: String,
-        files: some ConfigurationFiles,
-        log: ProblemLog
-    ) -> [X509Certificate] {
+    private func roots(_ path: Located<String>, _ files: NamedFiles) -> [X509Certificate] {
         let use = "a PEM file with the certificate of the test authority"
         do {
-            let file = FilePath.joined(folder, path.value)
-            let bytes = try files.contents(of: file, limit: X509Certificate.pemBytesMax)
+            let file = files.path(of: path)
+            let bytes = try files.disk.contents(of: file, limit: X509Certificate.pemBytesMax)
             return try X509Certificate.certificates(pem: String(decoding: bytes, as: UTF8.self))
         } catch let fault as FileFault {
-            log.error(path, found: "\(fault.found) (\(path.value))", use: use)
+            files.log.error(path, found: "\(fault.found) (\(path.value))", use: use)
         } catch {
-            log.error(path, found: "no certificate in \(path.value)", use: use)
+            files.log.error(path, found: "no certificate in \(path.value)", use: use)
         }
         return []
     }

@@ -86,36 +86,25 @@ struct AppleDraft {
     // MARK: Files
 
     /// The settings, with the files read: then memory has all that a call needs.
-    func validated(
-        folder: String,
-        files: some ConfigurationFiles,
-        log: ProblemLog
-    ) -> AppleSettings {
+    func validated(_ files: NamedFiles) -> AppleSettings {
         var valid = settings
         var seen: [String: Problem.Place] = [:]
         for key in credentials {
-            if let team = key.team { log.claim(team, in: &seen, use: "one key for each team") }
-            guard let credential = credential(key, folder, files, log) else { continue }
+            if let team = key.team {
+                files.log.claim(team, in: &seen, use: "one key for each team")
+            }
+            guard let credential = credential(key, files) else { continue }
             valid.credentials.append(credential)
         }
-        if let roots {
-            valid.roots = OutboundDraft.certificates(roots, folder, files, log)
-        }
+        if let roots { valid.roots = files.certificates(roots) }
         return valid
     }
 
-    private func credential(
-        _ key: Key,
-        _ folder: String,
-        _ files: some ConfigurationFiles,
-        _ log: ProblemLog
-    ) -> AppleCredential? {
+    private func credential(_ key: Key, _ files: NamedFiles) -> AppleCredential? {
         guard let team = key.team, let keyID = key.keyID, let file = key.file else { return nil }
-        let path = FilePath.joined(folder, file.value)
         let use = "a readable .p8 file; relative paths count from the configuration's folder"
         let limit = AppleCredential.fileBytesMax
-        let bytes = log.secret(file, folder, files, limit: limit, use: use)
-        guard let bytes else { return nil }
+        guard let bytes = files.secret(file, limit: limit, use: use) else { return nil }
         do throws(AppleKeyFault) {
             return try AppleCredential(
                 teamID: team.value,
@@ -123,7 +112,8 @@ struct AppleDraft {
                 pem: String(decoding: bytes, as: UTF8.self)
             )
         } catch {
-            log.error(file, found: "\(error.found) (\(path))", use: error.use)
+            let path = files.path(of: file)
+            files.log.error(file, found: "\(error.found) (\(path))", use: error.use)
             return nil
         }
     }

@@ -10,14 +10,15 @@ extension ConfigurationDraft {
         log: ProblemLog
     ) -> GatewayConfiguration? {
         requireSections()
-        let listeners = validatedListeners(files: files)
+        let named = NamedFiles(folder: folder, disk: files, log: reader.log)
+        let listeners = validatedListeners(named)
         requireApps(rules)
-        let proofs = proofs.validated(folder, files, hasStore: reader.has("store"))
-        let apps = validatedApps(files: files, proofs)
+        let proofs = proofs.validated(named, hasStore: reader.has("store"))
+        let apps = validatedApps(named, proofs)
         validateStore(hasApps: !apps.isEmpty, files: files)
-        let apple = apple.validated(folder: folder, files: files, log: reader.log)
+        let apple = apple.validated(named)
         validateAddressSource()
-        let operatorToken = admin.token(folder: folder, files: files, log: reader.log)
+        let operatorToken = admin.token(named)
         if let spillFolder { require(folder: spillFolder, files: files) }
 
         guard let fallback, let set = ruleSet(rules, apps: apps, proofs, log: log) else {
@@ -42,7 +43,7 @@ extension ConfigurationDraft {
             adminHosts: admin.hosts,
             operatorToken: operatorToken,
             loops: loops,
-            origins: origins.map { validated($0, files) },
+            origins: origins.map { validated($0, named) },
             apps: apps,
             store: store.place,
             storeMustExist: store.mustExist,
@@ -51,8 +52,8 @@ extension ConfigurationDraft {
             sessions: sessions,
             enrolment: enrolment,
             apple: apple,
-            verdict: verdict.validated(folder: folder, files: files, log: reader.log),
-            google: google.validated(folder: folder, files: files, log: reader.log),
+            verdict: verdict.validated(named),
+            google: google.validated(named),
             trustedProxies: trustedProxies.map(\.value),
             addressSource: addressSource?.value ?? .xForwardedFor,
             traces: traces,
@@ -129,7 +130,8 @@ extension ConfigurationDraft {
 
     /// The settings of the store for commands about keys.
     func validatedStore(files: some ConfigurationFiles) -> StoreSettings {
-        let apps = validatedApps(files: files, [])
+        let named = NamedFiles(folder: folder, disk: files, log: reader.log)
+        let apps = validatedApps(named, [])
         validateStore(hasApps: !apps.isEmpty, files: files)
         return StoreSettings(store: store.place, apps: apps)
     }
@@ -195,10 +197,7 @@ extension ConfigurationDraft {
         }
     }
 
-    private func validated(
-        _ origin: OriginDraft,
-        _ files: some ConfigurationFiles
-    ) -> UpstreamSettings {
+    private func validated(_ origin: OriginDraft, _ files: NamedFiles) -> UpstreamSettings {
         UpstreamSettings(
             name: origin.name.value,
             servers: origin.servers.map(\.value),
@@ -207,18 +206,13 @@ extension ConfigurationDraft {
             keptFields: origin.keptFields.map(\.value),
             preface: origin.preface?.value ?? .none,
             http2: origin.http2?.value ?? .off,
-            tls: origin.tls?.validated(
-                servers: origin.servers,
-                folder: folder,
-                files: files,
-                log: reader.log
-            ),
+            tls: origin.tls?.validated(servers: origin.servers, files),
             paths: origin.paths
         )
     }
 
     /// The listeners and the admin address must not share an address.
-    private func validatedListeners(files: some ConfigurationFiles) -> [ListenSettings] {
+    private func validatedListeners(_ files: NamedFiles) -> [ListenSettings] {
         var seen: [Located<ServerAddress>] = []
         func claim(_ address: Located<ServerAddress>) {
             if case .ip(_, port: 0) = address.value { return }
@@ -234,9 +228,7 @@ extension ConfigurationDraft {
         let settings = listeners.compactMap { draft -> ListenSettings? in
             guard let address = draft.address else { return nil }
             claim(address)
-            let tls = draft.tls.flatMap {
-                $0.validated(folder: folder, files: files, log: reader.log)
-            }
+            let tls = draft.tls.flatMap { $0.validated(files) }
             return ListenSettings(
                 address: address.value,
                 tls: tls,
@@ -299,10 +291,7 @@ extension ConfigurationDraft {
         )
     }
 
-    private func validatedApps(
-        files: some ConfigurationFiles,
-        _ proofs: [ProofSettings]
-    ) -> [AppPolicy] {
+    private func validatedApps(_ files: NamedFiles, _ proofs: [ProofSettings]) -> [AppPolicy] {
         let proofs = ruleProofs(proofs, reader.log)
         var seen: [String: Problem.Place] = [:]
         return apps.compactMap { draft in
@@ -310,7 +299,7 @@ extension ConfigurationDraft {
                 let use = "each App ID once, with all its environments"
                 reader.log.claim(id, in: &seen, use: use)
             }
-            return draft.validated(folder: folder, files: files, proofs, log: reader.log)
+            return draft.validated(files, proofs)
         }
     }
 

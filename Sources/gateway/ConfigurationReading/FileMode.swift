@@ -27,24 +27,6 @@ extension ProblemLog {
         }
     }
 
-    /// The content of a file that others must not read; `nil`, with a problem, when there is none.
-    func secret(
-        _ file: Located<String>,
-        _ folder: String,
-        _ files: some ConfigurationFiles,
-        limit: Int,
-        use: String
-    ) -> [UInt8]? {
-        let path = FilePath.joined(folder, file.value)
-        do throws(FileFault) {
-            check(key: file, at: path, FileMode(try files.permissions(of: path)))
-            return try files.contents(of: path, limit: limit)
-        } catch {
-            self.error(file, found: "\(error.found) (\(path))", use: use)
-            return nil
-        }
-    }
-
     /// A user who can write the store can admit keys; a user who can read it learns who uses the
     /// app.
     func check(store file: Located<String>, at path: String, _ mode: FileMode) {
@@ -78,5 +60,27 @@ enum FilePath {
     static func folder(of path: String) -> String {
         guard let slash = path.lastIndex(of: "/") else { return "" }
         return slash == path.startIndex ? "/" : String(path[..<slash])
+    }
+}
+
+/// The files that a configuration names, with the log of what is wrong with them.
+struct NamedFiles {
+    /// The configuration's folder, from which relative paths count.
+    let folder: String
+    let disk: any ConfigurationFiles
+    let log: ProblemLog
+
+    func path(of file: Located<String>) -> String { FilePath.joined(folder, file.value) }
+
+    /// The content of a file that others must not read; `nil`, with a problem, when there is none.
+    func secret(_ file: Located<String>, limit: Int, use: String) -> [UInt8]? {
+        let path = path(of: file)
+        do throws(FileFault) {
+            log.check(key: file, at: path, FileMode(try disk.permissions(of: path)))
+            return try disk.contents(of: path, limit: limit)
+        } catch {
+            log.error(file, found: "\(error.found) (\(path))", use: use)
+            return nil
+        }
     }
 }

@@ -33,13 +33,9 @@ struct GoogleDraft {
     }
 
     /// The settings, with the file of the authorities read.
-    func validated(
-        folder: String,
-        files: some ConfigurationFiles,
-        log: ProblemLog
-    ) -> GoogleSettings {
+    func validated(_ files: NamedFiles) -> GoogleSettings {
         var valid = settings
-        if let roots { valid.roots = OutboundDraft.certificates(roots, folder, files, log) }
+        if let roots { valid.roots = files.certificates(roots) }
         return valid
     }
 }

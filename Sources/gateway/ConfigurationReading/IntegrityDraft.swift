@@ -73,11 +73,7 @@ struct IntegrityDraft {
     }
 
     /// The settings, with the files read; `nil` where there is an error, which was reported.
-    func validated(
-        folder: String,
-        files: some ConfigurationFiles,
-        hasStore: Bool
-    ) -> IntegritySettings? {
+    func validated(_ files: NamedFiles, hasStore: Bool) -> IntegritySettings? {
         if !hasStore {
             reader.log.error(
                 reader,
@@ -85,12 +81,10 @@ struct IntegrityDraft {
                 use: "store: { sqlite: portcullis.db }"
             )
         }
-        let certificates = roots.flatMap {
-            OutboundDraft.certificates($0, folder, files, reader.log)
-        }
+        let certificates = roots.flatMap { files.certificates($0) }
         let decoder: IntegritySettings.Decoder
         if let account {
-            guard let read = serviceAccount(account, folder, files) else { return nil }
+            guard let read = serviceAccount(account, files) else { return nil }
             var service = IntegrityService(name: name, account: read)
             if let url { service.url = url.value }
             limits.fill(&service.calls)
@@ -98,10 +92,10 @@ struct IntegrityDraft {
             decoder = .service(service)
         } else {
             let known = decryption.flatMap {
-                key($0, folder, files, "32 bytes", ClassicTokenKeys.isDecryptionKey)
+                key($0, files, "32 bytes", ClassicTokenKeys.isDecryptionKey)
             }
             let signer = verification.flatMap {
-                key($0, folder, files, "a key on P-256", ClassicTokenKeys.isVerificationKey)
+                key($0, files, "a key on P-256", ClassicTokenKeys.isVerificationKey)
             }
             guard let known, let signer,
                 let keys = ClassicTokenKeys(decryption: known, verification: signer)
@@ -113,15 +107,10 @@ struct IntegrityDraft {
         return settings
     }
 
-    private func serviceAccount(
-        _ file: Located<String>,
-        _ folder: String,
-        _ files: some ConfigurationFiles
-    ) -> ServiceAccount? {
+    private func serviceAccount(_ file: Located<String>, _ files: NamedFiles) -> ServiceAccount? {
         let use = "the JSON key file of a service account, as Google Cloud gives it out"
         let limit = ServiceAccount.fileBytesMax
-        let bytes = reader.log.secret(file, folder, files, limit: limit, use: use)
-        guard let bytes else { return nil }
+        guard let bytes = files.secret(file, limit: limit, use: use) else { return nil }
         var fault = "its token_uri is no https:// address"
         do throws(ServiceAccount.Fault) {
             let account = try ServiceAccount(json: bytes)
@@ -129,26 +118,22 @@ struct IntegrityDraft {
         } catch {
             fault = error.detail
         }
-        let path = FilePath.joined(folder, file.value)
-        let found = "no key of a service account in \(path), since \(fault)"
+        let found = "no key of a service account in \(files.path(of: file)), since \(fault)"
         reader.log.error(file, found: found, use: use)
         return nil
     }
 
     private func key(
         _ file: Located<String>,
-        _ folder: String,
-        _ files: some ConfigurationFiles,
+        _ files: NamedFiles,
         _ what: String,
         _ isKey: ([UInt8]) -> Bool
     ) -> [UInt8]? {
         let use = "a file with base64 of \(what), as the Play Console shows it"
         let limit = ClassicTokenKeys.fileBytesMax
-        let bytes = reader.log.secret(file, folder, files, limit: limit, use: use)
-        guard let bytes else { return nil }
+        guard let bytes = files.secret(file, limit: limit, use: use) else { return nil }
         if let key = ClassicTokenKeys.key(ofFile: bytes), isKey(key) { return key }
-        let found = "another text in \(FilePath.joined(folder, file.value))"
-        reader.log.error(file, found: found, use: use)
+        reader.log.error(file, found: "another text in \(files.path(of: file))", use: use)
         return nil
     }
 }

@@ -59,16 +59,12 @@ struct OriginTLSDraft {
     /// The settings; checks the files without reading them.
     func validated(
         servers: [Located<ServerSettings>],
-        folder: String,
-        files: some ConfigurationFiles,
-        log: ProblemLog
+        _ files: NamedFiles
     ) -> OriginTLSSettings {
-        let path = { (file: Located<String>) in FilePath.joined(folder, file.value) }
-        for file in [authorities, certificate].compactMap(\.self) {
-            _ = log.require(file: file, in: folder, files)
-        }
-        if let key, let mode = log.require(file: key, in: folder, files) {
-            log.check(key: key, at: path(key), mode)
+        let log = files.log
+        for file in [authorities, certificate].compactMap(\.self) { _ = files.require(file) }
+        if let key, let mode = files.require(key) {
+            log.check(key: key, at: files.path(of: key), mode)
         }
         for (one, other, name) in [(certificate, key, "key"), (key, certificate, "certificate")] {
             guard let one, other == nil else { continue }
@@ -91,9 +87,9 @@ struct OriginTLSDraft {
             )
         }
         return OriginTLSSettings(
-            trust: isInsecure ? .anyone : authorities.map { .file(path($0)) } ?? .system,
-            certificateFile: certificate.map(path),
-            keyFile: key.map(path),
+            trust: isInsecure ? .anyone : authorities.map { .file(files.path(of: $0)) } ?? .system,
+            certificateFile: certificate.map { files.path(of: $0) },
+            keyFile: key.map { files.path(of: $0) },
             serverName: serverName?.value,
             minimumVersion: minimum?.value ?? .tls12
         )

@@ -53,18 +53,15 @@ enum OutboundDraft {
         if ServerAddress(text: rest, allowsPortZero: false) != nil { return true }
         return !needsPort && ServerAddress(text: rest + ":443", allowsPortZero: false) != nil
     }
+}
 
+extension NamedFiles {
     /// Reads a file of authorities.
-    static func certificates(
-        _ file: Located<String>,
-        _ folder: String,
-        _ files: some ConfigurationFiles,
-        _ log: ProblemLog
-    ) -> [UInt8]? {
-        let path = FilePath.joined(folder, file.value)
+    func certificates(_ file: Located<String>) -> [UInt8]? {
+        let path = path(of: file)
         let use = "a PEM file with the certificates of authorities"
         do {
-            let bytes = try files.contents(of: path, limit: X509Certificate.pemBytesMax)
+            let bytes = try disk.contents(of: path, limit: X509Certificate.pemBytesMax)
             _ = try X509Certificate.certificates(pem: String(decoding: bytes, as: UTF8.self))
             return bytes
         } catch let fault as FileFault {

@@ -169,23 +169,18 @@ struct ProofDraft {
     var isIntegrity: Bool { kind?.value == .integrity }
 
     /// The complete proof; `nil` where it has an error, which was reported.
-    func validated(
-        _ proof: TokenProof,
-        folder: String,
-        files: some ConfigurationFiles,
-        hasStore: Bool
-    ) -> ProofSettings? {
+    func validated(_ proof: TokenProof, _ files: NamedFiles, hasStore: Bool) -> ProofSettings? {
         switch kind?.value {
         case .jwt:
-            jwt.validated(folder: folder, files: files, hasStore: hasStore).map {
+            jwt.validated(files, hasStore: hasStore).map {
                 ProofSettings(proof: proof, kind: .jwt($0))
             }
         case .siteverify:
-            siteverify.validated(folder: folder, files: files).map {
+            siteverify.validated(files).map {
                 ProofSettings(proof: proof, kind: .siteverify($0))
             }
         case .integrity:
-            integrity.validated(folder: folder, files: files, hasStore: hasStore).map {
+            integrity.validated(files, hasStore: hasStore).map {
                 ProofSettings(proof: proof, kind: .integrity($0))
             }
         case nil: nil
@@ -325,11 +320,7 @@ struct JWTDraft {
     /// The settings, with the file of keys read; `nil` where there is an error, which was reported.
     ///
     /// - hasStore: whether there is a store that remembers spent tokens.
-    func validated(
-        folder: String,
-        files: some ConfigurationFiles,
-        hasStore: Bool
-    ) -> JWTSettings? {
+    func validated(_ files: NamedFiles, hasStore: Bool) -> JWTSettings? {
         guard let source, let terms else { return nil }
         if let once, !hasStore {
             reader.log.error(
@@ -341,21 +332,15 @@ struct JWTDraft {
         switch source {
         case .address(let address, let roots):
             var address = address
-            if let roots {
-                address.roots = OutboundDraft.certificates(roots, folder, files, reader.log)
-            }
+            if let roots { address.roots = files.certificates(roots) }
             return JWTSettings(terms: terms, keys: .address(address))
         case .file(let file):
-            return keys(file, folder, files).map { JWTSettings(terms: terms, keys: .set($0)) }
+            return keys(file, files).map { JWTSettings(terms: terms, keys: .set($0)) }
         }
     }
 
-    private func keys(
-        _ file: Located<String>,
-        _ folder: String,
-        _ files: some ConfigurationFiles
-    ) -> TokenKeySet? {
-        let path = FilePath.joined(folder, file.value)
+    private func keys(_ file: Located<String>, _ files: NamedFiles) -> TokenKeySet? {
+        let path = files.path(of: file)
         func report(_ found: String) {
             reader.log.error(
                 file,
@@ -364,7 +349,7 @@ struct JWTDraft {
             )
         }
         do {
-            return try TokenKeySet(json: files.contents(of: path, limit: TokenKeySet.bytesMax))
+            return try TokenKeySet(json: files.disk.contents(of: path, limit: TokenKeySet.bytesMax))
         } catch let fault as FileFault {
             report(fault.found)
         } catch let fault as TokenKeySet.Fault {

@@ -224,15 +224,9 @@ extension RuleDraft {
 
 extension [ProofDraft] {
     /// The complete proofs; those with an error, which was reported, are left out.
-    func validated(
-        _ folder: String,
-        _ files: some ConfigurationFiles,
-        hasStore: Bool
-    ) -> [ProofSettings] {
+    func validated(_ files: NamedFiles, hasStore: Bool) -> [ProofSettings] {
         enumerated().compactMap { index, draft in
-            draft.proof(index: index).flatMap {
-                draft.validated($0, folder: folder, files: files, hasStore: hasStore)
-            }
+            draft.proof(index: index).flatMap { draft.validated($0, files, hasStore: hasStore) }
         }
     }
 }

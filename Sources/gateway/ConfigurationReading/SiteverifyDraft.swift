@@ -105,10 +105,10 @@ struct SiteverifyDraft {
     }
 
     /// The settings, with the files read; `nil` where there is an error, which was reported.
-    func validated(folder: String, files: some ConfigurationFiles) -> SiteverifySettings? {
+    func validated(_ files: NamedFiles) -> SiteverifySettings? {
         let log = reader.log
-        let certificates = roots.flatMap { OutboundDraft.certificates($0, folder, files, log) }
-        guard let text = secretText(folder, files), var valid = settings else { return nil }
+        let certificates = roots.flatMap { files.certificates($0) }
+        guard let text = secretText(files), var valid = settings else { return nil }
         (valid.secret, valid.calls.roots) = (text, certificates)
         if valid.hostnames.isEmpty {
             log.warning(
@@ -120,13 +120,12 @@ struct SiteverifyDraft {
         return valid
     }
 
-    private func secretText(_ folder: String, _ files: some ConfigurationFiles) -> String? {
+    private func secretText(_ files: NamedFiles) -> String? {
         guard let secret else { return nil }
-        let path = FilePath.joined(folder, secret.value)
+        let path = files.path(of: secret)
         let use = "a readable file with one line, the service's secret"
         let limit = SiteverifySettings.secretBytesMax
-        let bytes = reader.log.secret(secret, folder, files, limit: limit, use: use)
-        guard let bytes else { return nil }
+        guard let bytes = files.secret(secret, limit: limit, use: use) else { return nil }
         if let text = SiteverifySettings.secret(bytes) { return text }
         reader.log.error(secret, found: "no line of visible characters in \(path)", use: use)
         return nil

@@ -72,11 +72,8 @@ struct TLSDraft {
     }
 
     /// The settings; checks the files without reading them.
-    func validated(
-        folder: String,
-        files: some ConfigurationFiles,
-        log: ProblemLog
-    ) -> ListenSettings.TLS? {
+    func validated(_ files: NamedFiles) -> ListenSettings.TLS? {
+        let log = files.log
         var holders: [String: Problem.Place] = [:]
         let valid = certificates.compactMap { draft -> ListenSettings.TLS.Certificate? in
             for name in draft.names {
@@ -90,28 +87,24 @@ struct TLSDraft {
                 holders[name.value] = holders[name.value] ?? name.place
             }
             guard let certificate = draft.certificate, let key = draft.key else { return nil }
-            let keyFile = FilePath.joined(folder, key.value)
-            _ = log.require(file: certificate, in: folder, files)
-            if let mode = log.require(file: key, in: folder, files) {
-                log.check(key: key, at: keyFile, mode)
-            }
-            if let staple = draft.staple {
-                _ = log.require(file: staple, in: folder, files, "file with an OCSP response")
-            }
+            let keyFile = files.path(of: key)
+            _ = files.require(certificate)
+            if let mode = files.require(key) { log.check(key: key, at: keyFile, mode) }
+            if let staple = draft.staple { _ = files.require(staple, "file with an OCSP response") }
             return ListenSettings.TLS.Certificate(
-                certificateFile: FilePath.joined(folder, certificate.value),
+                certificateFile: files.path(of: certificate),
                 keyFile: keyFile,
-                stapleFile: draft.staple.map { FilePath.joined(folder, $0.value) },
+                stapleFile: draft.staple.map { files.path(of: $0) },
                 names: draft.names.map(\.value),
                 keyPath: draft.keyPath
             )
         }
-        if let authorities { _ = log.require(file: authorities, in: folder, files) }
+        if let authorities { _ = files.require(authorities) }
         guard !valid.isEmpty else { return nil }
         var client: ListenSettings.TLS.Client?
         if let authorities, let demand {
             client = ListenSettings.TLS.Client(
-                authoritiesFile: FilePath.joined(folder, authorities.value),
+                authoritiesFile: files.path(of: authorities),
                 demand: demand.value,
                 keyPath: clientPath
             )
@@ -131,19 +124,14 @@ extension MappingReader {
     }
 }
 
-extension ProblemLog {
+extension NamedFiles {
     /// The mode of a file; `nil`, with a problem, when it can't be read.
-    func require(
-        file: Located<String>,
-        in folder: String,
-        _ files: some ConfigurationFiles,
-        _ kind: String = "PEM file"
-    ) -> FileMode? {
-        let path = FilePath.joined(folder, file.value)
+    func require(_ file: Located<String>, _ kind: String = "PEM file") -> FileMode? {
+        let path = path(of: file)
         do throws(FileFault) {
-            return FileMode(try files.permissions(of: path))
+            return FileMode(try disk.permissions(of: path))
         } catch {
-            self.error(
+            log.error(
                 file,
                 found: "\(error.found) (\(path))",
                 use: "a readable \(kind); relative paths count from the configuration's folder"

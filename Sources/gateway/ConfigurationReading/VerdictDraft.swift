@@ -63,16 +63,12 @@ struct VerdictDraft {
     }
 
     /// The settings, with the key read; `nil` where verdicts are not signed.
-    func validated(
-        folder: String,
-        files: some ConfigurationFiles,
-        log: ProblemLog
-    ) -> VerdictSettings? {
+    func validated(_ files: NamedFiles) -> VerdictSettings? {
         guard let source, let claims else { return nil }
         let key: VerdictSigner.Key? =
             switch source {
             case .key(let file):
-                Self.read(file, folder, files, log, use: "a readable private key in PEM") { bytes in
+                Self.read(file, files, use: "a readable private key in PEM") { bytes in
                     let pem = String(decoding: bytes, as: UTF8.self)
                     return ECPrivateKey(pem: pem).flatMap { P256PrivateKey($0) }.map { .p256($0) }
                 } found: { path in
@@ -82,7 +78,7 @@ struct VerdictDraft {
                         + "ec_paramgen_curve:P-256 -out \(path))"
                 }
             case .secret(let file):
-                Self.read(file, folder, files, log, use: "a readable file with a secret") { bytes in
+                Self.read(file, files, use: "a readable file with a secret") { bytes in
                     var bytes = bytes
                     if bytes.last == UInt8(ascii: "\n") { bytes.removeLast() }
                     return bytes.count >= VerdictSigner.secretBytesMin ? .secret(bytes) : nil
@@ -99,19 +95,16 @@ struct VerdictDraft {
 
     private static func read(
         _ file: Located<String>,
-        _ folder: String,
-        _ files: some ConfigurationFiles,
-        _ log: ProblemLog,
+        _ files: NamedFiles,
         use: String,
         _ key: ([UInt8]) -> VerdictSigner.Key?,
         found: (String) -> String,
         next: (String) -> String
     ) -> VerdictSigner.Key? {
-        let path = FilePath.joined(folder, file.value)
-        let bytes = log.secret(file, folder, files, limit: fileBytesMax, use: use)
-        guard let bytes else { return nil }
+        guard let bytes = files.secret(file, limit: fileBytesMax, use: use) else { return nil }
         if let key = key(bytes) { return key }
-        log.error(file, found: found(path), use: next(path))
+        let path = files.path(of: file)
+        files.log.error(file, found: found(path), use: next(path))
         return nil
     }
 }
