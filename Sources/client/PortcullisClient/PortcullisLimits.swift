@@ -65,9 +65,9 @@ public struct PortcullisLimits: Hashable, Sendable {
     /// The most bytes of a content stream, which is put into a file so that it can be signed and
     /// sent again. A longer one is an error, and has to be uploaded from a file.
     public var spooledBytes = 1 << 30
-    /// The most bytes that ``PortcullisSession/data(for:delegate:)`` collects.
+    /// The most bytes that ``PortcullisSession/data(for:requiring:delegate:)`` collects.
     public var answerBytes = 256 << 20
-    /// The most bytes that ``PortcullisSession/download(for:delegate:)`` writes.
+    /// The most bytes that ``PortcullisSession/download(for:requiring:delegate:)`` writes.
     public var downloadBytes = 8 << 30
     /// The most routes of which it is remembered what they sign.
     public var routesLearned = 128

@@ -4,21 +4,36 @@ public import Foundation
     public import FoundationNetworking
 #endif
 
+/// What has to hold before a request is sent.
+public enum SendingCondition: Hashable, Sendable {
+    /// Nothing: what can't be proven is sent without a proof, and the gateway's rule decides.
+    case nothing
+    /// The request carries a proof. Without one no byte of it leaves, neither its content nor its
+    /// head, and the call throws ``PortcullisError/proofUnavailable(_:)``.
+    ///
+    /// A route of which nothing is known can't be asked either: ``PortcullisConfiguration`` needs a
+    /// plan, or a ``PortcullisConfiguration/defaultRequirement``.
+    case proof
+}
+
 extension PortcullisSession {
     /// Sends a request and collects its answer.
     ///
     /// - Parameters:
     ///   - request: with its content, if any, in `httpBody` or `httpBodyStream`. A stream is put
     ///     into a temporary file first.
+    ///   - condition: what has to hold before it is sent, at each try and each redirect.
     ///   - delegate: hears of the tasks that send it, one for each try and each target of a
     ///     redirect, as ``TransferProgress`` does.
     /// - Returns: the content, at most ``PortcullisLimits/answerBytes``, and the head.
-    /// - Throws: what the transport throws, or a ``PortcullisError``; nothing because of a proof.
+    /// - Throws: what the transport throws, or a ``PortcullisError``; because of a proof only with
+    ///   the condition ``SendingCondition/proof``.
     public func data(
         for request: URLRequest,
+        requiring condition: SendingCondition = .nothing,
         delegate: (any URLSessionTaskDelegate)? = nil
     ) async throws -> (Data, ProvenResponse) {
-        try await collected(bytes(for: request, delegate: delegate))
+        try await collected(bytes(for: request, requiring: condition, delegate: delegate))
     }
 
     /// Sends a request with a file as its content, which is hashed and sent in pieces.
@@ -27,17 +42,20 @@ extension PortcullisSession {
     ///   - request: everything but the content.
     ///   - file: must not change until the answer is there. A change between two tries is noticed:
     ///     ``PortcullisError/contentChanged``.
+    ///   - condition: what has to hold before it is sent, at each try and each redirect.
     ///   - delegate: hears of the tasks that send it, one for each try and each target of a
     ///     redirect, as ``TransferProgress`` does.
     /// - Returns: the answer's content, at most ``PortcullisLimits/answerBytes``, and its head.
-    /// - Throws: what the transport throws, or a ``PortcullisError``; nothing because of a proof.
+    /// - Throws: what the transport throws, or a ``PortcullisError``; because of a proof only with
+    ///   the condition ``SendingCondition/proof``.
     public func upload(
         for request: URLRequest,
         fromFile file: URL,
+        requiring condition: SendingCondition = .nothing,
         delegate: (any URLSessionTaskDelegate)? = nil
     ) async throws -> (Data, ProvenResponse) {
         let content = try await ReplayableContent(file: file)
-        return try await collected(exchange(request, content, delegate))
+        return try await collected(exchange(request, content, delegate, requiring: condition))
     }
 
     /// Sends a request with content in memory.
@@ -45,16 +63,20 @@ extension PortcullisSession {
     /// - Parameters:
     ///   - request: everything but the content; what it has of that is not sent.
     ///   - content: the content.
+    ///   - condition: what has to hold before it is sent, at each try and each redirect.
     ///   - delegate: hears of the tasks that send it, one for each try and each target of a
     ///     redirect, as ``TransferProgress`` does.
     /// - Returns: the answer's content, at most ``PortcullisLimits/answerBytes``, and its head.
-    /// - Throws: what the transport throws, or a ``PortcullisError``; nothing because of a proof.
+    /// - Throws: what the transport throws, or a ``PortcullisError``; because of a proof only with
+    ///   the condition ``SendingCondition/proof``.
     public func upload(
         for request: URLRequest,
         from content: Data,
+        requiring condition: SendingCondition = .nothing,
         delegate: (any URLSessionTaskDelegate)? = nil
     ) async throws -> (Data, ProvenResponse) {
-        try await collected(exchange(request, ReplayableContent(content), delegate))
+        let content = ReplayableContent(content)
+        return try await collected(exchange(request, content, delegate, requiring: condition))
     }
 
     /// Gets what a URL stands for.
@@ -68,17 +90,29 @@ extension PortcullisSession {
     /// Sends a request and writes its answer to a file, piece by piece.
     ///
     /// - Parameters:
-    ///   - request: as for ``data(for:delegate:)``.
+    ///   - request: as for ``data(for:requiring:delegate:)``.
+    ///   - condition: what has to hold before it is sent, at each try and each redirect.
     ///   - delegate: hears of the tasks that send it, one for each try and each target of a
     ///     redirect, as ``TransferProgress`` does.
     /// - Returns: a file in the temporary directory, which is the caller's to move or delete, and
     ///   the head. The file has at most ``PortcullisLimits/downloadBytes``.
-    /// - Throws: what the transport throws, or a ``PortcullisError``; nothing because of a proof.
+    /// - Throws: what the transport throws, or a ``PortcullisError``; because of a proof only with
+    ///   the condition ``SendingCondition/proof``.
     public func download(
         for request: URLRequest,
+        requiring condition: SendingCondition = .nothing,
         delegate: (any URLSessionTaskDelegate)? = nil
     ) async throws -> (URL, ProvenResponse) {
-        try await download(for: request, requiring: .nothing, delegate: delegate)
+        let limits = configuration.limits
+        let content = try await ReplayableContent(of: request, spooledMax: limits.spooledBytes)
+        let (answer, response) = try await exchange(
+            request,
+            content,
+            delegate,
+            requiring: condition,
+            isDownload: true
+        )
+        return (try await answer.saved(atMost: limits.downloadBytes), response)
     }
 
     /// Sends a request and hands its answer out as it comes.
@@ -87,21 +121,24 @@ extension PortcullisSession {
     /// receives for all requests of a process, and would keep them all waiting. What was not read
     /// waits in memory there, up to the `bufferedBytes` of ``URLSessionTransport``, 64 MiB, and
     /// then the reading throws ``PortcullisError/answerTooLarge``. Take
-    /// ``download(for:delegate:)`` for what is longer.
+    /// ``download(for:requiring:delegate:)`` for what is longer.
     ///
     /// - Parameters:
-    ///   - request: as for ``data(for:delegate:)``.
+    ///   - request: as for ``data(for:requiring:delegate:)``.
+    ///   - condition: what has to hold before it is sent, at each try and each redirect.
     ///   - delegate: hears of the tasks that send it, one for each try and each target of a
     ///     redirect, as ``TransferProgress`` does.
     /// - Returns: the content, to be read once, and the head.
-    /// - Throws: what the transport throws, or a ``PortcullisError``; nothing because of a proof.
+    /// - Throws: what the transport throws, or a ``PortcullisError``; because of a proof only with
+    ///   the condition ``SendingCondition/proof``.
     public func bytes(
         for request: URLRequest,
+        requiring condition: SendingCondition = .nothing,
         delegate: (any URLSessionTaskDelegate)? = nil
     ) async throws -> (AnswerContent, ProvenResponse) {
         let limit = configuration.limits.spooledBytes
         let content = try await ReplayableContent(of: request, spooledMax: limit)
-        return try await exchange(request, content, delegate)
+        return try await exchange(request, content, delegate, requiring: condition)
     }
 
     /// Sends a request with content that comes in pieces, and hands its answer out as it comes.
@@ -112,7 +149,7 @@ extension PortcullisSession {
     /// - Parameters:
     ///   - request: everything but the content; what it has of that is not sent.
     ///   - content: the content, read once, at most ``PortcullisLimits/spooledBytes``.
-    ///   - delegate: hears of the tasks that send it, as for ``bytes(for:delegate:)``.
+    ///   - delegate: hears of the tasks that send it, as for ``bytes(for:requiring:delegate:)``.
     /// - Returns: the answer's content, to be read once, and its head.
     /// - Throws: what the content and the transport throw, or a ``PortcullisError``; nothing
     ///   because of a proof.
