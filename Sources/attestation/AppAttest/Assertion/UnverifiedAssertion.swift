@@ -216,18 +216,10 @@ public struct VerifiedAssertion: Sendable {
 /// A proof can be written and not read: decoded bytes would prove nothing. A server stores only the
 /// counter of an assertion.
 extension VerifiedAssertion: Encodable {
-    private enum Key: String, CodingKey {
+    private enum CodingKeys: String, CodingKey {
         case app = "app_id_hash"
         case counter
         case extensions
-    }
-
-    /// Writes the app, the counter and the device's statements about the build.
-    public func encode(to encoder: any Encoder) throws {
-        var container = encoder.container(keyedBy: Key.self)
-        try container.encode(app, forKey: .app)
-        try container.encode(counter, forKey: .counter)
-        try container.encode(extensions, forKey: .extensions)
     }
 }
 

@@ -52,8 +52,9 @@ extension VerifiedAttestation {
     }
 }
 
+/// An object: key id, public key and receipt in base64, the counter as a number.
 extension AttestationRecord: Codable {
-    private enum Key: String, CodingKey {
+    private enum CodingKeys: String, CodingKey {
         case keyID = "key_id"
         case publicKey = "public_key"
         case appID = "app_id"
@@ -61,40 +62,21 @@ extension AttestationRecord: Codable {
         case counter
         case receipt
     }
-
-    /// Reads an object: key id, public key and receipt in base64, the counter as a number.
-    public init(from decoder: any Decoder) throws {
-        let container = try decoder.container(keyedBy: Key.self)
-        keyID = try container.decode(KeyID.self, forKey: .keyID)
-        publicKey = try container.decode(P256PublicKey.self, forKey: .publicKey)
-        appID = try container.decode(String.self, forKey: .appID)
-        environment = try container.decode(AttestationEnvironment.self, forKey: .environment)
-        counter = try container.decode(SignCounter.self, forKey: .counter)
-        receipt = try container.decodeBase64(forKey: .receipt)
-    }
-
-    /// Writes an object: key id, public key and receipt in base64, the counter as a number.
-    public func encode(to encoder: any Encoder) throws {
-        var container = encoder.container(keyedBy: Key.self)
-        try container.encode(keyID, forKey: .keyID)
-        try container.encode(publicKey, forKey: .publicKey)
-        try container.encode(appID, forKey: .appID)
-        try container.encode(environment, forKey: .environment)
-        try container.encode(counter, forKey: .counter)
-        try container.encodeBase64(receipt, forKey: .receipt)
-    }
 }
 
+// Bytes are base64. The conformances that the compiler writes in this module call these functions.
 extension KeyedEncodingContainer {
-    /// Writes bytes as base64, and nothing for `nil`.
-    mutating func encodeBase64(_ bytes: [UInt8]?, forKey key: Key) throws {
+    mutating func encode(_ bytes: [UInt8], forKey key: Key) throws {
+        try encode(Base64.text(bytes), forKey: key)
+    }
+
+    mutating func encodeIfPresent(_ bytes: [UInt8]?, forKey key: Key) throws {
         try encodeIfPresent(bytes.map { Base64.text($0) }, forKey: key)
     }
 }
 
 extension KeyedDecodingContainer {
-    /// Reads bytes that must be present.
-    func decodeBase64(forKey key: Key) throws -> [UInt8] {
+    func decode(_ type: [UInt8].Type, forKey key: Key) throws -> [UInt8] {
         guard let bytes = Base64.decode(try decode(String.self, forKey: key)) else {
             throw DecodingError.dataCorruptedError(
                 forKey: key,
@@ -105,9 +87,8 @@ extension KeyedDecodingContainer {
         return bytes
     }
 
-    /// Reads bytes; `nil` when the member is missing or null.
-    func decodeBase64IfPresent(forKey key: Key) throws -> [UInt8]? {
+    func decodeIfPresent(_ type: [UInt8].Type, forKey key: Key) throws -> [UInt8]? {
         guard contains(key), try !decodeNil(forKey: key) else { return nil }
-        return try decodeBase64(forKey: key)
+        return try decode(type, forKey: key)
     }
 }
