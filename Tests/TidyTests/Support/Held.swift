@@ -110,7 +110,13 @@ enum Held {
         "ContinuousClock", "Mutex", "SuspendingClock", "SystemRandomNumberGenerator", "UTCClock",
     ]
 
-    /// Modules that only these targets import.
+    /// Folders that import nothing but this, whatever else their target uses: each could be a
+    /// target of its own.
+    static let closedFolders: [String: Set<String>] = [
+        "Sources/net/TLSSession/": ["COpenSSL", "Glibc", "Synchronization"],
+    ]
+
+    /// Modules that only these targets import, or the files of these folders.
     static let owners: [String: Set<String>] = [
         "CCurl": ["HTTPSCalls"],
         "CNGHTTP2": ["HTTP2Wire"],

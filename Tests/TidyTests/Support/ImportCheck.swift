@@ -24,6 +24,7 @@ struct ImportCheck {
         if !source.isTest {
             texts.append(impure(module, in: source))
             texts.append(foreign(module, in: source))
+            texts.append(outside(module, in: source))
             texts.append(owned(module, in: source))
             texts.append(exposed(module, in: source, importAt: index))
         }
@@ -58,8 +59,18 @@ struct ImportCheck {
             "\(folder.key) is pure and may not import \(module); take what it gives as a parameter"
     }
 
+    /// What could be a target of its own imports only what that target would.
+    private func outside(_ module: String, in source: SwiftSource) -> String? {
+        guard let folder = Held.closedFolders.first(where: { source.path.hasPrefix($0.key) }),
+            !folder.value.contains(module)
+        else { return nil }
+        return "\(folder.key) does without \(module); keep what uses it in another folder"
+    }
+
     private func owned(_ module: String, in source: SwiftSource) -> String? {
-        guard let owners = Held.owners[module], !owners.contains(source.target) else { return nil }
+        guard let owners = Held.owners[module], !owners.contains(source.target),
+            !owners.contains(where: { $0.hasSuffix("/") && source.path.hasPrefix($0) })
+        else { return nil }
         let names = owners.sorted().joined(separator: " and ")
         return "only \(names) may import \(module); ask there for what you need"
     }
