@@ -44,13 +44,12 @@ let openSSL: Target.Dependency = .target(
 let key: [Target.Dependency] = ["Cryptography", "DeviceKey", "Signatures"]
 let kept: [Target.Dependency] = ["Challenges", "KeyStore"]
 let policy: [Target.Dependency] =
-    object + ["ByteCoding", "HTTPWire", "JSONText", "KeyAttestation", "RequestBinding", "Rules"]
+    object + ["Encodings", "HTTPWire", "KeyAttestation", "RequestBinding", "Rules"]
 let verdict: [Target.Dependency] = ["Challenges", "Sessions", "Verification", "KeyStore"]
 let apple: [Target.Dependency] = ["AppleServices", "KeyStore", "OutboundCalls"]
 let sockets: [Target.Dependency] = ["TLSSession", "Telemetry", "EventLoops"]
 let device: [Target.Dependency] = [
-    "AppAttest", "KeyAttestation", "StrictCBOR", "StrictDER", "Cryptography", "ByteCoding",
-    "JSONText", "RequestBinding", "Signatures",
+    "AppAttest", "KeyAttestation", "Encodings", "Cryptography", "RequestBinding", "Signatures",
 ]
 let wires: [Target.Dependency] = ["CLinux", "TLSSession", "EventLoops"]
 let process: [Target.Dependency] = [
@@ -60,7 +59,7 @@ let process: [Target.Dependency] = [
 ]
 let stand: [Target.Dependency] = ["SoftwareAuthenticator"]
 let measured = [
-    "AppAttest", "Challenges", "Cryptography", "Verification", "HTTPWire", "ByteCoding",
+    "AppAttest", "Challenges", "Cryptography", "Verification", "HTTPWire", "Encodings",
     "RequestBinding", "Rules", "KeyStore", "Sessions",
 ]
 let load: [Target.Dependency] = [
@@ -254,55 +253,39 @@ let package = Package(
     targets: [
         // Sources/base: bytes, texts, cryptography, counters. Pure.
         .bridge("COpenSSL", in: "base", links: ["ssl", "crypto"]),
-        .part("ByteCoding", in: "base"),
-        .part("JSONText", in: "base"),
-        .part("StrictCBOR", in: "base"),
-        .part("StrictDER", in: "base"),
+        .part("Encodings", in: "base"),
         .part("Telemetry", in: "base"),
-        .part("Signatures", in: "base", uses: ["ByteCoding", "StrictDER", openSSL, crypto]),
-        .part("Cryptography", in: "base", uses: ["COpenSSL", "Signatures", "StrictDER"]),
+        .part("Signatures", in: "base", uses: ["Encodings", openSSL, crypto]),
+        .part("Cryptography", in: "base", uses: ["COpenSSL", "Encodings", "Signatures"]),
 
         // Sources/attestation: what a device proves. Pure.
-        .part("DeviceKey", in: "attestation", uses: ["ByteCoding", "Signatures"]),
-        .part(
-            "AppAttest",
-            in: "attestation",
-            uses: ["ByteCoding", "DeviceKey", "Signatures", "StrictCBOR", "StrictDER"]
-        ),
+        .part("DeviceKey", in: "attestation", uses: ["Encodings", "Signatures"]),
+        .part("AppAttest", in: "attestation", uses: ["DeviceKey", "Encodings", "Signatures"]),
         .part(
             "KeyAttestation",
             in: "attestation",
-            uses: ["ByteCoding", "DeviceKey", "JSONText", "Signatures", "StrictCBOR", "StrictDER"]
-                + [crypto, cryptoExtras]
+            uses: ["DeviceKey", "Encodings", "Signatures", crypto, cryptoExtras]
         ),
 
         // Sources/http: messages and their parts. Pure.
-        .part("HTTPWire", in: "http", uses: ["ByteCoding"]),
-        .part("HTTP2Wire", in: "http", uses: ["ByteCoding", "CNGHTTP2", "HTTPWire"]),
+        .part("HTTPWire", in: "http", uses: ["Encodings"]),
+        .part("HTTP2Wire", in: "http", uses: ["CNGHTTP2", "Encodings", "HTTPWire"]),
 
         // Sources/policy: what is asked of a request, and whether it has it. Pure but for the
         // challenges and sessions, which the event loops share.
-        .part("RequestBinding", in: "policy", uses: ["ByteCoding"]),
+        .part("RequestBinding", in: "policy", uses: ["Encodings"]),
         .part(
             "Rules",
             in: "policy",
-            uses: object + ["HTTPWire", "JSONText", "KeyAttestation", "RequestBinding"]
+            uses: object + ["Encodings", "HTTPWire", "KeyAttestation", "RequestBinding"]
         ),
-        .part("Challenges", in: "policy", uses: ["ByteCoding", "Cryptography"]),
+        .part("Challenges", in: "policy", uses: ["Cryptography", "Encodings"]),
         .part("Sessions", in: "policy", uses: policy + ["Challenges", "DeviceKey"]),
         .part("Verification", in: "policy", uses: policy + kept + ["Sessions", "Telemetry"]),
-        .part(
-            "Tokens",
-            in: "policy",
-            uses: ["ByteCoding", "JSONText", "Signatures", crypto, cryptoExtras]
-        ),
+        .part("Tokens", in: "policy", uses: ["Encodings", "Signatures", crypto, cryptoExtras]),
 
         // Sources/keys: keys and counters, in memory and on disk. Shared by the event loops.
-        .part(
-            "KeyStore",
-            in: "keys",
-            uses: key + ["ByteCoding", "Challenges", "JSONText", "Telemetry"]
-        ),
+        .part("KeyStore", in: "keys", uses: key + ["Challenges", "Encodings", "Telemetry"]),
         .part("SQLiteKeyStore", in: "keys", uses: key + ["KeyStore", grdb, sqlite]),
         .bridge("CPostgreSQL", in: "keys", links: ["pq"]),
         .part("PostgreSQLKeyStore", in: "keys", uses: key + kept + ["CPostgreSQL", "Telemetry"]),
@@ -315,7 +298,7 @@ let package = Package(
         .part(
             "OutboundCalls",
             in: "net",
-            uses: ["ByteCoding", "HTTPWire", "Telemetry", "Verification"] + key + kept
+            uses: ["Encodings", "HTTPWire", "Telemetry", "Verification"] + key + kept
         ),
         .part("TLSSession", in: "net", uses: ["COpenSSL"]),
         .part("EventLoops", in: "net", uses: ["CLinux", "TLSSession"]),
@@ -356,8 +339,7 @@ let package = Package(
         .part(
             "Inspection",
             in: "gateway",
-            uses: object
-                + ["ByteCoding", "Challenges", "JSONText", "KeyAttestation", "StrictCBOR"]
+            uses: object + ["Challenges", "Encodings", "KeyAttestation"]
         ),
         .program(
             "portcullis",
@@ -371,7 +353,7 @@ let package = Package(
         .part(
             "PortcullisClientTesting",
             in: "client",
-            uses: ["PortcullisClient", "StrictCBOR", "StrictDER", crypto]
+            uses: ["Encodings", "PortcullisClient", crypto]
         ),
         .recipes("ClientRecipes", in: "client", uses: ["PortcullisClient"] + adapted),
 
@@ -406,42 +388,34 @@ let package = Package(
         .testTarget(name: "FuzzTests", dependencies: ["FuzzTargets"], swiftSettings: settings),
         .testTarget(name: "TidyTests", swiftSettings: settings),
         .scenarios("TextTests", uses: ["LoopbackKit", "Verification", "HTTPWire", "Services"]),
-        .tests("ByteCoding"),
-        .tests("JSONText"),
-        .tests("StrictCBOR", uses: ["ByteCoding"]),
-        .tests("StrictDER", uses: ["ByteCoding"]),
+        .tests("Encodings"),
         .tests("Telemetry", uses: ["TestSupport"]),
-        .tests("HTTP2Wire", uses: ["ByteCoding", "CNGHTTP2", "HTTPWire", "TestSupport"]),
-        .tests("HTTPWire", uses: ["ByteCoding", "FuzzTargets", "Services", "TestSupport"]),
+        .tests("HTTP2Wire", uses: ["CNGHTTP2", "Encodings", "HTTPWire", "TestSupport"]),
+        .tests("HTTPWire", uses: ["Encodings", "FuzzTargets", "Services", "TestSupport"]),
         .tests("RequestBinding"),
-        .tests("Cryptography", uses: ["ByteCoding", "Signatures"]),
-        .tests(
-            "Signatures",
-            uses: ["AppAttest", "ByteCoding", "Cryptography", "StrictDER", "TestSupport"]
-        ),
+        .tests("Cryptography", uses: ["Encodings", "Signatures"]),
+        .tests("Signatures", uses: ["AppAttest", "Cryptography", "Encodings", "TestSupport"]),
         .tests(
             "AppAttest",
-            uses: ["StrictCBOR", "StrictDER", "Cryptography", "ByteCoding", "TestSupport"]
-                + ["AppAttestServer"] + stand
+            uses: ["AppAttestServer", "Cryptography", "Encodings", "TestSupport"] + stand
         ),
         .tests(
             "KeyAttestation",
-            uses: ["ByteCoding", "Cryptography", "DeviceKey", "Signatures", "StrictCBOR"]
-                + ["StrictDER", "TestSupport"] + stand
+            uses: ["Cryptography", "DeviceKey", "Encodings", "Signatures", "TestSupport"] + stand
         ),
-        .tests("Rules", uses: object + ["HTTPWire", "JSONText", "RequestBinding", "TestSupport"]),
+        .tests("Rules", uses: object + ["Encodings", "HTTPWire", "RequestBinding", "TestSupport"]),
         .tests(
             "Verification",
             uses: policy + stand + [
                 "Challenges", "KeyStore", "Services", "Sessions", "Telemetry", "TestSupport",
             ]
         ),
-        .tests("Challenges", uses: ["Cryptography", "ByteCoding"]),
+        .tests("Challenges", uses: ["Cryptography", "Encodings"]),
         .tests(
             "Tokens",
-            uses: ["AppleStandIn", "ByteCoding", "Cryptography", "Signatures", "TestSupport"]
+            uses: ["AppleStandIn", "Cryptography", "Encodings", "Signatures", "TestSupport"]
         ),
-        .tests("Sessions", uses: object + stand + ["ByteCoding", "DeviceKey", "RequestBinding"]),
+        .tests("Sessions", uses: object + stand + ["DeviceKey", "Encodings", "RequestBinding"]),
         .tests("KeyStore", uses: policy + ["Challenges", "TestSupport"]),
         .tests(
             "PostgreSQLKeyStore",
@@ -459,7 +433,7 @@ let package = Package(
         .tests("EventLoops"),
         .tests("Services", uses: policy + verdict + ["Telemetry"]),
         .tests("Proxy", uses: policy + verdict + sockets + ["Services"]),
-        .tests("OutboundCalls", uses: object + ["ByteCoding", "HTTPWire", "Verification"]),
+        .tests("OutboundCalls", uses: object + ["Encodings", "HTTPWire", "Verification"]),
         .tests(
             "AppleServices",
             uses: policy + verdict + ["OutboundCalls", "Telemetry", "TestSupport"]

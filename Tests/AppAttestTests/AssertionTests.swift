@@ -1,5 +1,5 @@
 import Cryptography
-import StrictCBOR
+import Encodings
 import Testing
 
 @testable import AppAttest

@@ -1,6 +1,5 @@
-import ByteCoding
 import Cryptography
-import StrictCBOR
+import Encodings
 import TestSupport
 import Testing
 

@@ -1,6 +1,5 @@
 import Cryptography
-import StrictCBOR
-import StrictDER
+import Encodings
 
 @testable import AppAttest
 

@@ -1,6 +1,5 @@
-import ByteCoding
 import Cryptography
-import JSONText
+import Encodings
 import Testing
 
 @testable import AppleServices

@@ -1,5 +1,5 @@
 import AppleServices
-import ByteCoding
+import Encodings
 import KeyStore
 import OutboundCalls
 import Testing

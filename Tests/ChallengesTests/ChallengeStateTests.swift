@@ -1,5 +1,5 @@
-import ByteCoding
 import Challenges
+import Encodings
 import Testing
 
 /// What goes from one process to the next.

@@ -1,8 +1,8 @@
 import AppAttest
 import ConfigurationReading
 import Cryptography
+import Encodings
 import HTTPWire
-import JSONText
 import Proxy
 import RequestBinding
 import Rules

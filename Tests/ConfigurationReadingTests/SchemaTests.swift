@@ -1,5 +1,5 @@
+import Encodings
 import Foundation
-import JSONText
 import Testing
 
 @testable import ConfigurationReading

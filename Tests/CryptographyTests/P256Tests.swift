@@ -1,5 +1,5 @@
-import ByteCoding
 import Cryptography
+import Encodings
 import Testing
 
 @Suite struct P256Tests {

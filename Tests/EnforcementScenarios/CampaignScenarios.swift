@@ -1,9 +1,9 @@
 import AppAttest
 import AppleStandIn
-import ByteCoding
 import Cryptography
 import DeviceKey
 import Dispatch
+import Encodings
 import Foundation
 import KeyStore
 import SQLiteKeyStore

@@ -1,6 +1,6 @@
 import AppleServices
 import AppleStandIn
-import ByteCoding
+import Encodings
 import Foundation
 import LoopbackKit
 import SoftwareAuthenticator

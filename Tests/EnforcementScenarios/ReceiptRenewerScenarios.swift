@@ -1,8 +1,8 @@
 import AppAttest
 import AppleServices
-import ByteCoding
 import Cryptography
 import DeviceKey
+import Encodings
 import Foundation
 import KeyStore
 import LoopbackKit

@@ -1,6 +1,6 @@
-import ByteCoding
 import Cryptography
 import DeviceKey
+import Encodings
 import Foundation
 import LoopbackKit
 import RequestBinding

@@ -1,6 +1,6 @@
 import AppAttest
 import AppleStandIn
-import ByteCoding
+import Encodings
 import Foundation
 import LoopbackKit
 import RequestBinding

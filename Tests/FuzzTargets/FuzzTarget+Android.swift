@@ -1,6 +1,6 @@
 import AppAttest
-import ByteCoding
 import Challenges
+import Encodings
 import GoogleServices
 import Inspection
 import KeyAttestation
@@ -9,7 +9,6 @@ import OutboundCalls
 import Rules
 import Signatures
 import SoftwareAuthenticator
-import StrictDER
 import Synchronization
 import Verification
 

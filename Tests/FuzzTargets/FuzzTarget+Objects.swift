@@ -1,9 +1,8 @@
 import AppAttest
 import Cryptography
+import Encodings
 import Inspection
 import SoftwareAuthenticator
-import StrictCBOR
-import StrictDER
 
 extension FuzzTarget {
     /// One CBOR item: the tree and the cursor agree, and what is read is its only spelling.

@@ -1,5 +1,5 @@
 import AppAttest
-import ByteCoding
+import Encodings
 import RequestBinding
 import Sessions
 import SoftwareAuthenticator

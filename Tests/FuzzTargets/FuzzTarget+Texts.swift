@@ -1,7 +1,6 @@
-import ByteCoding
 import Challenges
+import Encodings
 import Foundation
-import JSONText
 import RequestBinding
 
 extension FuzzTarget {

@@ -1,6 +1,5 @@
 import AppleStandIn
-import ByteCoding
-import JSONText
+import Encodings
 import OutboundCalls
 import Rules
 import Signatures

@@ -1,6 +1,5 @@
-import ByteCoding
+import Encodings
 import Foundation
-import JSONText
 import KeyAttestation
 import Signatures
 import TestSupport

@@ -1,7 +1,6 @@
 import AppAttest
-import ByteCoding
 import Cryptography
-import JSONText
+import Encodings
 import SoftwareAuthenticator
 import TestSupport
 import Testing

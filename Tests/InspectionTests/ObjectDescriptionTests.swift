@@ -1,7 +1,6 @@
 import AppAttest
-import ByteCoding
 import Challenges
-import JSONText
+import Encodings
 import TestSupport
 import Testing
 

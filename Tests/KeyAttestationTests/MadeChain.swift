@@ -1,7 +1,7 @@
 import Cryptography
+import Encodings
 import KeyAttestation
 import SoftwareAuthenticator
-import StrictDER
 
 typealias MadeDescription = PhoneDescription
 

@@ -1,8 +1,7 @@
 import Cryptography
+import Encodings
 import KeyAttestation
 import SoftwareAuthenticator
-import StrictCBOR
-import StrictDER
 import Testing
 
 /// What genuine chains don't show, or no chain that was published.

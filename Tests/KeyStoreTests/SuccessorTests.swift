@@ -1,7 +1,7 @@
 import AppAttest
-import ByteCoding
 import Challenges
 import Dispatch
+import Encodings
 import KeyStore
 import Synchronization
 import TestSupport

@@ -1,8 +1,8 @@
 import ConfigurationReading
 import Cryptography
+import Encodings
 import Foundation
 import HTTPWire
-import JSONText
 import RequestBinding
 import Rules
 import Testing

@@ -1,6 +1,6 @@
-import ByteCoding
 import ConfigurationReading
 import Cryptography
+import Encodings
 import Foundation
 import RequestBinding
 import Rules

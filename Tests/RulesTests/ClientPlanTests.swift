@@ -1,6 +1,6 @@
+import Encodings
 import Foundation
 import HTTPWire
-import JSONText
 import RequestBinding
 import Rules
 import TestSupport

@@ -1,5 +1,5 @@
 import AppAttest
-import ByteCoding
+import Encodings
 import Foundation
 import GRDB
 import KeyStore

@@ -1,5 +1,5 @@
 import Cryptography
-import StrictDER
+import Encodings
 import Testing
 
 @testable import Signatures

@@ -1,6 +1,6 @@
 import AppAttest
-import ByteCoding
 import Cryptography
+import Encodings
 import SoftwareAuthenticator
 import TestSupport
 

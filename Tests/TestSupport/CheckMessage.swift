@@ -1,4 +1,4 @@
-package import ByteCoding
+package import Encodings
 
 /// The message by which Envoy asks about a request over gRPC. A test changes what it needs.
 package struct CheckMessage {

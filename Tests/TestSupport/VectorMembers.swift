@@ -1,5 +1,5 @@
 package import AppAttest
-import ByteCoding
+import Encodings
 package import Signatures
 
 /// A member of a vector can't be read: the vector is broken, and the test stops.

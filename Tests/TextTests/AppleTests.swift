@@ -73,8 +73,8 @@ import Testing
         let scratch = Self.scratch()
         defer { try? FileManager.default.removeItem(at: scratch) }
         let targets = [
-            "base/ByteCoding", "base/StrictDER", "base/StrictCBOR", "base/Signatures",
-            "attestation/DeviceKey", "attestation/AppAttest",
+            "base/Encodings", "base/Signatures", "attestation/DeviceKey",
+            "attestation/AppAttest",
         ]
         for target in targets {
             let name = target.split(separator: "/").last.map(String.init) ?? ""

@@ -8,31 +8,31 @@ import Testing
             path: "Package.swift",
             text: """
                 let grdb: Target.Dependency = .product(name: "GRDB", package: "GRDB.swift")
-                let base: [Target.Dependency] = ["ByteCoding"]
+                let base: [Target.Dependency] = ["Encodings"]
                 let storage: [Target.Dependency] = base + [
                     grdb,
                 ]
                 let package = Package(targets: [
                     .bridge("COpenSSL", links: ["ssl"]),
-                    .part("ByteCoding"),
-                    .part("StrictCBOR", uses: []),
+                    .part("Encodings"),
+                    .part("HTTPWire", uses: []),
                     .part(
                         "SQLiteKeyStore",
-                        uses: ["ByteCoding", grdb]
+                        uses: ["Encodings", grdb]
                     ),
-                    .part("SoftwareAuthenticator", uses: ["StrictCBOR"]),
+                    .part("SoftwareAuthenticator", uses: ["HTTPWire"]),
                     .part("Gateway", uses: storage + ["SQLiteKeyStore"]),
                     .program("portcullis", uses: ["Gateway"]),
                     .program("demo", uses: ["SoftwareAuthenticator", "Gateway"]),
                     .recipes("Recipes", in: "client", uses: ["AlamofireStandIn"]),
-                    .tests("StrictCBOR", uses: ["ByteCoding"]),
+                    .tests("HTTPWire", uses: ["Encodings"]),
                     .testTarget(name: "TidyTests", dependencies: []),
                 ])
                 """
         )
     )
 
-    private func source(_ text: String, _ path: String = "Sources/base/StrictCBOR/Item.swift")
+    private func source(_ text: String, _ path: String = "Sources/http/HTTPWire/Item.swift")
         -> SwiftSource
     {
         SwiftSource(path: path, text: text)
@@ -40,7 +40,7 @@ import Testing
 
     private func tokenFindings(
         _ text: String,
-        _ path: String = "Sources/base/StrictCBOR/Item.swift"
+        _ path: String = "Sources/http/HTTPWire/Item.swift"
     )
         -> [String]
     {
@@ -52,12 +52,12 @@ import Testing
     }
 
     @Test func `the manifest's entries are read`() {
-        #expect(Self.manifest["SQLiteKeyStore"]?.uses == ["ByteCoding", "GRDB"])
-        #expect(Self.manifest["StrictCBORTests"]?.uses == ["ByteCoding", "StrictCBOR"])
-        #expect(Self.manifest["StrictCBORTests"]?.kind == .tests)
+        #expect(Self.manifest["SQLiteKeyStore"]?.uses == ["Encodings", "GRDB"])
+        #expect(Self.manifest["HTTPWireTests"]?.uses == ["Encodings", "HTTPWire"])
+        #expect(Self.manifest["HTTPWireTests"]?.kind == .tests)
         #expect(Self.manifest["COpenSSL"]?.kind == .cLibrary)
         #expect(Self.manifest["COpenSSL"]?.uses == [])
-        #expect(Self.manifest["Gateway"]?.uses == ["ByteCoding", "GRDB", "SQLiteKeyStore"])
+        #expect(Self.manifest["Gateway"]?.uses == ["Encodings", "GRDB", "SQLiteKeyStore"])
         #expect(Self.manifest["portcullis"]?.kind == .program)
         #expect(Self.manifest.targets.count == 11)
     }
@@ -79,14 +79,14 @@ import Testing
     }
 
     @Test(arguments: [
-        ("import ByteCoding", "Sources/keys/SQLiteKeyStore/A.swift"),
+        ("import Encodings", "Sources/keys/SQLiteKeyStore/A.swift"),
         ("package import GRDB", "Sources/keys/SQLiteKeyStore/A.swift"),
-        ("internal import struct ByteCoding.Hex", "Sources/keys/SQLiteKeyStore/A.swift"),
+        ("internal import struct Encodings.Hex", "Sources/keys/SQLiteKeyStore/A.swift"),
         ("import Dispatch", "Sources/keys/SQLiteKeyStore/A.swift"),
-        ("import Testing\n@testable import StrictCBOR", "Tests/StrictCBORTests/A.swift"),
+        ("import Testing\n@testable import HTTPWire", "Tests/HTTPWireTests/A.swift"),
         ("import Alamofire", "Sources/client/Recipes/A.swift"),
-        ("// import Dispatch", "Sources/base/StrictCBOR/A.swift"),
-        ("let text = \"import Dispatch\"", "Sources/base/StrictCBOR/A.swift"),
+        ("// import Dispatch", "Sources/http/HTTPWire/A.swift"),
+        ("let text = \"import Dispatch\"", "Sources/http/HTTPWire/A.swift"),
     ])
     func `an allowed import passes`(text: String, path: String) {
         #expect(importFindings(text, path).isEmpty)
@@ -110,16 +110,16 @@ import Testing
     }
 
     @Test(arguments: [
-        ("import ByteCoding", "Sources/base/StrictCBOR/A.swift", "does not declare"),
+        ("import Encodings", "Sources/http/HTTPWire/A.swift", "does not declare"),
         (
-            "internal import struct ByteCoding.Hex", "Sources/base/StrictCBOR/A.swift",
+            "internal import struct Encodings.Hex", "Sources/http/HTTPWire/A.swift",
             "does not declare"
         ),
-        ("import Testing", "Sources/base/StrictCBOR/A.swift", "does not declare"),
-        ("import GRDB", "Tests/StrictCBORTests/A.swift", "does not declare"),
-        ("import StrictCBOR", "Sources/base/Elsewhere/A.swift", "no target"),
-        ("import Dispatch", "Sources/base/StrictCBOR/A.swift", "is pure"),
-        ("internal import Foundation", "Sources/base/ByteCoding/A.swift", "is pure"),
+        ("import Testing", "Sources/http/HTTPWire/A.swift", "does not declare"),
+        ("import GRDB", "Tests/HTTPWireTests/A.swift", "does not declare"),
+        ("import HTTPWire", "Sources/base/Elsewhere/A.swift", "no target"),
+        ("import Dispatch", "Sources/http/HTTPWire/A.swift", "is pure"),
+        ("internal import Foundation", "Sources/base/Encodings/A.swift", "is pure"),
         ("import EventLoops", "Sources/proxy/Proxy/Requests/Flow/A.swift", "is pure"),
         ("import GRDB", "Sources/gateway/Gateway/A.swift", "only SQLiteKeyStore"),
         ("import COpenSSL", "Sources/gateway/Gateway/A.swift", "only Cryptography and Signatures"),
@@ -161,7 +161,7 @@ import Testing
     }
 
     @Test func `tests may not sleep, and are named by their claim`() {
-        let path = "Tests/StrictCBORTests/ItemTests.swift"
+        let path = "Tests/HTTPWireTests/ItemTests.swift"
         #expect(tokenFindings("sleep(1)", path).count == 1)
         #expect(tokenFindings("@Test func itWorks() {}", path).count == 1)
         #expect(tokenFindings("@Test(arguments: [f(1)]) func itWorks(a: Int) {}", path).count == 1)
@@ -170,7 +170,7 @@ import Testing
     }
 
     @Test func `tests neither count tries nor watch the clock themselves`() {
-        let path = "Tests/StrictCBORTests/ItemTests.swift"
+        let path = "Tests/HTTPWireTests/ItemTests.swift"
         #expect(tokenFindings("for _ in 0..<9 where a == b { c() }", path).count == 1)
         #expect(tokenFindings("while a, Date() < deadline { b() }", path).count == 1)
         #expect(tokenFindings("while ContinuousClock.now < deadline {}", path).count == 1)
@@ -210,8 +210,8 @@ import Testing
         #expect(SizeCheck.findings(in: source(protocolText)).isEmpty)
         let lines = String(repeating: "\n", count: 601)
         #expect(SizeCheck.findings(in: source(lines)).count == 1)
-        #expect(SizeCheck.findings(in: source(lines, "Tests/StrictCBORTests/A.swift")).count == 1)
-        let folder = "Sources/base/StrictCBOR"
+        #expect(SizeCheck.findings(in: source(lines, "Tests/HTTPWireTests/A.swift")).count == 1)
+        let folder = "Sources/http/HTTPWire"
         let parts = ["A", "A+B", "AB"].map {
             source(String(lines.dropLast(180)), "\(folder)/\($0).swift")
         }
@@ -220,43 +220,43 @@ import Testing
     }
 
     @Test(arguments: [
-        ("struct Item {}", "Sources/base/StrictCBOR/Item.swift"),
-        ("extension Item {}", "Sources/base/StrictCBOR/Item+Reading.swift"),
-        ("extension Outer.Item {}", "Sources/base/StrictCBOR/Item+Reading.swift"),
-        ("extension Outer { struct Item {} }", "Sources/base/StrictCBOR/Item.swift"),
-        ("// The story.", "Sources/base/StrictCBOR/StrictCBOR.swift"),
-        ("struct Handle {}\nstruct Item {}", "Sources/base/StrictCBOR/Item.swift"),
-        ("struct ManagedItem {}", "Tests/StrictCBORTests/ItemTests.swift"),
-        ("struct KeyTypes {}", "Sources/base/StrictCBOR/KeyTypes.swift"),
+        ("struct Item {}", "Sources/http/HTTPWire/Item.swift"),
+        ("extension Item {}", "Sources/http/HTTPWire/Item+Reading.swift"),
+        ("extension Outer.Item {}", "Sources/http/HTTPWire/Item+Reading.swift"),
+        ("extension Outer { struct Item {} }", "Sources/http/HTTPWire/Item.swift"),
+        ("// The story.", "Sources/http/HTTPWire/HTTPWire.swift"),
+        ("struct Handle {}\nstruct Item {}", "Sources/http/HTTPWire/Item.swift"),
+        ("struct ManagedItem {}", "Tests/HTTPWireTests/ItemTests.swift"),
+        ("struct KeyTypes {}", "Sources/http/HTTPWire/KeyTypes.swift"),
     ])
     func `a good name passes`(text: String, path: String) {
         #expect(NameCheck.findings(in: source(text, path)).isEmpty)
     }
 
     @Test(arguments: [
-        ("struct Other {}", "Sources/base/StrictCBOR/Item.swift"),
-        ("struct Item {}", "Sources/base/StrictCBOR/Other+Reading.swift"),
-        ("struct ItemUtils {}", "Sources/base/StrictCBOR/ItemUtils.swift"),
-        ("struct Item {}\nclass SignalHandler {}", "Sources/base/StrictCBOR/Item.swift"),
-        ("struct Item {}", "Sources/base/StrictCBOR/Helpers/Item.swift"),
-        ("enum TestHelper {}", "Tests/StrictCBORTests/Support.swift"),
-        ("struct Types {}", "Sources/base/StrictCBOR/Types.swift"),
-        ("struct Item {}", "Sources/base/StrictCBOR/Item+Extensions.swift"),
+        ("struct Other {}", "Sources/http/HTTPWire/Item.swift"),
+        ("struct Item {}", "Sources/http/HTTPWire/Other+Reading.swift"),
+        ("struct ItemUtils {}", "Sources/http/HTTPWire/ItemUtils.swift"),
+        ("struct Item {}\nclass SignalHandler {}", "Sources/http/HTTPWire/Item.swift"),
+        ("struct Item {}", "Sources/http/HTTPWire/Helpers/Item.swift"),
+        ("enum TestHelper {}", "Tests/HTTPWireTests/Support.swift"),
+        ("struct Types {}", "Sources/http/HTTPWire/Types.swift"),
+        ("struct Item {}", "Sources/http/HTTPWire/Item+Extensions.swift"),
     ])
     func `a bad name is caught`(text: String, path: String) {
         #expect(!NameCheck.findings(in: source(text, path)).isEmpty)
     }
 
     @Test func `a target tells its story and has no public namesake`() {
-        let story = source("// What it is.", "Sources/base/StrictCBOR/StrictCBOR.swift")
+        let story = source("// What it is.", "Sources/http/HTTPWire/HTTPWire.swift")
         #expect(NameCheck.findings(in: Self.manifest, sources: [story]).isEmpty)
-        let silent = source("let a = 1", "Sources/base/StrictCBOR/StrictCBOR.swift")
+        let silent = source("let a = 1", "Sources/http/HTTPWire/HTTPWire.swift")
         #expect(NameCheck.findings(in: Self.manifest, sources: [silent]).count == 1)
         let missing = source("struct Item {}")
         #expect(NameCheck.findings(in: Self.manifest, sources: [missing]).count == 1)
         let namesake = source(
-            "// So.\npublic struct StrictCBOR {}",
-            "Sources/base/StrictCBOR/StrictCBOR.swift"
+            "// So.\npublic struct HTTPWire {}",
+            "Sources/http/HTTPWire/HTTPWire.swift"
         )
         #expect(NameCheck.findings(in: Self.manifest, sources: [namesake]).count == 1)
     }
@@ -283,8 +283,8 @@ import Testing
     ])
     func `what only new systems have is caught in what an app links`(text: String) {
         #expect(platformFindings(text, "Sources/client/SoftwareAuthenticator/A.swift") == 1)
-        #expect(platformFindings(text, "Sources/base/StrictCBOR/A.swift") == 1)
-        #expect(platformFindings(text, "Sources/base/ByteCoding/A.swift") == 0)
+        #expect(platformFindings(text, "Sources/http/HTTPWire/A.swift") == 1)
+        #expect(platformFindings(text, "Sources/base/Encodings/A.swift") == 0)
     }
 
     @Test(arguments: [
@@ -293,7 +293,7 @@ import Testing
         "// UTF8Span\nlet a = \"Mutex\"",
     ])
     func `what old systems have too passes`(text: String) {
-        #expect(platformFindings(text, "Sources/base/StrictCBOR/A.swift") == 0)
+        #expect(platformFindings(text, "Sources/http/HTTPWire/A.swift") == 0)
     }
 
     @Test func `an API without a reason in the privacy manifest is caught`() throws {
@@ -315,7 +315,7 @@ import Testing
 
     @Test(arguments: [
         "/// A thing.\npublic struct Item {}", "/// A thing.\n@frozen\npublic struct Item {}",
-        "public import ByteCoding", "public extension Item {}", "package struct Item {}",
+        "public import Encodings", "public extension Item {}", "package struct Item {}",
         "public static func == (a: A, b: A) -> Bool { true }", "struct Item {}",
         "public var description: String { \"\" }", "/// It.\npublic private(set) var a = 1",
     ])

@@ -69,7 +69,7 @@ import Testing
 
     @Test func `what an app links is on the oldest systems that Package.swift names`() {
         let check = PlatformCheck(project)
-        #expect(check.targets.isSuperset(of: ["PortcullisClient", "RequestBinding", "ByteCoding"]))
+        #expect(check.targets.isSuperset(of: ["PortcullisClient", "RequestBinding", "Encodings"]))
         #expect(check.oldest >= 16)
         #expect(check.targets.isSuperset(of: ["AppAttest", "DeviceKey", "Signatures"]))
         // An app links no library of Linux, OpenSSL least of all.

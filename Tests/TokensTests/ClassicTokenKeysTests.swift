@@ -1,5 +1,5 @@
 import AppleStandIn
-import ByteCoding
+import Encodings
 import Testing
 
 @testable import Tokens

@@ -1,4 +1,4 @@
-import ByteCoding
+import Encodings
 import Testing
 
 @testable import Tokens

@@ -1,6 +1,5 @@
+internal import Encodings
 internal import Signatures
-internal import StrictCBOR
-internal import StrictDER
 
 /// The authenticator data of an attestation: 164 fixed bytes and an optional part.
 ///

@@ -1,4 +1,4 @@
-internal import ByteCoding
+internal import Encodings
 package import Signatures
 
 /// An app whose keys are accepted, and the conditions for it.

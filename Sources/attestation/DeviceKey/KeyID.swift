@@ -1,4 +1,4 @@
-internal import ByteCoding
+internal import Encodings
 package import Signatures
 
 /// The name of a device's key: SHA-256 of its X9.62 public point, 32 bytes held inline.

@@ -1,5 +1,5 @@
+internal import Encodings
 internal import Signatures
-internal import StrictDER
 
 /// The certificates of a chain with the authority that they end at: steps 2 to 7 of the procedure.
 ///

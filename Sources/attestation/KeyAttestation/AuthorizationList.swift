@@ -1,4 +1,4 @@
-internal import StrictDER
+internal import Encodings
 
 /// What one side, the system or the hardware, says of a key and the phone: the tags that are used,
 /// of the many there are.

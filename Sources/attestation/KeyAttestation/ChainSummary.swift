@@ -1,5 +1,5 @@
+internal import Encodings
 package import Signatures
-internal import StrictDER
 
 /// What the certificates of a chain say without being judged, for people: also of a chain that is
 /// refused, and of one with certificates that can't be read.

@@ -12,7 +12,7 @@
 // one that was issued, whether a key is enrolled already and the atomic advance of the counter
 // belong to the caller.
 //
-// Certificates are read by `PlainCertificate` and `StrictDER`, in the gateway too: genuine chains
+// Certificates are read by `PlainCertificate` and `DERCursor`, in the gateway too: genuine chains
 // have extensions that OpenSSL can't decode (a CRL distribution point of one zero byte), and RFC
 // 5280's path rules refuse many of the older phones. So this target needs no OpenSSL.
 // Signatures are swift-crypto's.

@@ -1,6 +1,5 @@
-internal import ByteCoding
+package import Encodings
 internal import Signatures
-package import StrictDER
 
 /// What a keystore says of a key and of the phone it lives in: the extension of the leaf.
 ///

@@ -1,7 +1,7 @@
 internal import Crypto
 internal import CryptoExtras
+internal import Encodings
 internal import Signatures
-internal import StrictDER
 
 extension PlainCertificate {
     // RFC 5480 §2.1.1: id-ecPublicKey and the curve.

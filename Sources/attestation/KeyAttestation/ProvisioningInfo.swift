@@ -1,5 +1,5 @@
+package import Encodings
 internal import Signatures
-package import StrictCBOR
 
 /// How the keys of a phone came to be certified.
 public enum Provisioning: String, CaseIterable, Sendable {

@@ -1,5 +1,4 @@
-internal import ByteCoding
-internal import JSONText
+internal import Encodings
 
 /// Google's list of attestation certificates that are not valid any more.
 ///

@@ -1,5 +1,5 @@
+internal import Encodings
 internal import Signatures
-internal import StrictDER
 
 /// A chain of certificates as a phone sends it, read and not judged: the leaf, which is about the
 /// key, first.

@@ -1,4 +1,4 @@
-internal import ByteCoding
+internal import Encodings
 internal import Signatures
 
 /// What an Android app sends with a request in the place of Apple's assertion:

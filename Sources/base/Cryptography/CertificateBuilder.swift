@@ -1,6 +1,6 @@
 internal import COpenSSL
+internal import Encodings
 public import Signatures
-internal import StrictDER
 
 /// The contents of a certificate of a test authority or a software authenticator.
 public struct CertificateBuilder: Sendable {

@@ -1,5 +1,5 @@
-internal import ByteCoding
 internal import Crypto
+internal import Encodings
 internal import Foundation
 
 /// A public key on the curve P-256 (FIPS 186-4; secp256r1, prime256v1), the only curve of App

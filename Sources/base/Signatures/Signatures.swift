@@ -1,4 +1,4 @@
-internal import StrictDER
+internal import Encodings
 
 // Checks without a secret: SHA-256, ECDSA on P-256, X.509 paths and CMS messages.
 //
@@ -6,7 +6,7 @@ internal import StrictDER
 // verifies assertions everywhere; it is BoringSSL on Linux and CryptoKit on Apple's systems. Two
 // tasks have two implementations each, by the protocols `CertificateReading` and `MessageReading`.
 // The gateway uses OpenSSL for certificates and messages, and for SHA-256. Every other build uses
-// swift-crypto for cryptography and `StrictDER` for the rest. The package's trait `Gateway`
+// swift-crypto for cryptography and `DERCursor` for the rest. The package's trait `Gateway`
 // decides. Tests on Linux hold both to the same verdicts.
 //
 // Nothing here reads a clock or trusts the system's certificate store: time and anchors are

@@ -1,4 +1,4 @@
-internal import ByteCoding
+internal import Encodings
 
 /// A moment, as seconds and nanoseconds since 1970-01-01T00:00:00Z, without leap seconds.
 public struct UnixTime: Hashable, Comparable, Sendable {

@@ -1,4 +1,4 @@
-internal import ByteCoding
+internal import Encodings
 
 /// The answers that a certificate gives. OpenSSL reads certificates in the gateway,
 /// `PlainCertificate` elsewhere.

@@ -1,7 +1,6 @@
 internal import Crypto
+internal import Encodings
 internal import Foundation
-internal import StrictCBOR
-internal import StrictDER
 
 /// The app whose keys are made: what authenticator data say of it.
 struct SimulatedApp: Sendable {

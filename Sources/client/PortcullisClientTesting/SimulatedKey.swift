@@ -1,7 +1,6 @@
 internal import Crypto
+internal import Encodings
 internal import Foundation
-internal import StrictCBOR
-internal import StrictDER
 
 /// A key that a Secure Enclave would hold, and what has become of it.
 struct SimulatedKey: Codable, Sendable {

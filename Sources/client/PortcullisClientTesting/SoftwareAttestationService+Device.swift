@@ -1,4 +1,4 @@
-internal import StrictDER
+internal import Encodings
 
 extension SoftwareAttestationService {
     /// Which kind of device a key is of. Its certificate says so.

@@ -1,5 +1,5 @@
+internal import Encodings
 internal import Foundation
-internal import StrictDER
 
 extension TestAuthority {
     /// 1.2.840.113635.100.12.15 marks the certificates that sign Apple's receipts.

@@ -1,5 +1,5 @@
+internal import Encodings
 public import Foundation
-internal import StrictDER
 
 /// A certificate authority in Apple's place, for devices made of software.
 ///

@@ -1,4 +1,4 @@
-internal import StrictDER
+internal import Encodings
 
 extension TestCertificate {
     /// What has to be known of a root to issue certificates under it.

@@ -1,5 +1,5 @@
+internal import Encodings
 internal import Foundation
-internal import StrictDER
 
 /// What is to stand in a certificate (RFC 5280 §4.1).
 struct TestCertificate {

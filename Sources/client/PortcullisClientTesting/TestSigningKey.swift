@@ -1,6 +1,6 @@
 internal import Crypto
+internal import Encodings
 internal import Foundation
-internal import StrictDER
 
 /// A key that signs certificates.
 enum TestSigningKey: Sendable {

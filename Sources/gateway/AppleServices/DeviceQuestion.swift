@@ -1,4 +1,4 @@
-import JSONText
+import Encodings
 package import KeyStore
 package import Rules
 package import Verification

@@ -1,4 +1,4 @@
-import JSONText
+import Encodings
 package import OutboundCalls
 package import Rules
 

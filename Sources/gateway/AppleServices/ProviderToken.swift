@@ -1,6 +1,5 @@
-internal import ByteCoding
 internal import Cryptography
-internal import JSONText
+internal import Encodings
 
 /// The JSON Web Token of a call to Apple: ES256 over the key's id, the team's id and the time (RFC
 /// 7515, RFC 7518 §3.4).

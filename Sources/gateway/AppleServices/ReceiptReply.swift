@@ -1,4 +1,4 @@
-internal import ByteCoding
+internal import Encodings
 package import KeyStore
 package import OutboundCalls
 

@@ -1,4 +1,4 @@
-package import JSONText
+package import Encodings
 import Rules
 
 // The schema as JSON Schema, draft 7, which all editors and CI tools know.

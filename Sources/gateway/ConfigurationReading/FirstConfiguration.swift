@@ -1,4 +1,4 @@
-import JSONText
+import Encodings
 
 /// The files that `portcullis init` writes: a configuration that starts, with comments about the
 /// next changes.

@@ -1,6 +1,6 @@
 import Cryptography
 import DeviceKey
-import JSONText
+import Encodings
 package import KeyStore
 import Rules
 import Verification

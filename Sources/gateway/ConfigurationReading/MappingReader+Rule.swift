@@ -1,6 +1,6 @@
 import Cryptography
+import Encodings
 import HTTPWire
-import JSONText
 import RequestBinding
 import Rules
 

@@ -1,7 +1,7 @@
 import AppleServices
-import ByteCoding
 import Challenges
 import Cryptography
+import Encodings
 import OutboundCalls
 import Synchronization
 

@@ -1,10 +1,10 @@
 import AppAttest
 import AppleServices
-import ByteCoding
 import Challenges
 import ConfigurationReading
 import Cryptography
 import Dispatch
+import Encodings
 import EventLoops
 import KeyStore
 import Logging

@@ -1,7 +1,7 @@
-import ByteCoding
 import ConfigurationReading
 import Cryptography
 import Dispatch
+import Encodings
 import EventLoops
 import KeyStore
 import Logging

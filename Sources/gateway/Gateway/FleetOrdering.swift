@@ -1,4 +1,4 @@
-import JSONText
+import Encodings
 package import KeyStore
 package import PostgreSQLKeyStore
 package import Rules

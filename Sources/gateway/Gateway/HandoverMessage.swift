@@ -1,4 +1,4 @@
-import ByteCoding
+import Encodings
 
 /// A message between two processes of a gateway while one takes over from the other: see `Upgrade`.
 /// Each is one message of their socket.

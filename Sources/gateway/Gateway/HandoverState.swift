@@ -1,8 +1,7 @@
-import ByteCoding
 import Challenges
 import ConfigurationReading
+import Encodings
 import Glibc
-import JSONText
 import KeyStore
 import Logging
 import Proxy

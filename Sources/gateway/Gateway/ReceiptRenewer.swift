@@ -1,8 +1,8 @@
 import AppAttest
 import AppleServices
-import ByteCoding
 import Cryptography
 import Dispatch
+import Encodings
 import KeyStore
 import OutboundCalls
 import Rules

@@ -1,6 +1,6 @@
-import ByteCoding
 import ConfigurationReading
 import Dispatch
+import Encodings
 import EventLoops
 import Glibc
 import Logging

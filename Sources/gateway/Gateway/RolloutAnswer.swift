@@ -1,4 +1,4 @@
-package import JSONText
+package import Encodings
 
 /// The gateway's answer to a change of a rollout.
 package struct RolloutAnswer {

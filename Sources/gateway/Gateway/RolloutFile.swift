@@ -1,6 +1,6 @@
 package import ConfigurationReading
+import Encodings
 import Glibc
-import JSONText
 package import Rules
 
 /// The file of operators' orders. It is beside the store, since the gateway may write there and not

@@ -1,6 +1,6 @@
-import ByteCoding
 import Challenges
 package import ConfigurationReading
+import Encodings
 import Glibc
 package import KeyStore
 import Logging

@@ -1,5 +1,5 @@
-import ByteCoding
 import Dispatch
+import Encodings
 import Synchronization
 
 /// The old process's line to its successor, which decides now.

@@ -1,7 +1,7 @@
-import ByteCoding
 import Challenges
 import ConfigurationReading
 import Dispatch
+import Encodings
 import EventLoops
 import Glibc
 import KeyStore

@@ -1,4 +1,4 @@
-internal import JSONText
+internal import Encodings
 package import OutboundCalls
 package import Tokens
 

@@ -1,5 +1,4 @@
-internal import ByteCoding
-package import JSONText
+package import Encodings
 package import OutboundCalls
 package import Rules
 package import Signatures

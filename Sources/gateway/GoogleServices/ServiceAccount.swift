@@ -1,6 +1,5 @@
-internal import ByteCoding
 internal import CryptoExtras
-internal import JSONText
+internal import Encodings
 package import OutboundCalls
 internal import Signatures
 

@@ -1,4 +1,4 @@
-internal import JSONText
+internal import Encodings
 internal import KeyAttestation
 
 /// The policy of `verify android`, a JSON object of what differs from the standard one:

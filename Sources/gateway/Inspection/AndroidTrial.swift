@@ -1,9 +1,7 @@
 internal import AppAttest
-internal import ByteCoding
-internal import JSONText
+internal import Encodings
 internal import KeyAttestation
 package import Signatures
-internal import StrictCBOR
 
 /// `verify android`: a chain of key attestation judged as the gateway judges one, at a given time,
 /// and with it, where they are given, a message and its signature by the attested key.

@@ -1,6 +1,6 @@
 internal import AppAttest
 internal import Cryptography
-internal import JSONText
+internal import Encodings
 
 /// `verify assertion`: judges an assertion against the attested key.
 package struct AssertionTrial: Sendable {

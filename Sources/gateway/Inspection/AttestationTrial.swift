@@ -1,5 +1,5 @@
 internal import AppAttest
-internal import JSONText
+internal import Encodings
 package import Signatures
 
 /// `verify attestation`: judges an attestation like the gateway, at a given time.

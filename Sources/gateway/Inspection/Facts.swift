@@ -1,7 +1,6 @@
 internal import AppAttest
-internal import ByteCoding
 internal import Cryptography
-internal import JSONText
+internal import Encodings
 
 /// The contents of objects, as members of JSON objects. Names are those of the gateway's logs and
 /// of the options.

@@ -1,4 +1,4 @@
-package import JSONText
+package import Encodings
 
 // The work of `portcullis verify` and `portcullis inspect`, without the command line.
 //

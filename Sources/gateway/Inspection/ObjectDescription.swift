@@ -1,9 +1,7 @@
 internal import AppAttest
-internal import ByteCoding
 internal import Challenges
 internal import Cryptography
-internal import JSONText
-internal import StrictCBOR
+internal import Encodings
 
 /// `inspect`: the contents of an object. It judges nothing, so none of the contents is trustworthy.
 package enum ObjectDescription {

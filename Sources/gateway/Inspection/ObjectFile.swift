@@ -1,4 +1,4 @@
-internal import ByteCoding
+internal import Encodings
 internal import Foundation
 
 /// A file with an object, raw or in base64.

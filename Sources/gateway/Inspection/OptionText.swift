@@ -1,6 +1,6 @@
 internal import AppAttest
-internal import ByteCoding
 internal import Cryptography
+internal import Encodings
 
 /// The text of one option, and its values by type.
 struct OptionText {

@@ -1,5 +1,5 @@
 internal import AppAttest
-internal import JSONText
+internal import Encodings
 package import Signatures
 
 /// `verify receipt`: judges a receipt by Apple's six checks, and by its own expiration.

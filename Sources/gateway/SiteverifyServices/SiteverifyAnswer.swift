@@ -1,4 +1,4 @@
-package import JSONText
+package import Encodings
 package import OutboundCalls
 
 /// What a service answers about a token.

@@ -1,5 +1,5 @@
+import Encodings
 package import HTTPWire
-import JSONText
 package import OutboundCalls
 
 /// A question about a client's token.

@@ -1,9 +1,9 @@
 import ArgumentParser
 import ConfigurationReading
 import Cryptography
+import Encodings
 import Foundation
 import Gateway
-import JSONText
 import Rules
 import SQLiteKeyStore
 

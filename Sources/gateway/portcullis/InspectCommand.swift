@@ -1,6 +1,6 @@
 import ArgumentParser
+import Encodings
 import Inspection
-import JSONText
 
 /// `inspect`: the contents of an object, without a verdict.
 struct InspectCommand: ParsableCommand {

@@ -1,9 +1,9 @@
 import ArgumentParser
 import ConfigurationReading
 import Dispatch
+import Encodings
 import Gateway
 import Glibc
-import JSONText
 import Proxy
 import Rules
 

@@ -1,7 +1,7 @@
 import ArgumentParser
 import Cryptography
 import DeviceKey
-import JSONText
+import Encodings
 import KeyStore
 
 struct ReceiptsCommand: ParsableCommand {

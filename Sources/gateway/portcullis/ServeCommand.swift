@@ -1,10 +1,10 @@
 import ArgumentParser
 import ConfigurationReading
 import Dispatch
+import Encodings
 import Foundation
 import Gateway
 import Glibc
-import JSONText
 import KeyStore
 import Proxy
 import SQLiteKeyStore

@@ -1,7 +1,7 @@
 import ArgumentParser
 import Cryptography
+import Encodings
 import Inspection
-import JSONText
 
 /// `verify`: one object, one verdict, one line of JSON. Exit status: 0 accepted, 1 refused, 2 wrong
 /// usage.

@@ -1,4 +1,4 @@
-package import ByteCoding
+package import Encodings
 package import HTTPWire
 
 /// The message of a call of Envoy's `envoy.service.auth.v3.Authorization/Check`: the request that

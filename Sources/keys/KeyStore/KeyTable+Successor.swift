@@ -1,6 +1,6 @@
-package import ByteCoding
 internal import Challenges
 internal import DeviceKey
+package import Encodings
 internal import Synchronization
 
 // After the hand-over this process asks its successor about each key and each use.

@@ -1,6 +1,6 @@
-internal import ByteCoding
 package import Challenges
 package import DeviceKey
+internal import Encodings
 internal import Synchronization
 
 /// All keys in memory. Shared by all event loops.

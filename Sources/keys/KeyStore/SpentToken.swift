@@ -1,5 +1,5 @@
-internal import ByteCoding
 internal import Challenges
+internal import Encodings
 package import Signatures
 
 /// A token of another issuer that is good once, for the journal that remembers it.

@@ -1,6 +1,6 @@
-package import ByteCoding
 internal import Challenges
 package import DeviceKey
+package import Encodings
 package import Signatures
 
 /// The facts of an enrolled key for the verifier. A value of some 100 bytes.

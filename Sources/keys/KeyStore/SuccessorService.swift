@@ -1,6 +1,6 @@
-internal import ByteCoding
 package import Challenges
 internal import DeviceKey
+internal import Encodings
 internal import Synchronization
 
 /// Answers the predecessor's queries about keys and challenges.

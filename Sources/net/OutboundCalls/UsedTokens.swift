@@ -1,5 +1,5 @@
-package import ByteCoding
 package import DeviceKey
+package import Encodings
 package import HTTPWire
 package import Signatures
 

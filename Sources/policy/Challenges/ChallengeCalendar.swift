@@ -1,4 +1,4 @@
-internal import ByteCoding
+internal import Encodings
 
 /// The periods in which challenges of one purpose were issued and may still be good.
 ///

@@ -1,4 +1,4 @@
-package import ByteCoding
+package import Encodings
 internal import Synchronization
 
 // After the hand-over this process asks its successor about each challenge.

@@ -1,5 +1,5 @@
-package import ByteCoding
 internal import Cryptography
+package import Encodings
 internal import Synchronization
 
 /// Issues challenges, recognises its own, and spends each once. All event loops share one.

@@ -1,5 +1,5 @@
-internal import ByteCoding
 internal import Cryptography
+internal import Encodings
 internal import Synchronization
 
 /// Challenges that are remembered until they expire: those that were tried, or those that were

@@ -1,5 +1,5 @@
-internal import ByteCoding
 internal import Cryptography
+internal import Encodings
 internal import Synchronization
 
 /// Which challenges of one purpose were spent. A challenge that is issued and never spent takes no

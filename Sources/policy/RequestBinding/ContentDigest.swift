@@ -1,4 +1,4 @@
-import ByteCoding
+import Encodings
 
 /// The sha-256 member of a `Content-Digest` field (RFC 9530 §2, a dictionary of RFC 8941 §3.2).
 public enum ContentDigest {

@@ -1,4 +1,4 @@
-import ByteCoding
+import Encodings
 
 /// The client data of an attestation: what the app hashes and hands to `attestKey`, or on Android
 /// to `setAttestationChallenge`.

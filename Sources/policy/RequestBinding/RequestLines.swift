@@ -1,4 +1,4 @@
-import ByteCoding
+import Encodings
 
 /// Writes the line form of the client data: the one place that knows the order of the lines, and
 /// that a part which is not signed is written as "-".

@@ -1,4 +1,4 @@
-import JSONText
+import Encodings
 import RequestBinding
 
 /// What an app has to know of the rules to sign its requests without asking: a JSON document that

@@ -1,5 +1,5 @@
+package import Encodings
 package import HTTPWire
-package import JSONText
 package import RequestBinding
 
 /// The place of an origin in the configuration.

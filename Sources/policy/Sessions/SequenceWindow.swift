@@ -1,4 +1,4 @@
-internal import ByteCoding
+internal import Encodings
 internal import RequestBinding
 
 /// Sliding-window bitmap of the used sequence numbers of a session.

@@ -1,8 +1,8 @@
 package import AppAttest
-internal import ByteCoding
 internal import Challenges
 internal import Cryptography
 package import DeviceKey
+internal import Encodings
 package import RequestBinding
 package import Signatures
 internal import Synchronization

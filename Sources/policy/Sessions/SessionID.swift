@@ -1,5 +1,5 @@
-internal import ByteCoding
 internal import Cryptography
+internal import Encodings
 
 /// The parts of a session's id, read from its text. The code is not checked.
 struct SessionID: Sendable {

@@ -1,7 +1,7 @@
 internal import AppAttest
-package import ByteCoding
 internal import Challenges
 internal import DeviceKey
+package import Encodings
 internal import RequestBinding
 
 /// Queries. The raw value is the first byte; those of challenges and keys have lower ones.

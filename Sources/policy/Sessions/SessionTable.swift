@@ -1,8 +1,8 @@
 package import AppAttest
-package import ByteCoding
 internal import Challenges
 internal import Cryptography
 package import DeviceKey
+package import Encodings
 internal import Synchronization
 
 /// The open sessions. Shared by all event loops.

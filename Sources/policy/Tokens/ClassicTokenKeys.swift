@@ -1,7 +1,6 @@
-internal import ByteCoding
 internal import Crypto
+internal import Encodings
 internal import Foundation
-internal import JSONText
 internal import Signatures
 
 /// The two keys that the Play Console gives an app for tokens of Play Integrity's classic requests,

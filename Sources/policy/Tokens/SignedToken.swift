@@ -1,5 +1,4 @@
-internal import ByteCoding
-internal import JSONText
+internal import Encodings
 
 /// A token in the compact form of JSON Web Signatures (RFC 7515 §7.1), read and not verified.
 ///

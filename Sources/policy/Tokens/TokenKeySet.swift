@@ -1,7 +1,6 @@
-internal import ByteCoding
 internal import Crypto
 internal import CryptoExtras
-internal import JSONText
+internal import Encodings
 internal import Signatures
 
 /// The public keys of an issuer: a JSON Web Key Set (RFC 7517 §5), read once.

@@ -1,4 +1,4 @@
-internal import JSONText
+internal import Encodings
 package import Signatures
 
 /// What is wrong with a token. The first fault in the order of the cases is reported.

@@ -1,4 +1,4 @@
-import ByteCoding
+import Encodings
 package import Rules
 package import Signatures
 

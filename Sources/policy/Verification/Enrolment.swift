@@ -1,8 +1,7 @@
 package import AppAttest
-import ByteCoding
 package import Challenges
 internal import Cryptography
-import JSONText
+import Encodings
 package import KeyStore
 import RequestBinding
 package import Rules

@@ -1,7 +1,7 @@
 import AppAttest
 package import Challenges
+import Encodings
 package import HTTPWire
-import JSONText
 package import KeyStore
 import RequestBinding
 package import Rules

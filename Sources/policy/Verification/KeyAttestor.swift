@@ -1,6 +1,5 @@
 import AppAttest
-import ByteCoding
-import JSONText
+import Encodings
 package import KeyAttestation
 import KeyStore
 package import Rules

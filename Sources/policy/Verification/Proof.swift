@@ -1,6 +1,6 @@
 package import AppAttest
-import ByteCoding
 import Cryptography
+import Encodings
 import HTTPWire
 import KeyAttestation
 import KeyStore

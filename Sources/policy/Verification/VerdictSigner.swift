@@ -1,7 +1,6 @@
 internal import AppAttest
-internal import ByteCoding
 package import Cryptography
-internal import JSONText
+internal import Encodings
 internal import KeyStore
 internal import RequestBinding
 package import Rules

@@ -1,7 +1,6 @@
-import ByteCoding
 import Cryptography
+import Encodings
 import HTTPWire
-import JSONText
 package import Rules
 import Verification
 

@@ -1,7 +1,6 @@
 import AppleServices
-import ByteCoding
 import Cryptography
-import JSONText
+import Encodings
 package import KeyStore
 
 /// The two bits of devices, for one team.

@@ -1,10 +1,9 @@
-import ByteCoding
 import Crypto
 import CryptoExtras
 import Cryptography
+import Encodings
 import Foundation
 import GoogleServices
-import JSONText
 import Signatures
 
 /// Play Integrity, as Google's service reads its tokens, and as Google gives out access tokens.

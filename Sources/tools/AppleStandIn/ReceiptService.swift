@@ -1,7 +1,7 @@
 import AppAttest
 import AppleServices
-import ByteCoding
 import Cryptography
+import Encodings
 import KeyStore
 import SoftwareAuthenticator
 

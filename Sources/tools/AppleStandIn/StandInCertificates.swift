@@ -1,6 +1,6 @@
 import Cryptography
+import Encodings
 import Foundation
-import StrictDER
 
 /// The stand-in's authority and its server's certificate, as files.
 struct StandInCertificates {

@@ -1,5 +1,5 @@
+import Encodings
 import Foundation
-import JSONText
 package import SiteverifyServices
 
 /// Tests for people, as reCAPTCHA, hCaptcha, Turnstile and reCAPTCHA Enterprise judge their tokens.

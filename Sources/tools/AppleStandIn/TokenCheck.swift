@@ -1,7 +1,6 @@
 import AppleServices
-import ByteCoding
 import Cryptography
-import JSONText
+import Encodings
 
 /// Checks tokens as Apple does.
 struct TokenCheck {

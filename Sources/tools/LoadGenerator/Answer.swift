@@ -1,4 +1,4 @@
-import ByteCoding
+import Encodings
 import HTTPWire
 
 /// The answer to a request; its memory is used again.

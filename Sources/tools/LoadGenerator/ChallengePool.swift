@@ -1,4 +1,4 @@
-import ByteCoding
+import Encodings
 
 /// Challenges that wait to be signed, newest first.
 struct ChallengePool {

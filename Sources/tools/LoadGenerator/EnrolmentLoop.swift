@@ -1,7 +1,7 @@
 import AppAttest
-import ByteCoding
 import Cryptography
 import DequeModule
+import Encodings
 import EventLoops
 import Rules
 import SoftwareAuthenticator

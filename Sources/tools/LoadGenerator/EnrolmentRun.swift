@@ -1,10 +1,9 @@
 import AppAttest
-import ByteCoding
 import Challenges
 package import ConfigurationReading
 import Dispatch
+import Encodings
 import EventLoops
-import JSONText
 import Rules
 package import Signatures
 import SoftwareAuthenticator

@@ -1,8 +1,7 @@
 import AppAttest
-import ByteCoding
 package import ConfigurationReading
 internal import Cryptography
-import JSONText
+import Encodings
 package import Rules
 package import Signatures
 package import SoftwareAuthenticator

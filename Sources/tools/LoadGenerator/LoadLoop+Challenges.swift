@@ -1,5 +1,5 @@
+import Encodings
 import EventLoops
-import JSONText
 
 // Challenges from the answers, and from the endpoint where those do not suffice.
 extension LoadLoop {

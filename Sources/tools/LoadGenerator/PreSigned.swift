@@ -1,5 +1,5 @@
 import AppAttest
-import ByteCoding
+import Encodings
 import SoftwareAuthenticator
 
 /// Assertions that were made before the clock started.

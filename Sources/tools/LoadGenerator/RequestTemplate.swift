@@ -1,8 +1,7 @@
-import ByteCoding
 import ConfigurationReading
 import Cryptography
+import Encodings
 import HTTPWire
-import JSONText
 import RequestBinding
 import Rules
 

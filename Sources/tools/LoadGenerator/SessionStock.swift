@@ -1,6 +1,5 @@
-import ByteCoding
 import Cryptography
-import JSONText
+import Encodings
 import RequestBinding
 import Rules
 

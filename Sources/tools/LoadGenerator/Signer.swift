@@ -1,5 +1,5 @@
 import AppAttest
-import ByteCoding
+import Encodings
 import SoftwareAuthenticator
 
 /// Signs during the run, with keys that are made when they are first needed.

@@ -1,5 +1,5 @@
+import Encodings
 import Histogram
-import JSONText
 import Rules
 
 // The summary for programs. Times are nanoseconds.

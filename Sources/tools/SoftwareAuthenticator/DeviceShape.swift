@@ -1,5 +1,5 @@
 public import AppAttest
-internal import StrictCBOR
+internal import Encodings
 
 /// The system whose objects a device makes. The differences are mostly undocumented and come from
 /// genuine objects.

@@ -1,6 +1,6 @@
 internal import AppAttest
 internal import Cryptography
-internal import StrictDER
+internal import Encodings
 
 /// The extensions that Apple writes into a key's certificate, byte for byte in the forms seen.
 enum LeafExtensions {

@@ -1,8 +1,7 @@
 package import Cryptography
+internal import Encodings
 internal import KeyAttestation
 package import Signatures
-internal import StrictCBOR
-internal import StrictDER
 
 /// The chain of an attested key, with all that a test may change.
 ///

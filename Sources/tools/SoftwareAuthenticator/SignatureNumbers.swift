@@ -1,5 +1,5 @@
 internal import Cryptography
-internal import StrictDER
+internal import Encodings
 
 /// The two numbers of an ECDSA signature on P-256, 32 bytes each, big-endian.
 struct SignatureNumbers {

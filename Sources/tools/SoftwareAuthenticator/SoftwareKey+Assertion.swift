@@ -1,7 +1,6 @@
 internal import AppAttest
-internal import ByteCoding
 internal import Cryptography
-internal import StrictCBOR
+internal import Encodings
 
 extension SoftwareKey {
     /// The next assertion of this key, as `generateAssertion` gives it. Of an Android phone's key,

@@ -1,10 +1,8 @@
 internal import AppAttest
-internal import ByteCoding
 internal import Cryptography
-internal import JSONText
+internal import Encodings
 internal import RequestBinding
 public import Signatures
-internal import StrictCBOR
 
 extension SoftwareKey {
     /// The content of `POST …/keys` that enrols this key, for a challenge of the gateway.

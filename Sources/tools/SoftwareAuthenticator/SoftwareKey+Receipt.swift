@@ -1,7 +1,7 @@
 internal import AppAttest
 internal import Cryptography
+internal import Encodings
 public import Signatures
-internal import StrictDER
 
 extension SoftwareKey {
     /// A receipt of this key: a CMS message in BER, as Apple's server gives it.

@@ -1,7 +1,6 @@
 public import AppAttest
-internal import ByteCoding
 internal import Cryptography
-internal import JSONText
+internal import Encodings
 public import RequestBinding
 public import Signatures
 

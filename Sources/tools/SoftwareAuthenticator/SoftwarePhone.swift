@@ -1,5 +1,5 @@
-internal import ByteCoding
 internal import Cryptography
+internal import Encodings
 public import KeyAttestation
 internal import RequestBinding
 public import Signatures

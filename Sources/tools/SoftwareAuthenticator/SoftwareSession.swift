@@ -1,6 +1,5 @@
-internal import ByteCoding
 internal import Cryptography
-internal import JSONText
+internal import Encodings
 public import RequestBinding
 
 /// A client's side of a session: signs requests with the secret that the gateway gave out.

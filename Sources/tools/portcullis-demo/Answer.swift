@@ -1,4 +1,4 @@
-import JSONText
+import Encodings
 
 /// The answer to a call.
 struct Answer {

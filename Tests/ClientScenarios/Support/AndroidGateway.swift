@@ -1,7 +1,7 @@
 import AppAttest
 import AppleStandIn
-import ByteCoding
 import Cryptography
+import Encodings
 import Foundation
 import KeyAttestation
 import LoopbackKit

@@ -1,8 +1,8 @@
 import AppAttest
 import AppleServices
 import AppleStandIn
-import ByteCoding
 import Cryptography
+import Encodings
 import Foundation
 import KeyStore
 import LoopbackKit

@@ -1,5 +1,5 @@
 import AppleStandIn
-import ByteCoding
+import Encodings
 import Foundation
 import LoopbackKit
 import RequestBinding

@@ -1,6 +1,6 @@
 import AppleStandIn
-import ByteCoding
 import Cryptography
+import Encodings
 import Foundation
 
 /// An issuer of tokens, whose keys a stand-in serves.

@@ -1,4 +1,4 @@
-import ByteCoding
+import Encodings
 import Foundation
 import Rules
 import Telemetry

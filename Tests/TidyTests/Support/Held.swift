@@ -62,9 +62,9 @@ enum Held {
 
     /// Parts without I/O, clock or lock (Sources/docs/architecture.md, "Invariants").
     static let pureTargets: Set<String> = [
-        "AppAttest", "AppleServices", "ByteCoding", "DeviceKey", "GoogleServices", "HTTP2Wire",
-        "HTTPWire", "JSONText", "KeyAttestation", "OutboundCalls", "RequestBinding", "Rules",
-        "Services", "SiteverifyServices", "StrictCBOR", "StrictDER", "Telemetry", "Verification",
+        "AppAttest", "AppleServices", "DeviceKey", "Encodings", "GoogleServices", "HTTP2Wire",
+        "HTTPWire", "KeyAttestation", "OutboundCalls", "RequestBinding", "Rules", "Services",
+        "SiteverifyServices", "Telemetry", "Verification",
     ]
 
     /// Folders of other targets that are as pure, with all that they may import.

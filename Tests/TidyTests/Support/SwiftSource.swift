@@ -24,7 +24,7 @@ struct SwiftSource {
         let lastLine: Int
     }
 
-    /// Path inside the package, such as `Sources/base/ByteCoding/Hex.swift`.
+    /// Path inside the package, such as `Sources/base/Encodings/Hex.swift`.
     let path: String
     let lines: [Substring]
     let tokens: [Token]
@@ -39,7 +39,7 @@ struct SwiftSource {
         comments = lexer.comments
     }
 
-    /// `ByteCoding` for `Sources/base/ByteCoding/Hex.swift`.
+    /// `Encodings` for `Sources/base/Encodings/Hex.swift`.
     var target: String { component(isTest ? 1 : 2) }
 
     var isTest: Bool { path.hasPrefix("Tests/") }

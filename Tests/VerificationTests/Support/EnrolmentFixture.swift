@@ -1,7 +1,7 @@
 import AppAttest
-import ByteCoding
 import Challenges
 import Cryptography
+import Encodings
 import HTTPWire
 import KeyStore
 import Rules

@@ -1,5 +1,5 @@
+internal import Encodings
 public import Signatures
-internal import StrictCBOR
 
 /// An assertion as a client sends it, read and not judged.
 ///

@@ -1,5 +1,5 @@
+internal import Encodings
 public import Signatures
-internal import StrictDER
 
 /// Apple's statements about a device and an app in the certificate of a key.
 ///

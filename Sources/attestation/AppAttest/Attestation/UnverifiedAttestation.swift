@@ -1,6 +1,6 @@
 public import DeviceKey
+internal import Encodings
 public import Signatures
-internal import StrictCBOR
 
 /// An attestation object as a client sends it, read and not judged.
 ///

@@ -1,4 +1,4 @@
-internal import ByteCoding
+internal import Encodings
 internal import Signatures
 
 /// The values that a client may have handed to `attestKey` or `generateAssertion` in place of

@@ -1,6 +1,5 @@
-internal import ByteCoding
+internal import Encodings
 public import Signatures
-internal import StrictDER
 
 /// The contents of a receipt.
 ///

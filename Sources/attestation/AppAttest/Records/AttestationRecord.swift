@@ -1,4 +1,4 @@
-internal import ByteCoding
+internal import Encodings
 public import Signatures
 
 /// A server's record of a key whose attestation is verified.

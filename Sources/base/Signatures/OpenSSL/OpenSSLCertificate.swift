@@ -1,6 +1,6 @@
 #if Gateway && os(Linux)
-    internal import ByteCoding
     internal import COpenSSL
+    internal import Encodings
 
     /// A certificate as OpenSSL reads it, in the gateway.
     ///

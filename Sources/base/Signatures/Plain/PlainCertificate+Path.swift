@@ -1,4 +1,4 @@
-internal import StrictDER
+internal import Encodings
 
 extension PlainCertificate {
     /// Built and judged as OpenSSL does it, with RFC 5280 §6.1 for what is judged:

@@ -1,9 +1,8 @@
-internal import ByteCoding
 internal import Crypto
-package import StrictDER
+package import Encodings
 
 /// A certificate as it is read where OpenSSL is not, and in KeyAttestation everywhere: the DER by
-/// `StrictDER`, signatures by swift-crypto.
+/// `DERCursor`, signatures by swift-crypto.
 ///
 ///     Certificate = SEQUENCE { tbs, algorithm, BIT STRING signature }
 ///     tbs = SEQUENCE { [0] version, serial, algorithm, issuer, validity, subject, key,

@@ -1,4 +1,4 @@
-internal import StrictDER
+internal import Encodings
 
 /// A CMS SignedData as code without OpenSSL reads it.
 ///

@@ -1,4 +1,4 @@
-package import JSONText
+package import Encodings
 
 /// The output of `portcullis doctor`.
 package struct DoctorReport: Sendable {

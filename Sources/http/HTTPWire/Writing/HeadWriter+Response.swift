@@ -1,4 +1,4 @@
-import ByteCoding
+import Encodings
 
 extension HeadWriter {
     /// How a response is given to the client.

@@ -1,7 +1,6 @@
-internal import ByteCoding
 internal import Cryptography
 internal import DeviceKey
-internal import JSONText
+internal import Encodings
 
 /// One key as a line of JSON: what `keys export` writes and `keys import` reads.
 ///

@@ -1,7 +1,6 @@
-internal import ByteCoding
 internal import Cryptography
 internal import DeviceKey
-internal import JSONText
+internal import Encodings
 
 /// A key's line while its members are read.
 struct KeyLineDraft {

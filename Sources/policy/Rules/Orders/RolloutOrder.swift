@@ -1,4 +1,4 @@
-package import JSONText
+package import Encodings
 package import Signatures
 
 /// An operator's order to the running gateway about one rule. It replaces the mode and rollout of

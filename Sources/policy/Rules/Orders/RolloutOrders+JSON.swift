@@ -1,5 +1,5 @@
 import Cryptography
-package import JSONText
+package import Encodings
 
 // The orders as a file keeps it:
 //

@@ -1,4 +1,4 @@
-import ByteCoding
+import Encodings
 import EventLoops
 import HTTP2Wire
 import HTTPWire

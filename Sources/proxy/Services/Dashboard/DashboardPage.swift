@@ -1,5 +1,5 @@
-import ByteCoding
 import Cryptography
+import Encodings
 import HTTPWire
 
 /// The dashboard's document, assembled from the files of `Page`, and the fields that limit what a

@@ -1,8 +1,7 @@
 import AppAttest
-import ByteCoding
 import Challenges
 import Cryptography
-import JSONText
+import Encodings
 import KeyStore
 import Rules
 import Sessions

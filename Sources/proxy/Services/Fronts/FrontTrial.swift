@@ -1,5 +1,5 @@
-import ByteCoding
 import Cryptography
+import Encodings
 
 /// A request that the doctor sends through a front, and what it is to show.
 package struct FrontTrial: Sendable {

@@ -1,7 +1,6 @@
-import ByteCoding
 import Cryptography
+import Encodings
 package import HTTPWire
-import JSONText
 
 /// The requests that `portcullis doctor --through` sends through a front, and how they arrived.
 ///

@@ -1,5 +1,5 @@
 import Cryptography
-import JSONText
+import Encodings
 import KeyStore
 import Rules
 import Telemetry

@@ -1,4 +1,4 @@
-import JSONText
+import Encodings
 package import Telemetry
 
 /// The state of the calls to Apple's services.

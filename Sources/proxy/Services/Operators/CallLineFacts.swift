@@ -1,4 +1,4 @@
-import JSONText
+import Encodings
 import Telemetry
 
 /// The calls to one host or service of a party, and its breaker.

@@ -1,5 +1,5 @@
+import Encodings
 import HTTPWire
-import JSONText
 import Rules
 import Verification
 

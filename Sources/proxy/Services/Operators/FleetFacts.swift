@@ -1,4 +1,4 @@
-import JSONText
+import Encodings
 import Signatures
 import Telemetry
 

@@ -1,4 +1,4 @@
-import JSONText
+import Encodings
 import Telemetry
 
 /// The state of a rule's guard.

@@ -1,4 +1,4 @@
-import JSONText
+import Encodings
 import Telemetry
 
 /// The state of a set of public keys that tokens of a proof are checked with, for operators.

@@ -1,5 +1,5 @@
 import Cryptography
-import JSONText
+import Encodings
 import Telemetry
 
 /// The state of an origin and its servers.

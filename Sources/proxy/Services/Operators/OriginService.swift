@@ -1,5 +1,5 @@
+import Encodings
 import HTTPWire
-import JSONText
 
 /// Drains servers of origins, on the operators' listener.
 package protocol OriginDraining: Sendable {

@@ -1,4 +1,4 @@
-import JSONText
+import Encodings
 package import Telemetry
 
 /// The state of the calls to services that know the tokens of `proofs`.

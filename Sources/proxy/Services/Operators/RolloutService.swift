@@ -1,5 +1,5 @@
+import Encodings
 import HTTPWire
-import JSONText
 package import Rules
 import Verification
 

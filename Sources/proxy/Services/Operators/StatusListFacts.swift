@@ -1,4 +1,4 @@
-import JSONText
+import Encodings
 import Telemetry
 
 /// The state of Google's list of revoked certificates, for operators.

@@ -1,5 +1,5 @@
+import Encodings
 import HTTPWire
-import JSONText
 
 /// Hands over to another process, on the operators' listener.
 package protocol Handing: Sendable {

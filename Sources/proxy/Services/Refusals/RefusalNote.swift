@@ -1,8 +1,7 @@
 package import AppAttest
-package import ByteCoding
 import Cryptography
+package import Encodings
 package import HTTPWire
-import JSONText
 package import KeyStore
 package import Rules
 package import Verification

@@ -1,6 +1,6 @@
 import AppAttest
 import Cryptography
-import JSONText
+import Encodings
 import KeyStore
 import Telemetry
 import Verification

@@ -1,4 +1,4 @@
-import ByteCoding
+import Encodings
 import Telemetry
 
 /// The counts of all event loops for reports, for as long as a window looks back.

@@ -1,5 +1,5 @@
 import AppAttest
-import JSONText
+import Encodings
 import KeyStore
 package import Rules
 import Verification

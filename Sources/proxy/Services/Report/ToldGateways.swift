@@ -1,5 +1,4 @@
-package import ByteCoding
-import JSONText
+package import Encodings
 
 /// The gateways of a fleet that have a part in an answer to operators.
 package struct ToldGateways: Sendable {

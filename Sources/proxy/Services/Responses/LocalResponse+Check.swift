@@ -1,4 +1,4 @@
-import ByteCoding
+import Encodings
 import HTTPWire
 
 // The answer to Envoy's `envoy.service.auth.v3.Authorization/Check`.

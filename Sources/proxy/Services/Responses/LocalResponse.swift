@@ -1,7 +1,6 @@
-import ByteCoding
 import Cryptography
+import Encodings
 package import HTTPWire
-import JSONText
 
 /// A response that the gateway makes itself: a problem document (RFC 9457), or the answer of a
 /// service.

@@ -1,5 +1,5 @@
+import Encodings
 package import HTTPWire
-import JSONText
 package import Rules
 package import Signatures
 package import Telemetry

@@ -1,5 +1,5 @@
-import ByteCoding
 import Cryptography
+import Encodings
 
 /// An attacker between app and gateway changes the order.
 struct TamperedRequest: Step {

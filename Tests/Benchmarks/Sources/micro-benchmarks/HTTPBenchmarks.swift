@@ -1,5 +1,5 @@
-import ByteCoding
 import Cryptography
+import Encodings
 import HTTPWire
 
 /// Heads and content, without sockets.

@@ -1,7 +1,7 @@
 import AppAttest
-import ByteCoding
 import Cryptography
 import Dispatch
+import Encodings
 import Foundation
 import RequestBinding
 import SoftwareAuthenticator

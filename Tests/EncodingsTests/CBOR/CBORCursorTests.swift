@@ -1,5 +1,4 @@
-import ByteCoding
-import StrictCBOR
+import Encodings
 import Testing
 
 @Suite struct CBORCursorTests {

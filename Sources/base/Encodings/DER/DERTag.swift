@@ -2,8 +2,8 @@
 //
 // Read: definite, minimal lengths; tags of at most three digits. A broken rule is a `DERError` with
 // the offset, never a trap. `DERCursor` walks the bytes without copying, `DEREncoder` writes.
-// OpenSSL reads certificates, keys and CMS messages in Cryptography. This target imports nothing,
-// so the app's half of the package can write a test certificate without it.
+// OpenSSL reads certificates, keys and CMS messages in Signatures. The app's half of the package
+// writes a test certificate without it.
 
 /// Where and why bytes are not DER.
 package struct DERError: Error, Equatable {

@@ -1,4 +1,4 @@
-import JSONText
+import Encodings
 import Testing
 
 @Suite struct JSONReaderTests {

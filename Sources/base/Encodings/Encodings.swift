@@ -1,9 +1,14 @@
-// Text forms of bytes: base64 (RFC 4648) and hexadecimal, on arrays and spans, without Foundation;
-// and the calendar that texts of times need.
+// How bytes are written and read, on arrays and spans, without Foundation.
 //
-// Everything here is pure and total: malformed text is `nil`, never a trap. The gateway reads key
-// ids, assertions, challenges and digests from header fields, so these functions see what strangers
-// send.
+//   Base64, Hex, ProtobufReader  text forms of bytes (RFC 4648), fields of Protocol Buffers;
+//                                and CivilDate, the calendar that texts of times need
+//   JSON                         the one reader and the one writer of JSON (RFC 8259)
+//   CBOR                         the strict part of CBOR (RFC 8949) that App Attest uses
+//   DER                          the part of DER (X.690) that certificates and receipts use
+//
+// Everything here is pure and total, and this target imports nothing: an app links it. Malformed
+// input is `nil` or an error with a place, never a trap. The gateway reads key ids, assertions,
+// challenges and digests from header fields, so these functions see what strangers send.
 
 /// Hexadecimal text, lower case, two digits a byte.
 public enum Hex {

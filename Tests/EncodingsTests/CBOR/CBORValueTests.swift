@@ -1,5 +1,4 @@
-import ByteCoding
-import StrictCBOR
+import Encodings
 import Testing
 
 private let budget = CBORBudget(bytesMax: 1024, depthMax: 8, itemsMax: 64)

@@ -99,7 +99,7 @@ package struct JSONDocument: Sendable {
         _ bytes: [UInt8],
         _ reader: JSONReader
     ) throws(JSONError) -> String {
-        guard let value = String(validating: bytes, as: UTF8.self) else {
+        guard let value = String(utf8: bytes) else {
             throw reader.error("a string is no UTF-8")
         }
         return value

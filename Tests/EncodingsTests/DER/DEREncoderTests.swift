@@ -1,5 +1,4 @@
-import ByteCoding
-import StrictDER
+import Encodings
 import Testing
 
 @Suite struct DEREncoderTests {
