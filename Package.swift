@@ -46,16 +46,15 @@ let kept: [Target.Dependency] = ["Challenges", "KeyStore"]
 let policy: [Target.Dependency] =
     object + ["Encodings", "HTTPWire", "KeyAttestation", "RequestBinding", "Rules"]
 let verdict: [Target.Dependency] = ["Challenges", "Sessions", "Verification", "KeyStore"]
-let apple: [Target.Dependency] = ["AppleServices", "KeyStore", "OutboundCalls"]
+let apple: [Target.Dependency] = ["KeyStore", "OutboundCalls"]
 let sockets: [Target.Dependency] = ["TLSSession", "Telemetry", "EventLoops"]
 let device: [Target.Dependency] = [
     "AppAttest", "KeyAttestation", "Encodings", "Cryptography", "RequestBinding", "Signatures",
 ]
 let wires: [Target.Dependency] = ["CLinux", "TLSSession", "EventLoops"]
 let process: [Target.Dependency] = [
-    "AppleServices", "ConfigurationReading", "GoogleServices", "HTTP2Wire", "HTTPSCalls",
-    "OutboundCalls", "PostgreSQLKeyStore", "Proxy", "SQLiteKeyStore", "Services",
-    "SiteverifyServices", "Tokens", logging,
+    "ConfigurationReading", "HTTP2Wire", "HTTPSCalls", "OutboundCalls", "PostgreSQLKeyStore",
+    "Proxy", "SQLiteKeyStore", "Services", "Tokens", logging,
 ]
 let stand: [Target.Dependency] = ["SoftwareAuthenticator"]
 let measured = [
@@ -63,7 +62,7 @@ let measured = [
     "RequestBinding", "Rules", "KeyStore", "Sessions",
 ]
 let load: [Target.Dependency] = [
-    "AppleStandIn", "Challenges", "ConfigurationReading", "GoogleServices", "Services",
+    "AppleStandIn", "Challenges", "ConfigurationReading", "OutboundCalls", "Services",
     "SoftwareAuthenticator", "Tokens", "Verification", histogram, deque,
 ]
 let client: [Target.Dependency] = [
@@ -71,9 +70,9 @@ let client: [Target.Dependency] = [
 ]
 let app: [Target.Dependency] = ["PortcullisClient", "PortcullisClientTesting"]
 let fuzzed: [Target.Dependency] = [
-    "Challenges", "ConfigurationReading", "GoogleServices", "HTTP2Wire", "HTTPWire", "Inspection",
-    "KeyStore", "OutboundCalls", "Rules", "Services", "Sessions", "SiteverifyServices",
-    "SoftwareAuthenticator", "Tokens", "Verification",
+    "Challenges", "ConfigurationReading", "HTTP2Wire", "HTTPWire", "Inspection", "KeyStore",
+    "OutboundCalls", "Rules", "Services", "Sessions", "SoftwareAuthenticator", "Tokens",
+    "Verification",
 ]
 let commands: [Target.Dependency] = [
     "ConfigurationReading", "DeviceKey", "Gateway", "KeyStore", "PostgreSQLKeyStore",
@@ -298,7 +297,9 @@ let package = Package(
         .part(
             "OutboundCalls",
             in: "net",
-            uses: ["Encodings", "HTTPWire", "Telemetry", "Verification"] + key + kept
+            uses: policy + kept
+                + ["DeviceKey", "Telemetry", "Tokens", "Verification", cryptoExtras],
+            embeds: ["Google/Snapshot"]
         ),
         .part("TLSSession", in: "net", uses: ["COpenSSL"]),
         .part("EventLoops", in: "net", uses: ["CLinux", "TLSSession"]),
@@ -315,25 +316,9 @@ let package = Package(
         .part(
             "ConfigurationReading",
             in: "gateway",
-            uses: policy + apple + ["CLinux", "DeviceKey", "HTTP2Wire", "Proxy", "Services"]
-                + ["GoogleServices", "Sessions", "SiteverifyServices", "Tokens", "Verification"]
-                + [yams]
-        ),
-        .part(
-            "AppleServices",
-            in: "gateway",
-            uses: policy + verdict + ["OutboundCalls", "Telemetry"]
-        ),
-        .part(
-            "GoogleServices",
-            in: "gateway",
-            uses: policy + ["OutboundCalls", "Tokens", "Verification", cryptoExtras],
-            embeds: ["Snapshot"]
-        ),
-        .part(
-            "SiteverifyServices",
-            in: "gateway",
-            uses: policy + ["OutboundCalls", "Verification"]
+            uses: policy + apple
+                + ["CLinux", "DeviceKey", "HTTP2Wire", "Proxy", "Services", "Sessions", "Tokens"]
+                + ["Verification", yams]
         ),
         .part("Gateway", in: "gateway", uses: policy + verdict + sockets + process + ["CLinux"]),
         .part(
@@ -362,8 +347,7 @@ let package = Package(
         .part(
             "AppleStandIn",
             in: "tools",
-            uses: device + apple + sockets + stand
-                + ["GoogleServices", "SiteverifyServices", crypto, cryptoExtras]
+            uses: device + apple + sockets + stand + [crypto, cryptoExtras]
         ),
         .part("LoadGenerator", in: "tools", uses: policy + sockets + load),
         .program("portcullis-demo", in: "tools", uses: demo),
@@ -424,25 +408,17 @@ let package = Package(
         .tests("SQLiteKeyStore", uses: policy + verdict + ["TestSupport", grdb]),
         .tests(
             "ConfigurationReading",
-            uses: policy + apple
-                + ["AppleStandIn", "GoogleServices", "Proxy", "Sessions", "SiteverifyServices"]
-                + ["Verification"]
+            uses: policy + apple + ["AppleStandIn", "Proxy", "Sessions", "Verification"]
         ),
         .tests("TLSSession"),
         .tests("HTTPSCalls", uses: apple + ["AppleStandIn", "Cryptography", "LoopbackKit"]),
         .tests("EventLoops"),
         .tests("Services", uses: policy + verdict + ["Telemetry"]),
         .tests("Proxy", uses: policy + verdict + sockets + ["Services"]),
-        .tests("OutboundCalls", uses: object + ["Encodings", "HTTPWire", "Verification"]),
         .tests(
-            "AppleServices",
-            uses: policy + verdict + ["OutboundCalls", "Telemetry", "TestSupport"]
+            "OutboundCalls",
+            uses: policy + verdict + ["AppleStandIn", "Telemetry", "TestSupport"]
         ),
-        .tests(
-            "GoogleServices",
-            uses: policy + ["AppleStandIn", "HTTPSCalls", "OutboundCalls", "Tokens"]
-        ),
-        .tests("SiteverifyServices", uses: ["HTTPWire", "OutboundCalls"]),
         .tests(
             "Inspection",
             uses: policy + stand + ["Challenges", "TestSupport"]
@@ -458,8 +434,8 @@ let package = Package(
         .scenarios(
             "ClientScenarios",
             uses: demo + adapted
-                + ["AppleServices", "ClientKit", "ClientRecipes", "LoopbackKit", "OutboundCalls"]
-                + ["Services", "TestSupport", "Verification"]
+                + ["ClientKit", "ClientRecipes", "LoopbackKit", "OutboundCalls", "Services"]
+                + ["TestSupport", "Verification"]
         ),
         .scenarios(
             "HTTPScenarios",
@@ -469,9 +445,9 @@ let package = Package(
         ),
         .scenarios(
             "EnforcementScenarios",
-            uses: policy + commands + stand + app + ["Services", "TLSSession"]
-                + ["AppleServices", "AppleStandIn", "CLinux", "HTTPSCalls", "LoopbackKit"]
-                + ["OutboundCalls", "SiteverifyServices", "TestSupport", grdb]
+            uses: policy + commands + stand + app
+                + ["AppleStandIn", "CLinux", "HTTPSCalls", "LoopbackKit", "OutboundCalls"]
+                + ["Services", "TLSSession", "TestSupport", grdb]
         ),
     ],
     swiftLanguageModes: [.v6]

@@ -1,4 +1,3 @@
-import AppleServices
 import AppleStandIn
 import ClientKit
 import Foundation

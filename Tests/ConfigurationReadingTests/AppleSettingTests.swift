@@ -1,7 +1,7 @@
-import AppleServices
 import ConfigurationReading
 import Cryptography
 import KeyStore
+import OutboundCalls
 import Testing
 
 /// The section `apple`.

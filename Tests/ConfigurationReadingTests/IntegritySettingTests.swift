@@ -1,6 +1,5 @@
 import AppleStandIn
 import ConfigurationReading
-import GoogleServices
 import OutboundCalls
 import Rules
 import Testing

@@ -1,6 +1,5 @@
 import ConfigurationReading
 import OutboundCalls
-import SiteverifyServices
 import Testing
 
 /// Proofs of `kind: siteverify`.

@@ -1,7 +1,7 @@
-import AppleServices
 import AppleStandIn
 import Foundation
 import LoopbackKit
+import OutboundCalls
 import Testing
 
 extension Scenarios {

@@ -1,8 +1,8 @@
-import AppleServices
 import AppleStandIn
 import Encodings
 import Foundation
 import LoopbackKit
+import OutboundCalls
 import SoftwareAuthenticator
 import Testing
 

@@ -1,8 +1,8 @@
-import AppleServices
 import AppleStandIn
 import DeviceKey
 import Foundation
 import LoopbackKit
+import OutboundCalls
 import SoftwareAuthenticator
 import Testing
 

@@ -2,8 +2,8 @@ import AppAttest
 import AppleStandIn
 import Foundation
 import LoopbackKit
+import OutboundCalls
 import RequestBinding
-import SiteverifyServices
 import SoftwareAuthenticator
 import TestSupport
 import Testing

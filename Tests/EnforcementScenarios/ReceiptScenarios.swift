@@ -1,10 +1,10 @@
 import AppAttest
-import AppleServices
 import AppleStandIn
 import Cryptography
 import Foundation
 import KeyStore
 import LoopbackKit
+import OutboundCalls
 import SoftwareAuthenticator
 import TestSupport
 import Testing

@@ -1,7 +1,7 @@
 import AppleStandIn
 import Foundation
 import LoopbackKit
-import SiteverifyServices
+import OutboundCalls
 import SoftwareAuthenticator
 import TestSupport
 import Testing

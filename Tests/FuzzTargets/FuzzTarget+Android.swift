@@ -1,7 +1,6 @@
 import AppAttest
 import Challenges
 import Encodings
-import GoogleServices
 import Inspection
 import KeyAttestation
 import KeyStore

@@ -1,9 +1,8 @@
 import Cryptography
 import Encodings
 import Foundation
-import GoogleServices
+import OutboundCalls
 import Rules
-import SiteverifyServices
 import Tokens
 
 extension FuzzTarget {

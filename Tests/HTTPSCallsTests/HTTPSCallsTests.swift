@@ -1,9 +1,9 @@
-import AppleServices
 import AppleStandIn
 import Cryptography
 import Foundation
 import KeyStore
 import LoopbackKit
+import OutboundCalls
 import Synchronization
 import Testing
 

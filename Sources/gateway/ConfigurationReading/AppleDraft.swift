@@ -1,6 +1,6 @@
-import AppleServices
 import Cryptography
 import KeyStore
+import OutboundCalls
 
 /// The section `apple` in the file's words.
 struct AppleDraft {

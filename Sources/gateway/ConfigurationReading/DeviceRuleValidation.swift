@@ -1,6 +1,6 @@
-import AppleServices
 import DeviceKey
 import KeyStore
+import OutboundCalls
 import Rules
 
 /// Finds rules that need data about devices and can't get it.

@@ -1,5 +1,5 @@
-package import AppleServices
 package import HTTPWire
+package import OutboundCalls
 package import Proxy
 import RequestBinding
 package import Rules

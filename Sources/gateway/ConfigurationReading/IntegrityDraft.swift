@@ -1,4 +1,3 @@
-import GoogleServices
 import OutboundCalls
 import Rules
 import Tokens

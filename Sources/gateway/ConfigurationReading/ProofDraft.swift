@@ -1,7 +1,6 @@
-package import GoogleServices
 import HTTPWire
+package import OutboundCalls
 package import Rules
-package import SiteverifyServices
 package import Tokens
 
 /// A named proof of the section `proofs`, in the file's words.

@@ -1,5 +1,4 @@
 import OutboundCalls
-import SiteverifyServices
 
 /// The keys of `kind: siteverify`.
 struct SiteverifyDraft {

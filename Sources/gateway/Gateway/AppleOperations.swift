@@ -1,5 +1,4 @@
 import AppAttest
-import AppleServices
 import ConfigurationReading
 import Dispatch
 import KeyStore

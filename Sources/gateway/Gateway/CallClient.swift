@@ -1,4 +1,3 @@
-import AppleServices
 import Cryptography
 import Dispatch
 import EventLoops

@@ -1,4 +1,3 @@
-import AppleServices
 import OutboundCalls
 import Rules
 import Services

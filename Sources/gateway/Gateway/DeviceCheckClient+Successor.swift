@@ -1,4 +1,3 @@
-import AppleServices
 import Challenges
 import Cryptography
 import Encodings

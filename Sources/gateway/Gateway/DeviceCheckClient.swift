@@ -1,5 +1,4 @@
 import AppAttest
-import AppleServices
 import Challenges
 import ConfigurationReading
 import Cryptography

@@ -1,5 +1,4 @@
 import AppAttest
-package import AppleServices
 import Challenges
 package import ConfigurationReading
 import Cryptography
@@ -9,6 +8,7 @@ import Glibc
 import HTTPSCalls
 package import KeyStore
 import Logging
+package import OutboundCalls
 import Proxy
 import Rules
 import SQLiteKeyStore

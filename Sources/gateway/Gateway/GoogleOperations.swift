@@ -2,7 +2,6 @@ import ConfigurationReading
 import Cryptography
 import Dispatch
 import EventLoops
-import GoogleServices
 import HTTPSCalls
 import KeyAttestation
 import Logging

@@ -1,6 +1,5 @@
 import AppAttest
 import ConfigurationReading
-import GoogleServices
 import KeyStore
 import OutboundCalls
 import Rules

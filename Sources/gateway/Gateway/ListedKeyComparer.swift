@@ -1,7 +1,6 @@
 import ConfigurationReading
 import Cryptography
 import Dispatch
-import GoogleServices
 import KeyAttestation
 import KeyStore
 import Logging

@@ -1,14 +1,13 @@
 import ConfigurationReading
 import EventLoops
-import GoogleServices
 import HTTPSCalls
 import KeyStore
 import Logging
+import OutboundCalls
 import Proxy
 import Rules
 import Services
 import Signatures
-import SiteverifyServices
 import Synchronization
 import Tokens
 import Verification

@@ -1,5 +1,4 @@
 import AppAttest
-import AppleServices
 import Cryptography
 import Dispatch
 import Encodings

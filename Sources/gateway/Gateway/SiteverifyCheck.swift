@@ -2,7 +2,6 @@ import KeyStore
 import OutboundCalls
 import Proxy
 import Signatures
-import SiteverifyServices
 import Verification
 
 /// Checks the tokens of one test for people: asks its service about them.

@@ -1,7 +1,7 @@
-import AppleServices
 import Cryptography
 import Encodings
 package import KeyStore
+import OutboundCalls
 
 /// The two bits of devices, for one team.
 struct BitService {

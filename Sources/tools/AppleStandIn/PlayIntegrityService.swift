@@ -3,7 +3,7 @@ import CryptoExtras
 import Cryptography
 import Encodings
 import Foundation
-import GoogleServices
+import OutboundCalls
 import Signatures
 
 /// Play Integrity, as Google's service reads its tokens, and as Google gives out access tokens.

@@ -1,8 +1,8 @@
 import AppAttest
-import AppleServices
 import Cryptography
 import Encodings
 import KeyStore
+import OutboundCalls
 import SoftwareAuthenticator
 
 /// Exchanges receipts for newer ones.

@@ -1,6 +1,6 @@
-import AppleServices
 import Cryptography
 import EventLoops
+import OutboundCalls
 
 extension StandInServer {
     /// Decides about a request, and records it.

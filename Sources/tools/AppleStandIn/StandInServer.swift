@@ -1,8 +1,8 @@
 import AppAttest
-package import AppleServices
 internal import Cryptography
 import EventLoops
 import Foundation
+package import OutboundCalls
 package import Signatures
 package import SoftwareAuthenticator
 import Synchronization

@@ -1,6 +1,6 @@
-import AppleServices
 import Cryptography
 import Encodings
+import OutboundCalls
 
 /// Checks tokens as Apple does.
 struct TokenCheck {

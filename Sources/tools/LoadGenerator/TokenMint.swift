@@ -2,7 +2,7 @@ import AppAttest
 import AppleStandIn
 import ConfigurationReading
 import EventLoops
-import GoogleServices
+import OutboundCalls
 import Rules
 import Signatures
 import SoftwareAuthenticator

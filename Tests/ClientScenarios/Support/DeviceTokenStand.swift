@@ -1,8 +1,8 @@
-import AppleServices
 import AppleStandIn
 import ClientKit
 import Foundation
 import LoopbackKit
+import OutboundCalls
 import PortcullisClient
 import PortcullisClientTesting
 

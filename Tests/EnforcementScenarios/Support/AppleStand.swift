@@ -1,5 +1,4 @@
 import AppAttest
-import AppleServices
 import AppleStandIn
 import Cryptography
 import Encodings

@@ -1,9 +1,9 @@
 import AppAttest
-import AppleServices
 import AppleStandIn
 import Foundation
 import KeyStore
 import LoopbackKit
+import OutboundCalls
 import RequestBinding
 import SoftwareAuthenticator
 

@@ -1,5 +1,4 @@
 import AppAttest
-import AppleServices
 import AppleStandIn
 import ConfigurationReading
 import Cryptography
@@ -8,6 +7,7 @@ import Foundation
 import HTTPSCalls
 import KeyStore
 import LoopbackKit
+import OutboundCalls
 import SQLiteKeyStore
 import SoftwareAuthenticator
 import Synchronization

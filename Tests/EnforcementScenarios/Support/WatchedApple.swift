@@ -1,4 +1,3 @@
-import AppleServices
 import Dispatch
 import LoopbackKit
 import OutboundCalls

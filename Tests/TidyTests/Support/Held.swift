@@ -62,9 +62,8 @@ enum Held {
 
     /// Parts without I/O, clock or lock (Sources/docs/architecture.md, "Invariants").
     static let pureTargets: Set<String> = [
-        "AppAttest", "AppleServices", "DeviceKey", "Encodings", "GoogleServices", "HTTP2Wire",
-        "HTTPWire", "KeyAttestation", "OutboundCalls", "RequestBinding", "Rules", "Services",
-        "SiteverifyServices", "Telemetry", "Verification",
+        "AppAttest", "DeviceKey", "Encodings", "HTTP2Wire", "HTTPWire", "KeyAttestation",
+        "OutboundCalls", "RequestBinding", "Rules", "Services", "Telemetry", "Verification",
     ]
 
     /// Folders of other targets that are as pure, with all that they may import.

@@ -1,10 +1,8 @@
 import ConfigurationReading
 import Foundation
-import GoogleServices
 import HTTPSCalls
 import OutboundCalls
 import Rules
-import SiteverifyServices
 import Synchronization
 
 /// One question to each service that knows tokens of `proofs`, about a token that no service has

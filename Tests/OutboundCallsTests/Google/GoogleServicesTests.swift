@@ -1,4 +1,3 @@
-import GoogleServices
 import KeyAttestation
 import OutboundCalls
 import Testing

@@ -1,5 +1,4 @@
 internal import Encodings
-package import OutboundCalls
 package import Tokens
 
 /// A proof of `kind: play-integrity`: who reads its tokens, and how old they may be.

@@ -1,5 +1,4 @@
 package import KeyStore
-internal import OutboundCalls
 
 /// The schedule of the renewal of receipts, as a pure machine.
 ///

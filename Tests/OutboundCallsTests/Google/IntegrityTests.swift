@@ -1,11 +1,10 @@
 import AppleStandIn
 import Encodings
-import OutboundCalls
 import Rules
 import Signatures
 import Testing
 
-@testable import GoogleServices
+@testable import OutboundCalls
 
 /// What Google says in tokens of Play Integrity, and the calls about them.
 struct IntegrityTests {

@@ -1,7 +1,6 @@
-import OutboundCalls
 import Testing
 
-@testable import SiteverifyServices
+@testable import OutboundCalls
 
 @Suite struct SiteverifyAnswerTests {
     private static func settings(

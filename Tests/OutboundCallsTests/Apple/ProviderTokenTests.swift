@@ -2,7 +2,7 @@ import Cryptography
 import Encodings
 import Testing
 
-@testable import AppleServices
+@testable import OutboundCalls
 
 struct ProviderTokenTests {
     private static let key = P256PrivateKey()

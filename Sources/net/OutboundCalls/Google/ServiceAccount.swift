@@ -1,6 +1,5 @@
 internal import CryptoExtras
 internal import Encodings
-package import OutboundCalls
 internal import Signatures
 
 /// A service account of Google Cloud, by which the gateway proves to Google who calls: the key file

@@ -1,4 +1,3 @@
-package import OutboundCalls
 import Verification
 
 /// Apple as a party that is called: the tokens, and how calls are written.

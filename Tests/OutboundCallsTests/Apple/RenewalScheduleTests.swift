@@ -1,4 +1,3 @@
-import AppleServices
 import Encodings
 import KeyStore
 import OutboundCalls

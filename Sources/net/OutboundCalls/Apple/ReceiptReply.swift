@@ -1,6 +1,5 @@
 internal import Encodings
 package import KeyStore
-package import OutboundCalls
 
 /// The meaning of an answer to the renewal of a receipt (Apple, "Assessing fraud risk").
 ///

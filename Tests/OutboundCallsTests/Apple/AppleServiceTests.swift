@@ -1,6 +1,6 @@
 import Testing
 
-@testable import AppleServices
+@testable import OutboundCalls
 
 struct AppleServiceTests {
     @Test func `the calls of a family go to the paths that Apple names`() {

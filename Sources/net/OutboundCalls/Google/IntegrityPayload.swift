@@ -1,5 +1,4 @@
 package import Encodings
-package import OutboundCalls
 package import Rules
 package import Signatures
 package import Tokens

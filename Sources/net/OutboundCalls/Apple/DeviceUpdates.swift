@@ -1,5 +1,4 @@
 package import AppAttest
-package import OutboundCalls
 package import Rules
 
 /// The changes of devices' bits that origins have asked for.

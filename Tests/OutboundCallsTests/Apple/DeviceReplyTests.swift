@@ -1,10 +1,9 @@
 import KeyStore
-import OutboundCalls
 import Rules
 import Testing
 import Verification
 
-@testable import AppleServices
+@testable import OutboundCalls
 
 /// DeviceCheck's answers, with the statuses and texts that Apple documents and those that were seen
 /// (Sources/docs/decisions.md).

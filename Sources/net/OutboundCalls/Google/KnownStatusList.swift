@@ -14,7 +14,6 @@
 // `Gateway/GoogleOperations` performs their decisions: it owns clocks, connections and the file.
 
 package import KeyAttestation
-package import OutboundCalls
 
 /// The list in use.
 package struct KnownStatusList: Hashable, Sendable {

@@ -1,5 +1,4 @@
 package import Encodings
-package import OutboundCalls
 
 /// What a service answers about a token.
 ///

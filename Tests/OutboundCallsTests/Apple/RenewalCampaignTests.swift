@@ -1,5 +1,5 @@
-import AppleServices
 import KeyStore
+import OutboundCalls
 import TestSupport
 import Testing
 

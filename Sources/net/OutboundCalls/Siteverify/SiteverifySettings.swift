@@ -1,5 +1,3 @@
-package import OutboundCalls
-
 /// A service that knows whether a person has passed its test: a proof of `kind: siteverify`.
 package struct SiteverifySettings: Hashable, Sendable {
     /// `service`: the service, which has the form of questions and answers.

@@ -1,12 +1,11 @@
 import Cryptography
 import Encodings
 import KeyStore
-import OutboundCalls
 import Telemetry
 import Testing
 import Verification
 
-@testable import AppleServices
+@testable import OutboundCalls
 
 /// Transcripts: what happens, and what is to be done.
 struct AppleCallsTests {

@@ -1,5 +1,4 @@
 import Encodings
-package import OutboundCalls
 package import Rules
 
 /// The meaning of DeviceCheck's reply.

@@ -1,12 +1,11 @@
 import AppAttest
 import Cryptography
 import KeyStore
-import OutboundCalls
 import Rules
 import Testing
 import Verification
 
-@testable import AppleServices
+@testable import OutboundCalls
 
 /// Changes of bits as transcripts: what Apple replies, and what follows.
 @Suite struct DeviceUpdatesTests {

@@ -1,8 +1,7 @@
 import HTTPWire
-import OutboundCalls
 import Testing
 
-@testable import SiteverifyServices
+@testable import OutboundCalls
 
 /// Transcripts of the calls: what happens, and what is to be done.
 @Suite struct SiteverifyCallsTests {
