@@ -53,8 +53,8 @@ let device: [Target.Dependency] = [
 ]
 let wires: [Target.Dependency] = ["CLinux", "TLSSession", "EventLoops"]
 let process: [Target.Dependency] = [
-    "ConfigurationReading", "HTTP2Wire", "HTTPSCalls", "OutboundCalls", "PostgreSQLKeyStore",
-    "Proxy", "SQLiteKeyStore", "Services", "Tokens", logging,
+    "ConfigurationReading", "HTTP2Wire", "OutboundCalls", "PostgreSQLKeyStore", "Proxy",
+    "SQLiteKeyStore", "Services", "Tokens", logging,
 ]
 let stand: [Target.Dependency] = ["SoftwareAuthenticator"]
 let measured = [
@@ -293,7 +293,6 @@ let package = Package(
         .bridge("CLinux", in: "net"),
         .bridge("CCurl", in: "net", links: ["curl"]),
         .bridge("CNGHTTP2", in: "net", links: ["nghttp2"]),
-        .part("HTTPSCalls", in: "net", uses: ["CCurl"]),
         .part(
             "OutboundCalls",
             in: "net",
@@ -320,7 +319,11 @@ let package = Package(
                 + ["CLinux", "DeviceKey", "HTTP2Wire", "Proxy", "Services", "Sessions", "Tokens"]
                 + ["Verification", yams]
         ),
-        .part("Gateway", in: "gateway", uses: policy + verdict + sockets + process + ["CLinux"]),
+        .part(
+            "Gateway",
+            in: "gateway",
+            uses: policy + verdict + sockets + process + ["CCurl", "CLinux"]
+        ),
         .part(
             "Inspection",
             in: "gateway",
@@ -411,7 +414,7 @@ let package = Package(
             uses: policy + apple + ["AppleStandIn", "Proxy", "Sessions", "Verification"]
         ),
         .tests("TLSSession"),
-        .tests("HTTPSCalls", uses: apple + ["AppleStandIn", "Cryptography", "LoopbackKit"]),
+        .tests("Gateway", uses: apple + ["AppleStandIn", "Cryptography", "LoopbackKit"]),
         .tests("EventLoops"),
         .tests("Services", uses: policy + verdict + ["Telemetry"]),
         .tests("Proxy", uses: policy + verdict + sockets + ["Services"]),
@@ -446,8 +449,8 @@ let package = Package(
         .scenarios(
             "EnforcementScenarios",
             uses: policy + commands + stand + app
-                + ["AppleStandIn", "CLinux", "HTTPSCalls", "LoopbackKit", "OutboundCalls"]
-                + ["Services", "TLSSession", "TestSupport", grdb]
+                + ["AppleStandIn", "CLinux", "LoopbackKit", "OutboundCalls", "Services"]
+                + ["TLSSession", "TestSupport", grdb]
         ),
     ],
     swiftLanguageModes: [.v6]

@@ -124,6 +124,8 @@ import Testing
         ("import GRDB", "Sources/gateway/Gateway/A.swift", "only SQLiteKeyStore"),
         ("import COpenSSL", "Sources/gateway/Gateway/A.swift", "only Cryptography and Signatures"),
         ("package import COpenSSL", "Sources/base/Cryptography/A.swift", "C types stay inside"),
+        ("import CCurl", "Sources/gateway/Gateway/A.swift", "only Sources/gateway/"),
+        ("import KeyStore", "Sources/gateway/Gateway/HTTPSCalls/A.swift", "does without"),
     ])
     func `a forbidden import is caught`(text: String, path: String, message: String) {
         #expect(importFindings(text, path).contains { $0.contains(message) })

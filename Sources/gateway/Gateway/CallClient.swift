@@ -1,7 +1,6 @@
 import Cryptography
 import Dispatch
 import EventLoops
-import HTTPSCalls
 import OutboundCalls
 import Synchronization
 

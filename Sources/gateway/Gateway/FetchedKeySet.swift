@@ -3,7 +3,6 @@ import Cryptography
 import Dispatch
 import Encodings
 import EventLoops
-import HTTPSCalls
 import Logging
 import OutboundCalls
 import Services

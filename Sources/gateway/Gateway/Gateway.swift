@@ -18,6 +18,7 @@ import ConfigurationReading
 //   Upgrade                  hands over to another process
 //   Predecessor              what a process takes over from the one before
 //   CallClient               makes the calls to a party's services, on a queue of its own
+//   HTTPSCalls               sends a call, by libcurl
 //   DeviceCheckClient        asks Apple about devices, and has it keep their bits
 //   SiteverifyCheck          asks tests for people about the tokens of requests
 //   ReceiptRenewer           renews stored receipts through it

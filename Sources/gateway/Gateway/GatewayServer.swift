@@ -5,7 +5,6 @@ import Cryptography
 import Dispatch
 package import EventLoops
 import Glibc
-import HTTPSCalls
 package import KeyStore
 import Logging
 package import OutboundCalls

@@ -2,7 +2,6 @@ import ConfigurationReading
 import Cryptography
 import Dispatch
 import EventLoops
-import HTTPSCalls
 import KeyAttestation
 import Logging
 import OutboundCalls

@@ -2,7 +2,6 @@ import ConfigurationReading
 import Dispatch
 import EventLoops
 import Glibc
-import HTTPSCalls
 import KeyStore
 import Logging
 import Proxy

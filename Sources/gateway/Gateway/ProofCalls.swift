@@ -1,6 +1,5 @@
 import Dispatch
 import EventLoops
-import HTTPSCalls
 import KeyStore
 import Logging
 import OutboundCalls

@@ -1,6 +1,5 @@
 import ConfigurationReading
 import EventLoops
-import HTTPSCalls
 import KeyStore
 import Logging
 import OutboundCalls

@@ -1,6 +1,5 @@
 import ConfigurationReading
 import EventLoops
-import HTTPSCalls
 import HTTPWire
 import Proxy
 import Rules

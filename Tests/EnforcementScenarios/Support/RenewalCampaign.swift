@@ -4,7 +4,6 @@ import ConfigurationReading
 import Cryptography
 import DeviceKey
 import Foundation
-import HTTPSCalls
 import KeyStore
 import LoopbackKit
 import OutboundCalls

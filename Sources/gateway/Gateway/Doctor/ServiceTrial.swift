@@ -1,6 +1,5 @@
 import ConfigurationReading
 import Foundation
-import HTTPSCalls
 import OutboundCalls
 import Rules
 import Synchronization

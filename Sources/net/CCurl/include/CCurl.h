@@ -1,6 +1,6 @@
 /*
  * libcurl as Swift sees it: functions in place of those with a variable number of arguments, which
- * Swift cannot call. Only HTTPSCalls imports this module.
+ * Swift cannot call. Only Gateway/HTTPSCalls imports this module.
  */
 #ifndef PORTCULLIS_CCURL_H
 #define PORTCULLIS_CCURL_H

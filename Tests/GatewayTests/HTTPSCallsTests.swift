@@ -7,7 +7,7 @@ import OutboundCalls
 import Synchronization
 import Testing
 
-@testable import HTTPSCalls
+@testable import Gateway
 
 /// Calls to a server on this machine.
 @Suite struct HTTPSCallsTests {
