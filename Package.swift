@@ -42,10 +42,10 @@ let openSSL: Target.Dependency = .target(
     condition: .when(platforms: [.linux], traits: ["Gateway"])
 )
 let key: [Target.Dependency] = ["Cryptography", "DeviceKey", "Signatures"]
-let kept: [Target.Dependency] = ["Challenges", "KeyStore"]
+let kept: [Target.Dependency] = ["KeyStore", "Tokens"]
 let policy: [Target.Dependency] =
     object + ["Encodings", "HTTPWire", "KeyAttestation", "RequestBinding", "Rules"]
-let verdict: [Target.Dependency] = ["Challenges", "Sessions", "Verification", "KeyStore"]
+let verdict: [Target.Dependency] = ["Tokens", "Verification", "KeyStore"]
 let apple: [Target.Dependency] = ["KeyStore", "OutboundCalls"]
 let sockets: [Target.Dependency] = ["TLSSession", "Telemetry", "EventLoops"]
 let device: [Target.Dependency] = [
@@ -54,25 +54,24 @@ let device: [Target.Dependency] = [
 let wires: [Target.Dependency] = ["CLinux", "TLSSession", "EventLoops"]
 let process: [Target.Dependency] = [
     "ConfigurationReading", "HTTP2Wire", "OutboundCalls", "PostgreSQLKeyStore", "Proxy",
-    "SQLiteKeyStore", "Services", "Tokens", logging,
+    "SQLiteKeyStore", "Services", logging,
 ]
 let stand: [Target.Dependency] = ["SoftwareAuthenticator"]
 let measured = [
-    "AppAttest", "Challenges", "Cryptography", "Verification", "HTTPWire", "Encodings",
-    "RequestBinding", "Rules", "KeyStore", "Sessions",
+    "AppAttest", "Tokens", "Cryptography", "Verification", "HTTPWire", "Encodings",
+    "RequestBinding", "Rules", "KeyStore",
 ]
 let load: [Target.Dependency] = [
-    "AppleStandIn", "Challenges", "ConfigurationReading", "OutboundCalls", "Services",
-    "SoftwareAuthenticator", "Tokens", "Verification", histogram, deque,
+    "AppleStandIn", "ConfigurationReading", "OutboundCalls", "Services", "SoftwareAuthenticator",
+    "Tokens", "Verification", histogram, deque,
 ]
 let client: [Target.Dependency] = [
     "ConfigurationReading", "LoadGenerator", "SoftwareAuthenticator", "Verification", arguments,
 ]
 let app: [Target.Dependency] = ["PortcullisClient", "PortcullisClientTesting"]
 let fuzzed: [Target.Dependency] = [
-    "Challenges", "ConfigurationReading", "HTTP2Wire", "HTTPWire", "Inspection", "KeyStore",
-    "OutboundCalls", "Rules", "Services", "Sessions", "SoftwareAuthenticator", "Tokens",
-    "Verification",
+    "ConfigurationReading", "HTTP2Wire", "HTTPWire", "Inspection", "KeyStore", "OutboundCalls",
+    "Rules", "Services", "SoftwareAuthenticator", "Tokens", "Verification",
 ]
 let commands: [Target.Dependency] = [
     "ConfigurationReading", "DeviceKey", "Gateway", "KeyStore", "PostgreSQLKeyStore",
@@ -278,13 +277,15 @@ let package = Package(
             in: "policy",
             uses: object + ["Encodings", "HTTPWire", "KeyAttestation", "RequestBinding"]
         ),
-        .part("Challenges", in: "policy", uses: ["Cryptography", "Encodings"]),
-        .part("Sessions", in: "policy", uses: policy + ["Challenges", "DeviceKey"]),
-        .part("Verification", in: "policy", uses: policy + kept + ["Sessions", "Telemetry"]),
-        .part("Tokens", in: "policy", uses: ["Encodings", "Signatures", crypto, cryptoExtras]),
+        .part(
+            "Tokens",
+            in: "policy",
+            uses: key + ["AppAttest", "Encodings", "RequestBinding", crypto, cryptoExtras]
+        ),
+        .part("Verification", in: "policy", uses: policy + kept + ["Telemetry"]),
 
         // Sources/keys: keys and counters, in memory and on disk. Shared by the event loops.
-        .part("KeyStore", in: "keys", uses: key + ["Challenges", "Encodings", "Telemetry"]),
+        .part("KeyStore", in: "keys", uses: key + ["Encodings", "Telemetry", "Tokens"]),
         .part("SQLiteKeyStore", in: "keys", uses: key + ["KeyStore", grdb, sqlite]),
         .bridge("CPostgreSQL", in: "keys", links: ["pq"]),
         .part("PostgreSQLKeyStore", in: "keys", uses: key + kept + ["CPostgreSQL", "Telemetry"]),
@@ -296,8 +297,7 @@ let package = Package(
         .part(
             "OutboundCalls",
             in: "net",
-            uses: policy + kept
-                + ["DeviceKey", "Telemetry", "Tokens", "Verification", cryptoExtras],
+            uses: policy + kept + ["DeviceKey", "Telemetry", "Verification", cryptoExtras],
             embeds: ["Google/Snapshot"]
         ),
         .part("TLSSession", in: "net", uses: ["COpenSSL"]),
@@ -316,7 +316,7 @@ let package = Package(
             "ConfigurationReading",
             in: "gateway",
             uses: policy + apple
-                + ["CLinux", "DeviceKey", "HTTP2Wire", "Proxy", "Services", "Sessions", "Tokens"]
+                + ["CLinux", "DeviceKey", "HTTP2Wire", "Proxy", "Services", "Tokens"]
                 + ["Verification", yams]
         ),
         .part(
@@ -327,7 +327,7 @@ let package = Package(
         .part(
             "Inspection",
             in: "gateway",
-            uses: object + ["Challenges", "Encodings", "KeyAttestation"]
+            uses: object + ["Encodings", "KeyAttestation", "Tokens"]
         ),
         .program(
             "portcullis",
@@ -393,17 +393,10 @@ let package = Package(
         .tests("Rules", uses: object + ["Encodings", "HTTPWire", "RequestBinding", "TestSupport"]),
         .tests(
             "Verification",
-            uses: policy + stand + [
-                "Challenges", "KeyStore", "Services", "Sessions", "Telemetry", "TestSupport",
-            ]
+            uses: policy + stand + ["KeyStore", "Services", "Telemetry", "TestSupport", "Tokens"]
         ),
-        .tests("Challenges", uses: ["Cryptography", "Encodings"]),
-        .tests(
-            "Tokens",
-            uses: ["AppleStandIn", "Cryptography", "Encodings", "Signatures", "TestSupport"]
-        ),
-        .tests("Sessions", uses: object + stand + ["DeviceKey", "Encodings", "RequestBinding"]),
-        .tests("KeyStore", uses: policy + ["Challenges", "TestSupport"]),
+        .tests("Tokens", uses: object + stand + ["AppleStandIn", "Encodings", "RequestBinding"]),
+        .tests("KeyStore", uses: policy + ["TestSupport", "Tokens"]),
         .tests(
             "PostgreSQLKeyStore",
             uses: policy + kept + ["ConfigurationReading", "LoopbackKit", "TestSupport"]
@@ -411,7 +404,7 @@ let package = Package(
         .tests("SQLiteKeyStore", uses: policy + verdict + ["TestSupport", grdb]),
         .tests(
             "ConfigurationReading",
-            uses: policy + apple + ["AppleStandIn", "Proxy", "Sessions", "Verification"]
+            uses: policy + apple + ["AppleStandIn", "Proxy", "Tokens", "Verification"]
         ),
         .tests("TLSSession"),
         .tests("Gateway", uses: apple + ["AppleStandIn", "Cryptography", "LoopbackKit"]),
@@ -422,10 +415,7 @@ let package = Package(
             "OutboundCalls",
             uses: policy + verdict + ["AppleStandIn", "Telemetry", "TestSupport"]
         ),
-        .tests(
-            "Inspection",
-            uses: policy + stand + ["Challenges", "TestSupport"]
-        ),
+        .tests("Inspection", uses: policy + stand + ["TestSupport", "Tokens"]),
         .tests(
             "PortcullisClient",
             uses: ["ClientKit", "ClientRecipes", "RequestBinding", "LoopbackKit", "TestSupport"]

@@ -3,8 +3,8 @@ import Cryptography
 import Foundation
 import Proxy
 import Rules
-import Sessions
 import Testing
+import Tokens
 import Verification
 
 @Suite struct ExampleTests {

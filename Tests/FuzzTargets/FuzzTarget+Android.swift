@@ -1,5 +1,4 @@
 import AppAttest
-import Challenges
 import Encodings
 import Inspection
 import KeyAttestation
@@ -9,6 +8,7 @@ import Rules
 import Signatures
 import SoftwareAuthenticator
 import Synchronization
+import Tokens
 import Verification
 
 extension FuzzTarget {

@@ -1,8 +1,8 @@
 import AppAttest
 import Encodings
 import RequestBinding
-import Sessions
 import SoftwareAuthenticator
+import Tokens
 
 extension FuzzTarget {
     private static let now: Int64 = 1_767_225_600

@@ -1,7 +1,7 @@
-import Challenges
 import Encodings
 import Foundation
 import RequestBinding
+import Tokens
 
 extension FuzzTarget {
     private static let issuer = ChallengeIssuer(capacity: 1 << 16)

@@ -1,8 +1,8 @@
 import AppAttest
-import Challenges
 import Encodings
 import TestSupport
 import Testing
+import Tokens
 
 @testable import Inspection
 

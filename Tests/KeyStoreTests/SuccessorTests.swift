@@ -1,11 +1,11 @@
 import AppAttest
-import Challenges
 import Dispatch
 import Encodings
 import KeyStore
 import Synchronization
 import TestSupport
 import Testing
+import Tokens
 
 /// A table that has been handed over, and the one that decides.
 @Suite struct SuccessorTests {

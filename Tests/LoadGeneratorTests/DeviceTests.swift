@@ -1,11 +1,11 @@
 import AppAttest
-import Challenges
 import Cryptography
 import Encodings
 import RequestBinding
 import Rules
 import SoftwareAuthenticator
 import Testing
+import Tokens
 
 @testable import LoadGenerator
 

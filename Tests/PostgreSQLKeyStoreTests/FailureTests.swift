@@ -1,5 +1,4 @@
 import AppAttest
-import Challenges
 import Cryptography
 import Dispatch
 import Foundation
@@ -7,6 +6,7 @@ import KeyStore
 import LoopbackKit
 import TestSupport
 import Testing
+import Tokens
 
 @testable import PostgreSQLKeyStore
 

@@ -1,5 +1,4 @@
 import AppAttest
-import Challenges
 import Dispatch
 import Foundation
 import KeyStore
@@ -7,6 +6,7 @@ import LoopbackKit
 import Synchronization
 import TestSupport
 import Testing
+import Tokens
 
 @testable import PostgreSQLKeyStore
 

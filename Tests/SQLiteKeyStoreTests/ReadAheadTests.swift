@@ -1,11 +1,11 @@
 import AppAttest
-import Challenges
 import Dispatch
 import Foundation
 import GRDB
 import KeyStore
 import TestSupport
 import Testing
+import Tokens
 
 @testable import SQLiteKeyStore
 

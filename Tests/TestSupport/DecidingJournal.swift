@@ -1,8 +1,8 @@
 package import AppAttest
-import Challenges
 import Cryptography
 package import KeyStore
 import Synchronization
+import Tokens
 
 /// A store in memory that several gateways may share, and that decides when it commits: what a
 /// database on the network does, without the network.

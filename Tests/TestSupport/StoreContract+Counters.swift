@@ -1,8 +1,8 @@
 import AppAttest
-import Challenges
 import Dispatch
 import KeyStore
 import Testing
+import Tokens
 
 extension StoreContract {
     static let counters = [

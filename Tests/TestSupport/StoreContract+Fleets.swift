@@ -1,8 +1,8 @@
 import AppAttest
-import Challenges
 import Dispatch
 import KeyStore
 import Testing
+import Tokens
 
 extension StoreContract {
     /// What holds when several gateways use one store.

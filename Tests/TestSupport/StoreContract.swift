@@ -1,10 +1,10 @@
 package import AppAttest
-package import Challenges
 import Cryptography
 import Dispatch
 package import KeyStore
 import Synchronization
 import Testing
+package import Tokens
 
 /// A place where a store lives: what the contract needs of a backend.
 package protocol StoreLab: AnyObject {

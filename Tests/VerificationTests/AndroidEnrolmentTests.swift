@@ -1,5 +1,4 @@
 import AppAttest
-import Challenges
 import Cryptography
 import Encodings
 import KeyAttestation
@@ -8,6 +7,7 @@ import Rules
 import Signatures
 import SoftwareAuthenticator
 import Testing
+import Tokens
 import Verification
 
 /// Keys of Android phones that are enrolled, and what can be tried with their chains.

@@ -1,6 +1,6 @@
-import Challenges
 import Cryptography
 import Testing
+import Tokens
 import Verification
 
 @Suite struct ChallengeCallTests {

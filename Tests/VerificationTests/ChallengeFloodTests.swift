@@ -1,9 +1,9 @@
-import Challenges
 import Cryptography
 import HTTPWire
 import KeyStore
 import SoftwareAuthenticator
 import Testing
+import Tokens
 import Verification
 
 /// An hour in which strangers ask for as many challenges as they may, in compressed time.

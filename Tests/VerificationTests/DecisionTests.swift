@@ -1,5 +1,4 @@
 import AppAttest
-import Challenges
 import Cryptography
 import KeyStore
 import RequestBinding
@@ -7,6 +6,7 @@ import Rules
 import SoftwareAuthenticator
 import Synchronization
 import Testing
+import Tokens
 import Verification
 
 /// A line of the table of decisions.

@@ -1,9 +1,9 @@
 import AppAttest
-import Challenges
 import Cryptography
 import HTTPWire
 import Rules
 import Testing
+import Tokens
 import Verification
 
 @Suite struct EnrolmentAdmissionTests {

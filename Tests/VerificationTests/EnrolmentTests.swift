@@ -1,5 +1,4 @@
 import AppAttest
-import Challenges
 import Cryptography
 import Encodings
 import KeyStore
@@ -7,6 +6,7 @@ import RequestBinding
 import Rules
 import SoftwareAuthenticator
 import Testing
+import Tokens
 import Verification
 
 @Suite struct EnrolmentTests {

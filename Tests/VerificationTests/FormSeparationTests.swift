@@ -1,9 +1,9 @@
-import Challenges
 import Cryptography
 import RequestBinding
 import Rules
 import SoftwareAuthenticator
 import Testing
+import Tokens
 import Verification
 
 /// No bytes are accepted as client data by two forms, whatever an attacker writes around them.

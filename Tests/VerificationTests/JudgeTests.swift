@@ -1,11 +1,11 @@
 import AppAttest
-import Challenges
 import Cryptography
 import KeyStore
 import RequestBinding
 import Rules
 import SoftwareAuthenticator
 import Testing
+import Tokens
 import Verification
 
 /// One request that is refused, and why.

@@ -3,9 +3,9 @@ import Cryptography
 import KeyStore
 import RequestBinding
 import Rules
-import Sessions
 import SoftwareAuthenticator
 import Testing
+import Tokens
 import Verification
 
 @Suite struct SessionTests {

@@ -2,7 +2,7 @@ import AppAttest
 import HTTPWire
 import Proxy
 import Rules
-import Sessions
+import Tokens
 import Verification
 
 /// A configuration in its file's words: typed, all optional, each value with its place.

@@ -4,7 +4,7 @@ package import Proxy
 import RequestBinding
 package import Rules
 package import Services
-package import Sessions
+package import Tokens
 package import Verification
 
 /// All settings of the gateway: complete and consistent.

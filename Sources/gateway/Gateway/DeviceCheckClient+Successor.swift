@@ -1,8 +1,8 @@
-import Challenges
 import Cryptography
 import Encodings
 import OutboundCalls
 import Synchronization
+import Tokens
 
 // Hand-over of the used device tokens. After it this process still asks Apple for its own requests,
 // and asks its successor whether their tokens are free.

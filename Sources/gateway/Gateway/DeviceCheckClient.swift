@@ -1,5 +1,4 @@
 import AppAttest
-import Challenges
 import ConfigurationReading
 import Cryptography
 import Dispatch
@@ -12,6 +11,7 @@ import Proxy
 import Rules
 import Services
 import Synchronization
+import Tokens
 import Verification
 
 /// Asks Apple about devices, and stores bits there.

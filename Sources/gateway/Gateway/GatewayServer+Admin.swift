@@ -1,4 +1,3 @@
-import Challenges
 import ConfigurationReading
 import Cryptography
 import Dispatch
@@ -7,8 +6,8 @@ import KeyStore
 import Proxy
 import Rules
 package import Services
-import Sessions
 import Telemetry
+import Tokens
 import Verification
 
 extension GatewayServer: KeySetSource {

@@ -1,5 +1,4 @@
 import AppAttest
-import Challenges
 package import ConfigurationReading
 import Cryptography
 import Dispatch
@@ -12,9 +11,9 @@ import Proxy
 import Rules
 import SQLiteKeyStore
 import Services
-import Sessions
 import TLSSession
 import Telemetry
+import Tokens
 import Verification
 
 /// The running gateway: creates its parts, connects and starts them. Each part owns its state on

@@ -1,4 +1,3 @@
-import Challenges
 import ConfigurationReading
 import Encodings
 import Glibc
@@ -6,9 +5,9 @@ import KeyStore
 import Logging
 import Proxy
 import Rules
-import Sessions
 import Signatures
 import TLSSession
+import Tokens
 
 /// The state that one process of a gateway hands over to its successor, each part in its owner's
 /// form.

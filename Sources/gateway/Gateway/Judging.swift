@@ -1,12 +1,11 @@
 import AppAttest
-import Challenges
 import ConfigurationReading
 import KeyStore
 import Proxy
 import Rules
 import Services
-import Sessions
 import Synchronization
+import Tokens
 import Verification
 
 /// The objects that all event loops use to judge requests, whatever the configuration.

@@ -1,9 +1,9 @@
-import Challenges
 import ConfigurationReading
 import Dispatch
 import Glibc
 import KeyStore
 import Synchronization
+import Tokens
 
 /// The process from which this one takes over, as the new one sees it. See `Upgrade` for the order.
 package final class Predecessor: Sendable {

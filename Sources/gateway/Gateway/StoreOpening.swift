@@ -1,4 +1,3 @@
-import Challenges
 package import ConfigurationReading
 import Encodings
 import Glibc
@@ -6,6 +5,7 @@ package import KeyStore
 import Logging
 import PostgreSQLKeyStore
 import SQLiteKeyStore
+import Tokens
 
 /// Opens the store that a configuration names.
 enum StoreOpening {

@@ -1,4 +1,3 @@
-import Challenges
 import ConfigurationReading
 import Dispatch
 import Glibc
@@ -6,6 +5,7 @@ import KeyStore
 import Logging
 import PostgreSQLKeyStore
 import Synchronization
+import Tokens
 
 /// Periodic work on the store: deleting keys that were not used for long (`store.expire_unused`),
 /// and reading the secrets that all gateways of a database share.

@@ -1,4 +1,3 @@
-import Challenges
 import ConfigurationReading
 import Dispatch
 import Encodings
@@ -6,7 +5,7 @@ import EventLoops
 import Glibc
 import KeyStore
 import Rules
-import Sessions
+import Tokens
 
 // Hand-over from one process to its successor, while clients are served:
 //

@@ -1,7 +1,7 @@
 internal import AppAttest
-internal import Challenges
 internal import Cryptography
 internal import Encodings
+internal import Tokens
 
 /// `inspect`: the contents of an object. It judges nothing, so none of the contents is trustworthy.
 package enum ObjectDescription {

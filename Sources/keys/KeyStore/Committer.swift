@@ -1,8 +1,8 @@
-internal import Challenges
 internal import DeviceKey
 internal import Dispatch
 internal import Synchronization
 internal import Telemetry
+internal import Tokens
 
 /// The one writer: commits waiting changes, in one transaction, on its own serial queue.
 package final class Committer: Sendable {

@@ -1,5 +1,5 @@
-package import Challenges
 package import DeviceKey
+package import Tokens
 
 /// The use of a counter and a challenge that a journal decides: both or neither.
 package struct CounterAdvance: Hashable, Sendable {

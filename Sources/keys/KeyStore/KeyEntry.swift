@@ -1,6 +1,6 @@
-internal import Challenges
 internal import Cryptography
 internal import DeviceKey
+internal import Tokens
 
 /// One key in memory: 128 bytes with its padding.
 struct KeyEntry {

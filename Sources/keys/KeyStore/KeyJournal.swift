@@ -1,5 +1,5 @@
-package import Challenges
 package import DeviceKey
+package import Tokens
 
 /// The source from which keys are read.
 package protocol KeySource: AnyObject, Sendable {

@@ -38,7 +38,7 @@ internal import Synchronization
 //    highest one, and a bitmap of the 64 below it. States are only merged (highest of both, union
 //    of both), in memory and on disk, so late, repeated or reordered writes are harmless. Over a
 //    crash: a request that needs it waits for its ticket; for other requests the challenge dies
-//    with the process (see Challenges).
+//    with the process (see ChallengePurpose.swift).
 // 2. A key answered 201 is on disk: the outcome of `enrol` is reported after the commit.
 // 3. A revoked key is refused from the moment the command returns. The command commits, notifies
 //    the gateway, and returns when the gateway has read the change. While the gateway can't read,

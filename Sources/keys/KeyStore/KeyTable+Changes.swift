@@ -1,6 +1,6 @@
-internal import Challenges
 package import DeviceKey
 internal import Synchronization
+internal import Tokens
 
 extension KeyTable {
     /// Why the changes of other processes can't be read, and the observer.

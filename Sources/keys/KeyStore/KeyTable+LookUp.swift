@@ -1,6 +1,6 @@
-internal import Challenges
 package import DeviceKey
 internal import Synchronization
+internal import Tokens
 
 // Keys that are not in the table, where other gateways enrol keys too.
 extension KeyTable {

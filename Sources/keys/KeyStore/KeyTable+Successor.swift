@@ -1,7 +1,7 @@
-internal import Challenges
 internal import DeviceKey
 package import Encodings
 internal import Synchronization
+internal import Tokens
 
 // After the hand-over this process asks its successor about each key and each use.
 extension KeyTable {

@@ -1,7 +1,7 @@
-package import Challenges
 package import DeviceKey
 internal import Encodings
 internal import Synchronization
+package import Tokens
 
 /// All keys in memory. Shared by all event loops.
 package final class KeyTable: Sendable {

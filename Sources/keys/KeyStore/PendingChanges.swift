@@ -1,5 +1,5 @@
-internal import Challenges
 internal import DeviceKey
+internal import Tokens
 
 /// The changes that wait for the writer. Lives under the committer's mutex.
 struct PendingChanges {

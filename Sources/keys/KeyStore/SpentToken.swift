@@ -1,6 +1,6 @@
-internal import Challenges
 internal import Encodings
 package import Signatures
+internal import Tokens
 
 /// A token of another issuer that is good once, for the journal that remembers it.
 ///

@@ -1,7 +1,7 @@
-internal import Challenges
 package import DeviceKey
 package import Encodings
 package import Signatures
+internal import Tokens
 
 /// The facts of an enrolled key for the verifier. A value of some 100 bytes.
 package struct StoredKey: Sendable {

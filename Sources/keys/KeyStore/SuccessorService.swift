@@ -1,7 +1,7 @@
-package import Challenges
 internal import DeviceKey
 internal import Encodings
 internal import Synchronization
+package import Tokens
 
 /// Answers the predecessor's queries about keys and challenges.
 ///

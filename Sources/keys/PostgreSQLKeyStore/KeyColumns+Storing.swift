@@ -1,7 +1,7 @@
-internal import Challenges
 internal import Cryptography
 internal import DeviceKey
 internal import KeyStore
+internal import Tokens
 
 extension KeyColumns {
     /// Stores a key with its receipt unless its key id exists. Answers one row if it stored the

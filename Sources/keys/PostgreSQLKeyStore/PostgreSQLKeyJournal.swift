@@ -1,9 +1,9 @@
-package import Challenges
 internal import Cryptography
 internal import DeviceKey
 internal import Foundation
 package import KeyStore
 internal import Synchronization
+package import Tokens
 
 /// A gateway's journal in PostgreSQL. Other gateways use it too, so the database decides each use.
 package final class PostgreSQLKeyJournal: KeyJournal {

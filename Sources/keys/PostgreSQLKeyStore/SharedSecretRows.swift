@@ -1,6 +1,6 @@
-internal import Challenges
 internal import Cryptography
 internal import KeyStore
+internal import Tokens
 
 /// The secrets that all gateways share, as rows.
 enum SharedSecretRows {

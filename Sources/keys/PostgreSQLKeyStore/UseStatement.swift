@@ -1,6 +1,6 @@
-internal import Challenges
 internal import DeviceKey
 internal import KeyStore
+internal import Tokens
 
 /// The statement that decides uses: it checks whether counters and challenges are free, and takes
 /// them, for many requests at once.

@@ -2,7 +2,7 @@ import Cryptography
 import HTTPWire
 import RequestBinding
 import Rules
-import Sessions
+import Tokens
 
 /// Computes what a request must have signed from its head. One for each event loop, since it keeps
 /// scratch memory.

@@ -1,11 +1,11 @@
 package import AppAttest
-package import Challenges
 internal import Cryptography
 import Encodings
 package import KeyStore
 import RequestBinding
 package import Rules
 package import Signatures
+package import Tokens
 
 /// The gateway's own endpoints: challenges, and the enrolment of keys.
 ///

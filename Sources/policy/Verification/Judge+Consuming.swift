@@ -1,8 +1,8 @@
 import AppAttest
-import Challenges
 import KeyStore
 import RequestBinding
 import Rules
+import Tokens
 
 // Uses up counter and challenge of a good request with an assertion.
 extension Judge {

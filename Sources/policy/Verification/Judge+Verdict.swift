@@ -1,11 +1,10 @@
 import AppAttest
-import Challenges
 import Cryptography
 import HTTPWire
 import KeyStore
 import RequestBinding
 import Rules
-import Sessions
+import Tokens
 
 // From a proof and the hash of what it should sign to a verdict.
 extension Judge {

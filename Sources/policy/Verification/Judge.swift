@@ -1,12 +1,11 @@
 import AppAttest
-package import Challenges
 import Encodings
 package import HTTPWire
 package import KeyStore
 import RequestBinding
 package import Rules
-package import Sessions
 package import Signatures
+package import Tokens
 
 /// Judges requests. There is one on each event loop, since it keeps scratch memory.
 package struct Judge {

@@ -6,7 +6,7 @@ import KeyAttestation
 import KeyStore
 import RequestBinding
 import Rules
-import Sessions
+import Tokens
 
 /// The claims of a request while its content is awaited.
 package struct Proof: Sendable {

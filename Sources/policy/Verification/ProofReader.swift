@@ -5,7 +5,7 @@ import HTTPWire
 import KeyStore
 import RequestBinding
 import Rules
-import Sessions
+import Tokens
 
 /// Reads a request's proof.
 struct ProofReader {

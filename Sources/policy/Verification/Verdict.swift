@@ -1,8 +1,8 @@
 package import AppAttest
 package import KeyStore
 package import Rules
-package import Sessions
 package import Signatures
+package import Tokens
 
 /// The verdict about a request, with its details.
 package struct Verdict: Sendable {

@@ -1,11 +1,10 @@
-package import Challenges
 import Cryptography
 package import EventLoops
 import HTTPWire
 package import KeyStore
 import Rules
 package import Services
-import Sessions
+package import Tokens
 import Verification
 
 // The operators' listener: metrics, status and probes. It runs on an event loop that serves no

@@ -1,4 +1,3 @@
-package import Challenges
 import Cryptography
 package import EventLoops
 package import HTTP2Wire
@@ -8,6 +7,7 @@ import Rules
 package import Services
 package import TLSSession
 package import Telemetry
+package import Tokens
 package import Verification
 
 /// The state of the proxy on one event loop.

@@ -1,5 +1,4 @@
 import AppAttest
-import Challenges
 package import ConfigurationReading
 import Dispatch
 import Encodings
@@ -7,6 +6,7 @@ import EventLoops
 import Rules
 package import Signatures
 import SoftwareAuthenticator
+import Tokens
 
 /// The enrolment of a fleet through a gateway's endpoints, at the highest rate that the gateway
 /// allows.

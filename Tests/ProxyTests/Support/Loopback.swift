@@ -1,8 +1,8 @@
-import Challenges
 import EventLoops
 import KeyStore
 import Services
 import Testing
+import Tokens
 
 @testable import Proxy
 

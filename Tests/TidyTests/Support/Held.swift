@@ -112,6 +112,11 @@ enum Held {
     /// Folders that import nothing but this, whatever else their target uses: each could be a
     /// target of its own.
     static let closedFolders: [String: Set<String>] = [
+        "Sources/policy/Tokens/Sessions/": [
+            "AppAttest", "Cryptography", "DeviceKey", "Encodings", "RequestBinding", "Signatures",
+            "Synchronization",
+        ],
+        "Sources/policy/Tokens/Challenges/": ["Cryptography", "Encodings", "Synchronization"],
         "Sources/gateway/Gateway/HTTPSCalls/": ["CCurl", "Dispatch", "Synchronization"],
         "Sources/net/TLSSession/": ["COpenSSL", "Glibc", "Synchronization"],
     ]

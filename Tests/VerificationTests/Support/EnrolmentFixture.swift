@@ -1,5 +1,4 @@
 import AppAttest
-import Challenges
 import Cryptography
 import Encodings
 import HTTPWire
@@ -7,6 +6,7 @@ import KeyStore
 import Rules
 import SoftwareAuthenticator
 import Testing
+import Tokens
 import Verification
 
 @testable import Services

@@ -1,7 +1,7 @@
 import Cryptography
 import Rules
-import Sessions
 import SoftwareAuthenticator
+import Tokens
 import Verification
 
 // Sessions of a trial.

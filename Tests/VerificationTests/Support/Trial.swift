@@ -1,13 +1,12 @@
 import AppAttest
-import Challenges
 import Cryptography
 import HTTPWire
 import KeyStore
 import RequestBinding
 import Rules
-import Sessions
 import SoftwareAuthenticator
 import Testing
+import Tokens
 import Verification
 
 /// A judge with all that is around it, in memory: keys, challenges, a clock that stands.

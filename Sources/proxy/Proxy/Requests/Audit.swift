@@ -4,9 +4,9 @@ import HTTPWire
 import KeyStore
 import Rules
 import Services
-import Sessions
 import TLSSession
 import Telemetry
+import Tokens
 import Verification
 
 /// The one observer of a request's end: it counts the verdict and the request, for metrics, reports

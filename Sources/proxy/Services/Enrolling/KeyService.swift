@@ -1,11 +1,10 @@
 import AppAttest
-import Challenges
 import Cryptography
 import Encodings
 import KeyStore
 import Rules
-import Sessions
 import Telemetry
+import Tokens
 import Verification
 
 /// `POST …/keys`: enrols a key.

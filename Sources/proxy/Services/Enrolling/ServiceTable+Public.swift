@@ -1,7 +1,7 @@
 import HTTPWire
 package import KeyStore
 package import Rules
-package import Sessions
+package import Tokens
 package import Verification
 
 extension ServiceTable {

@@ -1,4 +1,4 @@
-import Challenges
+import Tokens
 
 /// Challenges from issue to spending.
 enum ChallengeBenchmarks {

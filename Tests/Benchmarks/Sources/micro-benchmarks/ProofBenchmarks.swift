@@ -1,12 +1,11 @@
 import AppAttest
-import Challenges
 import Cryptography
 import HTTPWire
 import KeyStore
 import RequestBinding
 import Rules
-import Sessions
 import SoftwareAuthenticator
+import Tokens
 import Verification
 
 /// From an assertion's bytes to a verdict.

@@ -1,8 +1,8 @@
 import AppAttest
-import Challenges
 import Cryptography
 import KeyStore
 import SoftwareAuthenticator
+import Tokens
 
 /// Counters consumed in tables of different sizes. The journal is in memory: writing has a thread
 /// of its own and is no part of it.

@@ -1,5 +1,5 @@
-import Challenges
 import Testing
+import Tokens
 
 @Suite struct ChallengeIssuerTests {
     private static let secret = [UInt8](repeating: 7, count: 32)

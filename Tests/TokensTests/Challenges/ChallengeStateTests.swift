@@ -1,6 +1,6 @@
-import Challenges
 import Encodings
 import Testing
+import Tokens
 
 /// What goes from one process to the next.
 @Suite struct ChallengeStateTests {

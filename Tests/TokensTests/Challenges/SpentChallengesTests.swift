@@ -1,7 +1,7 @@
 import Synchronization
 import Testing
 
-@testable import Challenges
+@testable import Tokens
 
 @Suite struct SpentChallengesTests {
     /// A lifetime of eight minutes has periods of one.

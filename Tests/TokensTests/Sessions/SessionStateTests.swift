@@ -6,7 +6,7 @@ import SoftwareAuthenticator
 import Synchronization
 import Testing
 
-@testable import Sessions
+@testable import Tokens
 
 /// What goes from one process to the next.
 @Suite struct SessionStateTests {

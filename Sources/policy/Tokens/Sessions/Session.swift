@@ -1,5 +1,4 @@
 package import AppAttest
-internal import Challenges
 internal import Cryptography
 package import DeviceKey
 internal import Encodings

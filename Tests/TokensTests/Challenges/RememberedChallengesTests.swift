@@ -1,6 +1,6 @@
 import Testing
 
-@testable import Challenges
+@testable import Tokens
 
 @Suite struct RememberedChallengesTests {
     private func serial(

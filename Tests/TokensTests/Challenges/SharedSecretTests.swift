@@ -1,5 +1,5 @@
-import Challenges
 import Testing
+import Tokens
 
 /// Gateways that share secrets.
 @Suite struct SharedSecretTests {

@@ -1,7 +1,7 @@
 import RequestBinding
 import Testing
 
-@testable import Sessions
+@testable import Tokens
 
 @Suite struct SequenceWindowTests {
     private func used(_ numbers: [UInt64], width: Int = 64) -> SequenceWindow {

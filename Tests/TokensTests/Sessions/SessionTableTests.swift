@@ -4,7 +4,7 @@ import RequestBinding
 import SoftwareAuthenticator
 import Testing
 
-@testable import Sessions
+@testable import Tokens
 
 @Suite struct SessionTableTests {
     @Test func `an id is 44 characters of base64url, and the secret is another one for each`()

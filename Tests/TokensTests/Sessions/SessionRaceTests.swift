@@ -4,7 +4,7 @@ import SoftwareAuthenticator
 import Synchronization
 import Testing
 
-@testable import Sessions
+@testable import Tokens
 
 @Suite struct SessionRaceTests {
     @Test func `of many loops that use one number at once exactly one succeeds`() throws {

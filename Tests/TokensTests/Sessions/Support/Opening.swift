@@ -3,7 +3,7 @@ import Cryptography
 import RequestBinding
 import SoftwareAuthenticator
 
-@testable import Sessions
+@testable import Tokens
 
 /// Sessions of keys that a software device has made.
 struct Opening {

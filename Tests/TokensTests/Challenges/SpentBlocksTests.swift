@@ -1,6 +1,6 @@
 import Testing
 
-@testable import Challenges
+@testable import Tokens
 
 @Suite struct SpentBlocksTests {
     /// What tells the numbers of a table from a set's.

@@ -1,5 +1,4 @@
 internal import AppAttest
-internal import Challenges
 internal import DeviceKey
 package import Encodings
 internal import RequestBinding
