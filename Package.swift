@@ -53,8 +53,8 @@ let device: [Target.Dependency] = [
 ]
 let wires: [Target.Dependency] = ["CLinux", "TLSSession", "EventLoops"]
 let process: [Target.Dependency] = [
-    "ConfigurationReading", "HTTP2Wire", "OutboundCalls", "PostgreSQLKeyStore", "Proxy",
-    "SQLiteKeyStore", "Services", logging,
+    "ConfigurationReading", "OutboundCalls", "PostgreSQLKeyStore", "Proxy", "SQLiteKeyStore",
+    "Services", logging,
 ]
 let stand: [Target.Dependency] = ["SoftwareAuthenticator"]
 let measured = [
@@ -70,8 +70,8 @@ let client: [Target.Dependency] = [
 ]
 let app: [Target.Dependency] = ["PortcullisClient", "PortcullisClientTesting"]
 let fuzzed: [Target.Dependency] = [
-    "ConfigurationReading", "HTTP2Wire", "HTTPWire", "Inspection", "KeyStore", "OutboundCalls",
-    "Rules", "Services", "SoftwareAuthenticator", "Tokens", "Verification",
+    "ConfigurationReading", "HTTPWire", "Inspection", "KeyStore", "OutboundCalls", "Rules",
+    "Services", "SoftwareAuthenticator", "Tokens", "Verification",
 ]
 let commands: [Target.Dependency] = [
     "ConfigurationReading", "DeviceKey", "Gateway", "KeyStore", "PostgreSQLKeyStore",
@@ -266,8 +266,7 @@ let package = Package(
         ),
 
         // Sources/http: messages and their parts. Pure.
-        .part("HTTPWire", in: "http", uses: ["Encodings"]),
-        .part("HTTP2Wire", in: "http", uses: ["CNGHTTP2", "Encodings", "HTTPWire"]),
+        .part("HTTPWire", in: "http", uses: ["CNGHTTP2", "Encodings"]),
 
         // Sources/policy: what is asked of a request, and whether it has it. Pure but for the
         // challenges and sessions, which the event loops share.
@@ -305,19 +304,14 @@ let package = Package(
 
         // Sources/proxy: requests between clients and origins.
         .part("Services", in: "proxy", uses: policy + verdict + ["Telemetry"], embeds: ["Page"]),
-        .part(
-            "Proxy",
-            in: "proxy",
-            uses: policy + verdict + sockets + ["HTTP2Wire", "Services", deque]
-        ),
+        .part("Proxy", in: "proxy", uses: policy + verdict + sockets + ["Services", deque]),
 
         // Sources/gateway: the program, its configuration and its commands.
         .part(
             "ConfigurationReading",
             in: "gateway",
             uses: policy + apple
-                + ["CLinux", "DeviceKey", "HTTP2Wire", "Proxy", "Services", "Tokens"]
-                + ["Verification", yams]
+                + ["CLinux", "DeviceKey", "Proxy", "Services", "Tokens", "Verification", yams]
         ),
         .part(
             "Gateway",
@@ -377,8 +371,10 @@ let package = Package(
         .scenarios("TextTests", uses: ["LoopbackKit", "Verification", "HTTPWire", "Services"]),
         .tests("Encodings"),
         .tests("Telemetry", uses: ["TestSupport"]),
-        .tests("HTTP2Wire", uses: ["CNGHTTP2", "Encodings", "HTTPWire", "TestSupport"]),
-        .tests("HTTPWire", uses: ["Encodings", "FuzzTargets", "Services", "TestSupport"]),
+        .tests(
+            "HTTPWire",
+            uses: ["CNGHTTP2", "Encodings", "FuzzTargets", "Services", "TestSupport"]
+        ),
         .tests("RequestBinding"),
         .tests("Cryptography", uses: ["Encodings", "Signatures"]),
         .tests("Signatures", uses: ["AppAttest", "Cryptography", "Encodings", "TestSupport"]),

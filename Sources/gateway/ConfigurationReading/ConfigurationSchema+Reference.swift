@@ -1,4 +1,4 @@
-import HTTP2Wire
+import HTTPWire
 import Proxy
 
 // The schema as rows, for the tables of the texts.

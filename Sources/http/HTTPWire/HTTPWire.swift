@@ -16,6 +16,7 @@
 //   RequestID           the request's name: a trusted proxy's, or the gateway's own
 //   ProxyHeader         the PROXY protocol's header, in which a proxy names its client
 //   ProvenanceWriter    the fields that name the client to the origin
+//   HTTP2               both ends of an HTTP/2 connection, by nghttp2
 //
 // Life of a request on one event loop, without allocation in steady state:
 //

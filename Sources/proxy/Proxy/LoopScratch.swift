@@ -1,4 +1,3 @@
-import HTTP2Wire
 import HTTPWire
 
 /// Memory that only one event uses at a time, so that no request allocates it.

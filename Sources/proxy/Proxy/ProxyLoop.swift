@@ -1,6 +1,5 @@
 import Cryptography
 package import EventLoops
-package import HTTP2Wire
 package import HTTPWire
 package import KeyStore
 import Rules

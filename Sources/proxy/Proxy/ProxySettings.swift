@@ -1,4 +1,3 @@
-package import HTTP2Wire
 package import HTTPWire
 package import Rules
 package import Verification

@@ -26,13 +26,13 @@ enum Held {
     /// (Sources/docs/architecture.md, "Invariants"). Their code makes no call that could reach the
     /// property meanwhile.
     static let exclusivity: [String: String] = [
-        "Sources/http/HTTP2Wire/HTTP2Channel.swift":
+        "Sources/http/HTTPWire/HTTP2/HTTP2Channel.swift":
             "bytes, memory for them, and how far both directions are",
-        "Sources/http/HTTP2Wire/HTTP2ClientChannel.swift":
+        "Sources/http/HTTPWire/HTTP2/HTTP2ClientChannel.swift":
             "bytes, and how far both directions are",
-        "Sources/http/HTTP2Wire/HTTP2ClientSession.swift":
+        "Sources/http/HTTPWire/HTTP2/HTTP2ClientSession.swift":
             "bytes, counters, and lists; nghttp2 calls back outside of them",
-        "Sources/http/HTTP2Wire/HTTP2Session.swift":
+        "Sources/http/HTTPWire/HTTP2/HTTP2Session.swift":
             "bytes, counters, and lists; nghttp2 calls back outside of them",
         "Sources/net/EventLoops/Connection.swift": "bytes",
         "Sources/net/EventLoops/Endpoint.swift": "slots; an endpoint is let go of outside of them",
@@ -62,8 +62,8 @@ enum Held {
 
     /// Parts without I/O, clock or lock (Sources/docs/architecture.md, "Invariants").
     static let pureTargets: Set<String> = [
-        "AppAttest", "DeviceKey", "Encodings", "HTTP2Wire", "HTTPWire", "KeyAttestation",
-        "OutboundCalls", "RequestBinding", "Rules", "Services", "Telemetry", "Verification",
+        "AppAttest", "DeviceKey", "Encodings", "HTTPWire", "KeyAttestation", "OutboundCalls",
+        "RequestBinding", "Rules", "Services", "Telemetry", "Verification",
     ]
 
     /// Folders of other targets that are as pure, with all that they may import.
@@ -124,7 +124,7 @@ enum Held {
     /// Modules that only these targets import, or the files of these folders.
     static let owners: [String: Set<String>] = [
         "CCurl": ["Sources/gateway/Gateway/HTTPSCalls/"],
-        "CNGHTTP2": ["HTTP2Wire"],
+        "CNGHTTP2": ["Sources/http/HTTPWire/HTTP2/"],
         "CPostgreSQL": ["PostgreSQLKeyStore"],
         "COpenSSL": ["Cryptography", "Signatures", "TLSSession"],
         "GRDB": ["SQLiteKeyStore"],

@@ -1,5 +1,5 @@
 /*
- * libnghttp2 as Swift sees it. Only HTTP2Wire imports this module.
+ * libnghttp2 as Swift sees it. Only HTTPWire/HTTP2 imports this module.
  */
 #ifndef PORTCULLIS_CNGHTTP2_H
 #define PORTCULLIS_CNGHTTP2_H

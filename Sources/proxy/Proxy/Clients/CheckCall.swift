@@ -1,6 +1,5 @@
 import Encodings
 import EventLoops
-import HTTP2Wire
 import HTTPWire
 import Services
 import Telemetry

@@ -1,4 +1,3 @@
-import HTTP2Wire
 import HTTPWire
 import TLSSession
 import Verification

@@ -1,5 +1,4 @@
 import EventLoops
-import HTTP2Wire
 import HTTPWire
 import Services
 

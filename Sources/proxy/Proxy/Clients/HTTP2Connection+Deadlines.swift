@@ -1,5 +1,5 @@
 import EventLoops
-import HTTP2Wire
+import HTTPWire
 
 // Deadlines of the connection itself.
 extension HTTP2Connection {

@@ -1,5 +1,5 @@
 import EventLoops
-import HTTP2Wire
+import HTTPWire
 
 // Endings.
 extension HTTP2Connection {

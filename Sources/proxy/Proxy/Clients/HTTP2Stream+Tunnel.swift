@@ -1,5 +1,4 @@
 import EventLoops
-import HTTP2Wire
 import HTTPWire
 
 // WebSocket by extended CONNECT (RFC 8441), to an origin that speaks HTTP/1.1.

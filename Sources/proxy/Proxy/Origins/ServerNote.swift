@@ -1,4 +1,4 @@
-package import HTTP2Wire
+package import HTTPWire
 
 /// A note about a server, with its time.
 package struct ServerNote<What: Sendable>: Sendable {

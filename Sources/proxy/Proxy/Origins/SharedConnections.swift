@@ -1,6 +1,5 @@
 import EventLoops
 import Glibc
-import HTTP2Wire
 package import HTTPWire
 import TLSSession
 

@@ -1,5 +1,4 @@
 internal import CNGHTTP2
-import HTTPWire
 
 // The client's bytes.
 extension HTTP2Session {

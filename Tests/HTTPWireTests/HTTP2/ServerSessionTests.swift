@@ -1,7 +1,6 @@
-import HTTPWire
 import Testing
 
-@testable import HTTP2Wire
+@testable import HTTPWire
 
 /// The server's end of a connection against a scripted client: bytes in, frames out.
 struct ServerSessionTests {

@@ -1,7 +1,6 @@
-import HTTPWire
 import Testing
 
-@testable import HTTP2Wire
+@testable import HTTPWire
 
 struct HeadBuilderTests {
     private static let plain = [

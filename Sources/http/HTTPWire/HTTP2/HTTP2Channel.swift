@@ -1,5 +1,3 @@
-import HTTPWire
-
 /// A stream of a session: its request and its response.
 package final class HTTP2Channel: NotedChannel {
     package let id: Int32

@@ -1,5 +1,3 @@
-package import HTTPWire
-
 // HTTP/2 without sockets, by nghttp2: the server's end of a connection for clients, and the
 // client's end for origins.
 //

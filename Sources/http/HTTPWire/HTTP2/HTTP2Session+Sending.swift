@@ -1,5 +1,4 @@
 internal import CNGHTTP2
-package import HTTPWire
 
 // Responses.
 extension HTTP2Session {

@@ -1,5 +1,3 @@
-import HTTPWire
-
 /// Counts the peer's acts that cost it less than they cost the gateway.
 ///
 /// A frame is counted when its first nine bytes are here, before the session acts on it.

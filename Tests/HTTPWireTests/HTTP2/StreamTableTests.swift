@@ -1,6 +1,6 @@
 import Testing
 
-@testable import HTTP2Wire
+@testable import HTTPWire
 
 struct StreamTableTests {
     private final class Stream {}

@@ -1,5 +1,4 @@
 internal import CNGHTTP2
-import HTTPWire
 
 /// The fields of a head in HTTP/1.1's form, as nghttp2 takes them.
 enum NGHTTP2Fields {

@@ -1,9 +1,9 @@
 internal import CNGHTTP2
-import HTTPWire
 
 /// The client's end of an HTTP/2 connection: requests out, responses in.
 ///
-/// It belongs to one event loop and is used from there only. See ``HTTP2Wire`` for the callbacks.
+/// It belongs to one event loop and is used from there only. For the callbacks see
+/// HTTP2Limits.swift.
 package final class HTTP2ClientSession {
     /// Why a connection can't go on.
     package enum Fault: Error, Equatable {

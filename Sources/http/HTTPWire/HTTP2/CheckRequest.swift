@@ -1,5 +1,4 @@
 package import Encodings
-package import HTTPWire
 
 /// The message of a call of Envoy's `envoy.service.auth.v3.Authorization/Check`: the request that
 /// Envoy asks about, as ranges into the message.

@@ -1,5 +1,4 @@
 import Encodings
-package import HTTPWire
 
 /// Writes the fields of a request as the head of an HTTP/1.1 request, so that one parser reads all
 /// heads.

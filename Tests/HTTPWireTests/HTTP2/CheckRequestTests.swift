@@ -1,5 +1,4 @@
 import Encodings
-import HTTP2Wire
 import HTTPWire
 import TestSupport
 import Testing

@@ -1,8 +1,7 @@
 import CNGHTTP2
-import HTTPWire
 import Testing
 
-@testable import HTTP2Wire
+@testable import HTTPWire
 
 /// The client's end of a connection against a scripted server: bytes in, news out.
 struct ClientSessionTests {

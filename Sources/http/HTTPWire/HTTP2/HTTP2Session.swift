@@ -1,5 +1,4 @@
 internal import CNGHTTP2
-import HTTPWire
 
 /// The server's end of an HTTP/2 connection.
 ///

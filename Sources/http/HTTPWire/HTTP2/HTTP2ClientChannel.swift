@@ -1,5 +1,3 @@
-import HTTPWire
-
 /// A stream of a client's session: the request that goes out, and the response that comes.
 package final class HTTP2ClientChannel: NotedChannel {
     package let id: Int32
