@@ -47,11 +47,11 @@ let policy: [Target.Dependency] =
     object + ["Encodings", "HTTPWire", "KeyAttestation", "RequestBinding", "Rules"]
 let verdict: [Target.Dependency] = ["Tokens", "Verification", "KeyStore"]
 let apple: [Target.Dependency] = ["KeyStore", "OutboundCalls"]
-let sockets: [Target.Dependency] = ["TLSSession", "Telemetry", "EventLoops"]
+let sockets: [Target.Dependency] = ["EventLoops", "Telemetry"]
 let device: [Target.Dependency] = [
     "AppAttest", "KeyAttestation", "Encodings", "Cryptography", "RequestBinding", "Signatures",
 ]
-let wires: [Target.Dependency] = ["CLinux", "TLSSession", "EventLoops"]
+let wires: [Target.Dependency] = ["CLinux", "EventLoops"]
 let process: [Target.Dependency] = [
     "ConfigurationReading", "OutboundCalls", "PostgreSQLKeyStore", "Proxy", "SQLiteKeyStore",
     "Services", logging,
@@ -299,8 +299,7 @@ let package = Package(
             uses: policy + kept + ["DeviceKey", "Telemetry", "Verification", cryptoExtras],
             embeds: ["Google/Snapshot"]
         ),
-        .part("TLSSession", in: "net", uses: ["COpenSSL"]),
-        .part("EventLoops", in: "net", uses: ["CLinux", "TLSSession"]),
+        .part("EventLoops", in: "net", uses: ["CLinux", "COpenSSL"]),
 
         // Sources/proxy: requests between clients and origins.
         .part("Services", in: "proxy", uses: policy + verdict + ["Telemetry"], embeds: ["Page"]),
@@ -355,7 +354,7 @@ let package = Package(
         .support("TestSupport", uses: policy + verdict),
         .support(
             "LoopbackKit",
-            uses: ["CLinux", "CNGHTTP2", "ConfigurationReading", "Gateway", "TLSSession"]
+            uses: ["CLinux", "CNGHTTP2", "ConfigurationReading", "EventLoops", "Gateway"]
         ),
         .support("ClientKit", uses: app),
         .support("AlamofireStandIn", uses: []),
@@ -402,7 +401,6 @@ let package = Package(
             "ConfigurationReading",
             uses: policy + apple + ["AppleStandIn", "Proxy", "Tokens", "Verification"]
         ),
-        .tests("TLSSession"),
         .tests("Gateway", uses: apple + ["AppleStandIn", "Cryptography", "LoopbackKit"]),
         .tests("EventLoops"),
         .tests("Services", uses: policy + verdict + ["Telemetry"]),
@@ -435,8 +433,8 @@ let package = Package(
         .scenarios(
             "EnforcementScenarios",
             uses: policy + commands + stand + app
-                + ["AppleStandIn", "CLinux", "LoopbackKit", "OutboundCalls", "Services"]
-                + ["TLSSession", "TestSupport", grdb]
+                + ["AppleStandIn", "CLinux", "EventLoops", "LoopbackKit", "OutboundCalls"]
+                + ["Services", "TestSupport", grdb]
         ),
     ],
     swiftLanguageModes: [.v6]

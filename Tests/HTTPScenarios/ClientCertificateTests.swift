@@ -1,8 +1,8 @@
 import ConfigurationReading
+import EventLoops
 import Foundation
 import Gateway
 import LoopbackKit
-import TLSSession
 import TestSupport
 import Testing
 

@@ -1,6 +1,6 @@
+import EventLoops
 import Foundation
 import LoopbackKit
-import TLSSession
 import Testing
 
 extension Scenarios {

@@ -2,7 +2,7 @@ import Glibc
 import LoopbackKit
 import Testing
 
-@testable import TLSSession
+@testable import EventLoops
 
 extension Scenarios {
     /// Clients that want to exhaust the gateway: each attack ends, memory stays, others are served.

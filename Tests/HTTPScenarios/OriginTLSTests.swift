@@ -1,4 +1,5 @@
 import ConfigurationReading
+import EventLoops
 import Foundation
 import Gateway
 import Glibc
@@ -6,7 +7,6 @@ import HTTPWire
 import LoopbackKit
 import Services
 import Synchronization
-import TLSSession
 import Telemetry
 import TestSupport
 import Testing

@@ -1,7 +1,7 @@
+import EventLoops
 import Glibc
 import HTTPWire
 import LoopbackKit
-import TLSSession
 import Testing
 
 extension Scenarios {

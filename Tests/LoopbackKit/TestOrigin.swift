@@ -1,7 +1,7 @@
 import CLinux
+package import EventLoops
 import Foundation
 import Glibc
-package import TLSSession
 
 /// An origin of a test: it accepts, remembers what it was sent, and answers as its script says.
 ///

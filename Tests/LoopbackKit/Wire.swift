@@ -1,7 +1,7 @@
 import CLinux
+package import EventLoops
 import Glibc
 import Synchronization
-package import TLSSession
 
 /// One end of a connection in a test, plain or under TLS; every wait has a deadline.
 ///

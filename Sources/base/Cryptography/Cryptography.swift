@@ -5,10 +5,10 @@ internal import COpenSSL
 // certificates and messages that tests sign with them. Checks without a secret are in `Signatures`,
 // which this module exports.
 //
-// These two targets and `TLSSession` are the only importers of `COpenSSL`. Their results are Swift
-// values, and no C type is in a public signature. Every input has a named limit. A call that fails
-// leaves the thread's error queue of OpenSSL empty, because TLS on the same thread reads that
-// queue.
+// These two targets and `EventLoops/TLS` are the only importers of `COpenSSL`. Their results are
+// Swift values, and no C type is in a public signature. Every input has a named limit. A call
+// that fails leaves the thread's error queue of OpenSSL empty, because TLS on the same thread reads
+// that queue.
 
 /// Decides who frees OpenSSL's memory when the process ends.
 package enum OpenSSLCleanup {

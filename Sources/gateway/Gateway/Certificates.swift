@@ -1,8 +1,8 @@
 import ConfigurationReading
 import Dispatch
+import EventLoops
 import Logging
 import Services
-import TLSSession
 
 /// The certificates for clients and origins, and the keys of clients' tickets.
 ///

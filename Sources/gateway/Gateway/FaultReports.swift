@@ -7,7 +7,6 @@ import KeyStore
 import Logging
 import Proxy
 import SQLiteKeyStore
-import TLSSession
 
 /// Reports of lasting faults for the operator: once at their beginning, once at their end.
 final class FaultReports: Sendable {

@@ -11,7 +11,6 @@ import Proxy
 import Rules
 import SQLiteKeyStore
 import Services
-import TLSSession
 import Telemetry
 import Tokens
 import Verification

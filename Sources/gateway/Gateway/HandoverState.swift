@@ -1,12 +1,12 @@
 import ConfigurationReading
 import Encodings
+import EventLoops
 import Glibc
 import KeyStore
 import Logging
 import Proxy
 import Rules
 import Signatures
-import TLSSession
 import Tokens
 
 /// The state that one process of a gateway hands over to its successor, each part in its owner's

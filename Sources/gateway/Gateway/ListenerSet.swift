@@ -2,7 +2,6 @@ import ConfigurationReading
 import EventLoops
 import Glibc
 import HTTPWire
-import TLSSession
 
 /// One address, bound once for each event loop.
 ///

@@ -1,5 +1,5 @@
 import ConfigurationReading
-import TLSSession
+import EventLoops
 
 /// The loaded certificates, keys and authorities of a configuration.
 ///

@@ -1,6 +1,6 @@
 import ConfigurationReading
+import EventLoops
 import Proxy
-import TLSSession
 
 /// The loaded files of a configuration: all that a reload replaces.
 ///

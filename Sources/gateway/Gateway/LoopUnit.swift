@@ -5,7 +5,6 @@ import HTTPWire
 import KeyStore
 import Proxy
 import Services
-import TLSSession
 import Telemetry
 import Verification
 

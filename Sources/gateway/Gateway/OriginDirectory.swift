@@ -5,7 +5,6 @@ import HTTPWire
 import Logging
 import Proxy
 import Services
-import TLSSession
 
 /// The origins' servers: their addresses, their state, and which of them operators drain.
 ///

@@ -3,7 +3,6 @@ import EventLoops
 import HTTPWire
 import Proxy
 import Rules
-import TLSSession
 import Verification
 
 extension ProxySettings {

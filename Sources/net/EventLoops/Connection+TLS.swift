@@ -1,5 +1,3 @@
-package import TLSSession
-
 // TLS on a connection, beside reading and writing.
 extension Connection {
     /// The progress of a handshake.

@@ -1,6 +1,5 @@
 import CLinux
 import Glibc
-import TLSSession
 
 extension Connection {
     /// Sends one or two pieces, in order. Bytes that the kernel does not take at once are kept.

@@ -1,6 +1,5 @@
 import CLinux
 import Glibc
-package import TLSSession
 
 /// A stream socket on an event loop, plain or under TLS.
 ///

@@ -26,6 +26,8 @@ import CLinux
 // some still wait. So a client that keeps the event loop busy waits for its own work, and others
 // wait for a fraction of a millisecond.
 //
+// The folder TLS has sessions of TLS, without sockets. A connection may hold one, and feeds it.
+//
 // Deadlines are kept in a wheel of coarse ticks. Moving a deadline later costs one store. An exact
 // moment takes an `Alarm`, which costs a system call.
 

@@ -1,6 +1,5 @@
 import EventLoops
 import HTTPWire
-import TLSSession
 
 /// The connections of an event loop's clients, what counts as one, and how often refused
 /// connections are reported.

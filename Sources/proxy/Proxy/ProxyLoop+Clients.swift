@@ -1,7 +1,6 @@
 import EventLoops
 import HTTPWire
 import Services
-import TLSSession
 import Telemetry
 package import Verification
 

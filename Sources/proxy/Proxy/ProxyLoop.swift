@@ -4,7 +4,6 @@ package import HTTPWire
 package import KeyStore
 import Rules
 package import Services
-package import TLSSession
 package import Telemetry
 package import Tokens
 package import Verification

@@ -1,5 +1,4 @@
 import EventLoops
-import TLSSession
 
 /// A connection to the stand-in, with one request after another.
 final class StandInConnection: Connection {

@@ -6,7 +6,6 @@ package import OutboundCalls
 package import Signatures
 package import SoftwareAuthenticator
 import Synchronization
-import TLSSession
 
 /// Apple's services on this machine.
 package final class StandInServer: Sendable {

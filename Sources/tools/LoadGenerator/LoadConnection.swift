@@ -1,6 +1,5 @@
 import EventLoops
 import HTTPWire
-import TLSSession
 
 /// A client's connection to the gateway: one request, then its answer.
 final class LoadConnection: Connection {

@@ -3,7 +3,6 @@ package import EventLoops
 import Rules
 package import Signatures
 import SoftwareAuthenticator
-package import TLSSession
 package import Verification
 
 /// The plan of a run, which no event loop changes.

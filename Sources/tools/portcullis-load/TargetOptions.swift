@@ -2,7 +2,6 @@ import ArgumentParser
 import ConfigurationReading
 import EventLoops
 import LoadGenerator
-import TLSSession
 
 /// The gateway, and its demands.
 struct TargetOptions: ParsableArguments {

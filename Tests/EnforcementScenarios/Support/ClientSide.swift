@@ -1,7 +1,7 @@
+import EventLoops
 import Foundation
 import LoopbackKit
 import Synchronization
-import TLSSession
 import Testing
 
 /// How the scenarios' clients speak to the gateway, and whose keys they have.

@@ -1,7 +1,7 @@
+import EventLoops
 import Foundation
 import LoopbackKit
 import SoftwareAuthenticator
-import TLSSession
 
 /// A response, all of it.
 typealias Answer = WireResponse

@@ -1,7 +1,7 @@
 import Cryptography
+import EventLoops
 import Foundation
 import LoopbackKit
-import TLSSession
 
 /// An origin that writes down what it sees, whole or not, and answers 200. It keeps the digest of
 /// content and not the content.

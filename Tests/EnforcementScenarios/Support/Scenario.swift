@@ -1,10 +1,10 @@
 import AppAttest
 import Cryptography
 import Encodings
+import EventLoops
 import Foundation
 import LoopbackKit
 import SoftwareAuthenticator
-import TLSSession
 
 /// A folder with a configuration, and the programs that run on it. All of it is gone after
 /// ``end()``.

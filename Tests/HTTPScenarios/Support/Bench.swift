@@ -1,8 +1,8 @@
+import EventLoops
 import Foundation
 import Glibc
 import LoopbackKit
 import Synchronization
-import TLSSession
 import TestSupport
 
 /// A gateway and the origin behind it, for cases that are played one after the other.

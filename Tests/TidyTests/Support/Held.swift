@@ -17,7 +17,7 @@ enum Held {
             "Dispatch's sources, set once by the thread that makes the store",
         "Sources/gateway/Gateway/HTTPSCalls/HTTPSCalls.swift":
             "touched on its queue by the one loop, or under its lock",
-        "Sources/net/TLSSession/TLSContext.swift": "an SSL_CTX that nobody changes any more",
+        "Sources/net/EventLoops/TLS/TLSContext.swift": "an SSL_CTX that nobody changes any more",
         "Sources/net/EventLoops/EventLoop.swift":
             "confined to its queue, which every entry checks; LoopBound's value likewise",
     ]
@@ -118,7 +118,7 @@ enum Held {
         ],
         "Sources/policy/Tokens/Challenges/": ["Cryptography", "Encodings", "Synchronization"],
         "Sources/gateway/Gateway/HTTPSCalls/": ["CCurl", "Dispatch", "Synchronization"],
-        "Sources/net/TLSSession/": ["COpenSSL", "Glibc", "Synchronization"],
+        "Sources/net/EventLoops/TLS/": ["COpenSSL", "Glibc", "Synchronization"],
     ]
 
     /// Modules that only these targets import, or the files of these folders.
@@ -126,7 +126,7 @@ enum Held {
         "CCurl": ["Sources/gateway/Gateway/HTTPSCalls/"],
         "CNGHTTP2": ["Sources/http/HTTPWire/HTTP2/"],
         "CPostgreSQL": ["PostgreSQLKeyStore"],
-        "COpenSSL": ["Cryptography", "Signatures", "TLSSession"],
+        "COpenSSL": ["Cryptography", "Signatures", "Sources/net/EventLoops/TLS/"],
         "GRDB": ["SQLiteKeyStore"],
         "Yams": ["ConfigurationReading"],
     ]

@@ -3,7 +3,7 @@
  * import. On a system where it can't be built, the build ends with the one sentence that says so:
  * the gateway and SoftwareAuthenticator are made of this target, and it is compiled first.
  *
- * Only Cryptography, Signatures and TLSSession import this module, and no type of it appears in
+ * Only Cryptography, Signatures and EventLoops/TLS import this module, and no type of it appears in
  * their public signatures.
  *
  * Some functions that are used are deprecated since 3.0 (SHA256_*, EC_KEY_*, ECDSA_sign): they

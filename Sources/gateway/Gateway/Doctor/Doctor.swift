@@ -1,6 +1,6 @@
 import ConfigurationReading
+import EventLoops
 import Glibc
-import TLSSession
 
 /// `portcullis doctor`: looks for common faults around a gateway, on its machine and as its user.
 ///

@@ -6,7 +6,6 @@ import Proxy
 import RequestBinding
 import Rules
 import Services
-import TLSSession
 
 /// The public address of a front, as an operator writes it.
 package struct FrontAddress: Sendable {

@@ -3,7 +3,6 @@ import EventLoops
 import HTTPWire
 import Proxy
 import Services
-import TLSSession
 
 /// One request to each server of each origin, sent as the gateway would.
 ///

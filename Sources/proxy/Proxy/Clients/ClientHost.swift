@@ -1,5 +1,5 @@
+import EventLoops
 import HTTPWire
-import TLSSession
 import Verification
 
 /// Whose client connections they are: what serves their requests.

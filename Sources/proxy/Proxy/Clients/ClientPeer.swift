@@ -1,5 +1,5 @@
+import EventLoops
 import HTTPWire
-import TLSSession
 import Verification
 
 /// Who is at the other end of a connection, as the current settings see it. One for a connection,

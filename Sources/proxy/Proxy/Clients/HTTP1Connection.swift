@@ -1,6 +1,5 @@
 import EventLoops
 import HTTPWire
-import TLSSession
 import Verification
 
 /// A client's HTTP/1 connection: finds heads, serves one request after the other, lingers, closes.

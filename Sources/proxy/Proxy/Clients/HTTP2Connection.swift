@@ -1,6 +1,5 @@
 import EventLoops
 import HTTPWire
-import TLSSession
 import Verification
 
 /// A client's HTTP/2 connection: serves many requests at once.

@@ -1,6 +1,5 @@
 import EventLoops
 import HTTPWire
-import TLSSession
 
 /// A connection to a server that speaks HTTP/1.1. It is the stream of one request after the other.
 final class HTTP1OriginStream: OriginConnection, DialedStream {

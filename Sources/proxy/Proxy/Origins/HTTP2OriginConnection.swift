@@ -1,6 +1,5 @@
 import EventLoops
 import HTTPWire
-import TLSSession
 
 /// A connection to a server that speaks HTTP/2. It carries many requests at once.
 ///

@@ -1,6 +1,5 @@
 import EventLoops
 import HTTPWire
-import TLSSession
 
 /// A request on an HTTP/2 connection to a server, and its response.
 final class HTTP2OriginStream {

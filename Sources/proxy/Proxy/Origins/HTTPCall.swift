@@ -1,7 +1,6 @@
-import EventLoops
+package import EventLoops
 package import HTTPWire
 package import Services
-package import TLSSession
 
 /// A request of the gateway's own that is under way.
 package final class HTTPCall: OriginStreamOwner {

@@ -1,6 +1,5 @@
 import EventLoops
 import HTTPWire
-import TLSSession
 
 /// A connection to a server, plain or under TLS: its connect, and its handshake.
 ///

@@ -1,6 +1,5 @@
 import EventLoops
 import Services
-import TLSSession
 
 /// Connects to the servers of an origin, one after another, until one takes the connection.
 ///

@@ -1,6 +1,5 @@
 package import EventLoops
 package import HTTPWire
-package import TLSSession
 
 /// One origin: its servers, and how they are used.
 package struct OriginSettings: Sendable {

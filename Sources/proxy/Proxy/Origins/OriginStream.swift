@@ -1,6 +1,5 @@
 import EventLoops
 import HTTPWire
-import TLSSession
 
 /// The origin's side of one request: how it goes to a server, and how its response comes.
 ///

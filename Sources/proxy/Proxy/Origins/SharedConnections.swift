@@ -1,7 +1,6 @@
 import EventLoops
 import Glibc
 package import HTTPWire
-import TLSSession
 
 /// How an origin's servers are spoken to over HTTP/2.
 package struct OriginHTTP2: Hashable, Sendable {

@@ -4,7 +4,6 @@ import HTTPWire
 import KeyStore
 import Rules
 import Services
-import TLSSession
 import Telemetry
 import Tokens
 import Verification

@@ -2,7 +2,6 @@ import Dispatch
 import EventLoops
 import HTTPWire
 import Rules
-import TLSSession
 import Telemetry
 import Verification
 

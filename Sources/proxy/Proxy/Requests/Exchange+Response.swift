@@ -2,7 +2,6 @@ import EventLoops
 import HTTPWire
 import Rules
 import Services
-import TLSSession
 import Telemetry
 import Verification
 

@@ -1,7 +1,7 @@
 import AppAttest
 import Cryptography
+import EventLoops
 import HTTPWire
-import TLSSession
 import Verification
 
 /// The origin's side of a request: the connection to a server or the search for one, with the data

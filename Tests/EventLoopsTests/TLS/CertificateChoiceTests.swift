@@ -1,4 +1,4 @@
-import TLSSession
+import EventLoops
 import Testing
 
 /// Which certificate a client is shown, and how its session goes on.

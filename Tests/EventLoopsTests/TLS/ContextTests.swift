@@ -1,5 +1,5 @@
+import EventLoops
 import Foundation
-import TLSSession
 import Testing
 
 @Suite struct ContextTests {

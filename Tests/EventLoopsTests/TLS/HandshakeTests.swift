@@ -1,5 +1,5 @@
+import EventLoops
 import Synchronization
-import TLSSession
 import Testing
 
 @Suite struct HandshakeTests {

@@ -1,6 +1,6 @@
 import Testing
 
-@testable import TLSSession
+@testable import EventLoops
 
 @Suite struct TransferTests {
     private func established() throws -> SessionPair {

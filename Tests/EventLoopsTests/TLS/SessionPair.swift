@@ -1,4 +1,4 @@
-import TLSSession
+import EventLoops
 
 /// A client's and a server's session and the wire between them.
 struct SessionPair {
