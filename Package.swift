@@ -70,8 +70,8 @@ let client: [Target.Dependency] = [
 ]
 let app: [Target.Dependency] = ["PortcullisClient", "PortcullisClientTesting"]
 let fuzzed: [Target.Dependency] = [
-    "ConfigurationReading", "HTTPWire", "Inspection", "KeyStore", "OutboundCalls", "Rules",
-    "Services", "SoftwareAuthenticator", "Tokens", "Verification",
+    "ConfigurationReading", "HTTPWire", "KeyStore", "OutboundCalls", "Rules", "Services",
+    "SoftwareAuthenticator", "Tokens", "Verification",
 ]
 let commands: [Target.Dependency] = [
     "ConfigurationReading", "DeviceKey", "Gateway", "KeyStore", "PostgreSQLKeyStore",
@@ -317,15 +317,10 @@ let package = Package(
             in: "gateway",
             uses: policy + verdict + sockets + process + ["CCurl", "CLinux"]
         ),
-        .part(
-            "Inspection",
-            in: "gateway",
-            uses: object + ["Encodings", "KeyAttestation", "Tokens"]
-        ),
         .program(
             "portcullis",
             in: "gateway",
-            uses: policy + commands + ["Inspection", "Proxy", "Services", "Verification"],
+            uses: policy + commands + ["Proxy", "Services", "Verification"],
             links: [standalone]
         ),
 
@@ -399,7 +394,8 @@ let package = Package(
         .tests("SQLiteKeyStore", uses: policy + verdict + ["TestSupport", grdb]),
         .tests(
             "ConfigurationReading",
-            uses: policy + apple + ["AppleStandIn", "Proxy", "Tokens", "Verification"]
+            uses: policy + apple + stand
+                + ["AppleStandIn", "Proxy", "TestSupport", "Tokens", "Verification"]
         ),
         .tests("Gateway", uses: apple + ["AppleStandIn", "Cryptography", "LoopbackKit"]),
         .tests("EventLoops"),
@@ -409,7 +405,6 @@ let package = Package(
             "OutboundCalls",
             uses: policy + verdict + ["AppleStandIn", "Telemetry", "TestSupport"]
         ),
-        .tests("Inspection", uses: policy + stand + ["TestSupport", "Tokens"]),
         .tests(
             "PortcullisClient",
             uses: ["ClientKit", "ClientRecipes", "RequestBinding", "LoopbackKit", "TestSupport"]

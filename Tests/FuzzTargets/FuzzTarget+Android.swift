@@ -1,6 +1,6 @@
 import AppAttest
+import ConfigurationReading
 import Encodings
-import Inspection
 import KeyAttestation
 import KeyStore
 import OutboundCalls

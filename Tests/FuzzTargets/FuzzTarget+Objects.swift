@@ -1,7 +1,7 @@
 import AppAttest
+import ConfigurationReading
 import Cryptography
 import Encodings
-import Inspection
 import SoftwareAuthenticator
 
 extension FuzzTarget {

@@ -14,6 +14,7 @@
 //   ConfigurationSchema   the JSON Schema, by asking the readers: `portcullis schema`
 //   FirstConfiguration    the files that `portcullis init` writes
 //   RouteTest             a list of requests and what is expected of them: `portcullis test`
+//   Inspection            `portcullis verify` and `portcullis inspect`
 //
 // A file is refused or accepted as a whole. All problems are reported at once, each with file,
 // line, key, the finding and the allowed values. An option without an effect in its place is an

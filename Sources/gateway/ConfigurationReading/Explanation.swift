@@ -47,7 +47,7 @@ package struct Explanation: Sendable {
     /// Listeners where other proxies ask without content, if the rule signs the content.
     let blindListeners: [String]
     /// The description of the client's key; `nil` when the request names none.
-    let key: KeyDescription?
+    let key: ExplainedKey?
 
     /// Why the gateway refuses the request whatever its proof; `nil` when it does not.
     var refusal: (status: Int, reason: String)? {
@@ -94,7 +94,7 @@ package struct Explanation: Sendable {
         origin = trial.rule.map { configuration.origin(of: $0)?.name } ?? nil
         let keyID = key ?? trial.keyID
         self.key = keyID.flatMap { keyID in
-            lookUp(keyID).map { KeyDescription(keyID, $0, trial.rule, configuration.apps) }
+            lookUp(keyID).map { ExplainedKey(keyID, $0, trial.rule, configuration.apps) }
         }
         if case .rule(let rule) = trial.outcome, rule.mode.verifies {
             clientData = ExpectedClientData.lines(rule, trial)

@@ -1,6 +1,6 @@
 import ArgumentParser
+import ConfigurationReading
 import Encodings
-import Inspection
 
 /// `inspect`: the contents of an object, without a verdict.
 struct InspectCommand: ParsableCommand {
@@ -40,7 +40,7 @@ struct InspectCommand: ParsableCommand {
     }
 
     /// The challenge itself, or what a file has.
-    private func challenge() throws(UsageError) -> Report {
+    private func challenge() throws(UsageError) -> TrialReport {
         let report = ObjectDescription.challenge(Array(object.utf8))
         guard report.status == .refused else { return report }
         return ObjectDescription.challenge(try ObjectFile.bytes(object, place: "CHALLENGE"))
@@ -48,10 +48,10 @@ struct InspectCommand: ParsableCommand {
 
     /// Prints a report and ends with its status: returns for 0, and throws for others.
     static func finish(
-        _ make: () throws(UsageError) -> Report,
+        _ make: () throws(UsageError) -> TrialReport,
         as text: (JSONValue) -> String = { $0.pretty }
     ) throws {
-        let report: Report
+        let report: TrialReport
         do throws(UsageError) {
             report = try make()
         } catch {

@@ -1,7 +1,7 @@
 import ArgumentParser
+import ConfigurationReading
 import Cryptography
 import Encodings
-import Inspection
 
 /// `verify`: one object, one verdict, one line of JSON. Exit status: 0 accepted, 1 refused, 2 wrong
 /// usage.
@@ -40,7 +40,7 @@ struct VerifyCommand: ParsableCommand {
     }
 
     /// Prints a report on one line and ends with its status.
-    static func finish(_ make: () throws(UsageError) -> Report) throws {
+    static func finish(_ make: () throws(UsageError) -> TrialReport) throws {
         try InspectCommand.finish(make) { $0.line }
     }
 }

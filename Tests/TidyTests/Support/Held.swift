@@ -112,6 +112,10 @@ enum Held {
     /// Folders that import nothing but this, whatever else their target uses: each could be a
     /// target of its own.
     static let closedFolders: [String: Set<String>] = [
+        "Sources/gateway/ConfigurationReading/Inspection/": [
+            "AppAttest", "Cryptography", "Encodings", "Foundation", "KeyAttestation", "Signatures",
+            "Tokens",
+        ],
         "Sources/policy/Tokens/Sessions/": [
             "AppAttest", "Cryptography", "DeviceKey", "Encodings", "RequestBinding", "Signatures",
             "Synchronization",

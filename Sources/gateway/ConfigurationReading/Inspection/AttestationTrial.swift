@@ -55,7 +55,7 @@ package struct AttestationTrial: Sendable {
     }
 
     /// Judges an object.
-    package func report(on bytes: [UInt8]) -> Report {
+    package func report(on bytes: [UInt8]) -> TrialReport {
         do throws(AttestationRefusal) {
             let attestation = try UnverifiedAttestation(bytes: bytes)
             let report = report(on: attestation)
@@ -63,12 +63,12 @@ package struct AttestationTrial: Sendable {
             let mistake = AttestationDiagnosis.mistake(in: attestation, challenge: challenge)
             return report.adding("diagnosis", Facts.diagnosis(mistake))
         } catch {
-            let report = Report.refused(error.reason.rawValue, error.detail)
+            let report = TrialReport.refused(error.reason.rawValue, error.detail)
             return challenge == nil ? report : report.adding("diagnosis", .array([]))
         }
     }
 
-    private func report(on attestation: UnverifiedAttestation) -> Report {
+    private func report(on attestation: UnverifiedAttestation) -> TrialReport {
         do throws(AttestationRefusal) {
             let verified = try attestation.verified(
                 clientDataHash: clientDataHash.span,
@@ -104,9 +104,9 @@ package struct AttestationTrial: Sendable {
                 roots: receiptRoots,
                 freshness: nil
             )
-            return Report.accepted(Facts.receipt(receipt.fields)).json
+            return TrialReport.accepted(Facts.receipt(receipt.fields)).json
         } catch {
-            return Report.refused(error.reason.rawValue, error.detail).json
+            return TrialReport.refused(error.reason.rawValue, error.detail).json
         }
     }
 }

@@ -87,7 +87,7 @@ package struct AndroidTrial: Sendable {
     }
 
     /// Judges a file: PEM, the leaf first.
-    package func report(on pem: [UInt8]) -> Report {
+    package func report(on pem: [UInt8]) -> TrialReport {
         let chain: [[UInt8]]
         do throws(X509CertificateError) {
             chain = try X509Certificate.ders(pem: String(decoding: pem, as: UTF8.self))
@@ -104,7 +104,7 @@ package struct AndroidTrial: Sendable {
         }
     }
 
-    private func report(on attestation: UnverifiedKeyAttestation) -> Report {
+    private func report(on attestation: UnverifiedKeyAttestation) -> TrialReport {
         let verified: VerifiedKeyAttestation
         do throws(KeyAttestationRefusal) {
             verified = try attestation.verified(
@@ -134,8 +134,8 @@ package struct AndroidTrial: Sendable {
         )
     }
 
-    private func refused(_ refusal: KeyAttestationRefusal) -> Report {
-        let report = Report.refused(refusal.reason.rawValue, refusal.detail)
+    private func refused(_ refusal: KeyAttestationRefusal) -> TrialReport {
+        let report = TrialReport.refused(refusal.reason.rawValue, refusal.detail)
         guard refusal.reason.isOfChain else { return report.adding("chain", .string("ok")) }
         return report.adding([
             .init("chain", .string("refused")), .init("why", .string(refusal.reason.rawValue)),

@@ -14,7 +14,7 @@ package enum KeyFinding: Sendable {
 }
 
 /// The key of an explained request: the known facts, and the rule's verdict about them.
-struct KeyDescription: Sendable {
+struct ExplainedKey: Sendable {
     private let keyID: KeyID
     private let finding: KeyFinding
     /// The verdict about every request of this key, whatever it signs; `nil` when the store does

@@ -6,7 +6,7 @@ internal import Tokens
 /// `inspect`: the contents of an object. It judges nothing, so none of the contents is trustworthy.
 package enum ObjectDescription {
     /// The parts of an attestation.
-    package static func attestation(_ bytes: [UInt8]) -> Report {
+    package static func attestation(_ bytes: [UInt8]) -> TrialReport {
         do throws(AttestationRefusal) {
             let object = try UnverifiedAttestation(bytes: bytes)
             let details = object.details
@@ -35,7 +35,7 @@ package enum ObjectDescription {
     }
 
     /// The parts of an assertion.
-    package static func assertion(_ bytes: [UInt8]) -> Report {
+    package static func assertion(_ bytes: [UInt8]) -> TrialReport {
         do throws(AssertionRefusal) {
             let object = try UnverifiedAssertion(bytes: bytes)
             return description([
@@ -52,7 +52,7 @@ package enum ObjectDescription {
     }
 
     /// The fields of a receipt.
-    package static func receipt(_ bytes: [UInt8]) -> Report {
+    package static func receipt(_ bytes: [UInt8]) -> TrialReport {
         do throws(ReceiptRefusal) {
             let fields = try UnverifiedReceipt(bytes: bytes).fields
             return description(
@@ -69,7 +69,7 @@ package enum ObjectDescription {
 
     /// The parts of a challenge of this gateway, in base64url with or without white space around
     /// it. Only a gateway can check its code.
-    package static func challenge(_ text: [UInt8]) -> Report {
+    package static func challenge(_ text: [UInt8]) -> TrialReport {
         let text = text.filter { ![0x20, 0x09, 0x0A, 0x0D].contains($0) }
         guard let challenge = UnverifiedChallenge(text: text.span) else {
             return malformed(
@@ -92,12 +92,12 @@ package enum ObjectDescription {
         ])
     }
 
-    private static func description(_ members: [JSONValue.Member]) -> Report {
-        Report(status: .accepted, json: .object(members))
+    private static func description(_ members: [JSONValue.Member]) -> TrialReport {
+        TrialReport(status: .accepted, json: .object(members))
     }
 
-    private static func malformed(_ reason: String, _ detail: String) -> Report {
-        Report(
+    private static func malformed(_ reason: String, _ detail: String) -> TrialReport {
+        TrialReport(
             status: .refused,
             json: .object([
                 .init("reason", .string(reason)), .init("detail", .string(detail)),

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 import Tokens
 
-@testable import Inspection
+@testable import ConfigurationReading
 
 @Suite struct ObjectDescriptionTests {
     @Test(arguments: SharedVectors.attestations)

@@ -5,7 +5,7 @@ import SoftwareAuthenticator
 import TestSupport
 import Testing
 
-@testable import Inspection
+@testable import ConfigurationReading
 
 extension ReceiptTrial.Options: TrialOptions {
     init(_ vector: ReceiptVector) {
@@ -16,7 +16,7 @@ extension ReceiptTrial.Options: TrialOptions {
         root = vector.root
     }
 
-    func report(on bytes: [UInt8]) throws -> Report {
+    func report(on bytes: [UInt8]) throws -> TrialReport {
         try ReceiptTrial(self, now: now).report(on: bytes)
     }
 }

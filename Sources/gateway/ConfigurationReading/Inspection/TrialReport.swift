@@ -4,7 +4,7 @@ package import Encodings
 //
 // A trial (`AttestationTrial`, `AssertionTrial`, `ReceiptTrial`, `AndroidTrial`) is made of option
 // texts as someone typed them, and throws a `UsageError` for one that cannot be meant. It then
-// judges one object and gives a `Report`: one JSON object and an exit status. Judging is
+// judges one object and gives a `TrialReport`: one JSON object and an exit status. Judging is
 // AppAttest's and KeyAttestation's; nothing is decided here but what a receipt's expiration means.
 //
 // A description (`ObjectDescription`) shows the contents of an object and judges nothing.
@@ -29,7 +29,7 @@ package struct UsageError: Error, Hashable, Sendable {
 }
 
 /// The answer of `verify` and `inspect`: the output and the exit status.
-package struct Report: Hashable, Sendable {
+package struct TrialReport: Hashable, Sendable {
     /// The exit status. Wrong usage, status 2, is a ``UsageError`` and no report.
     package enum Status: Int32, Sendable {
         case accepted = 0
@@ -40,13 +40,13 @@ package struct Report: Hashable, Sendable {
     package let json: JSONValue
 
     /// The facts of an object that was accepted, or only described.
-    static func accepted(_ facts: [JSONValue.Member]) -> Report {
-        Report(status: .accepted, json: .object([.init("verdict", .string("accept"))] + facts))
+    static func accepted(_ facts: [JSONValue.Member]) -> TrialReport {
+        TrialReport(status: .accepted, json: .object([.init("verdict", .string("accept"))] + facts))
     }
 
     /// Why an object was refused.
-    static func refused(_ reason: String, _ detail: String) -> Report {
-        Report(
+    static func refused(_ reason: String, _ detail: String) -> TrialReport {
+        TrialReport(
             status: .refused,
             json: .object([
                 .init("verdict", .string("refuse")), .init("reason", .string(reason)),
@@ -56,13 +56,13 @@ package struct Report: Hashable, Sendable {
     }
 
     /// The report with a further member at the end.
-    func adding(_ name: String, _ value: JSONValue) -> Report {
+    func adding(_ name: String, _ value: JSONValue) -> TrialReport {
         adding([.init(name, value)])
     }
 
     /// The same with these members at the end.
-    func adding(_ more: [JSONValue.Member]) -> Report {
+    func adding(_ more: [JSONValue.Member]) -> TrialReport {
         guard case .object(let members) = json else { return self }
-        return Report(status: status, json: .object(members + more))
+        return TrialReport(status: status, json: .object(members + more))
     }
 }

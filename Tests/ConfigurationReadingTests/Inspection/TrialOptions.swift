@@ -1,11 +1,11 @@
 import Encodings
 import Testing
 
-@testable import Inspection
+@testable import ConfigurationReading
 
 /// The options of a trial.
 protocol TrialOptions {
-    func report(on bytes: [UInt8]) throws -> Report
+    func report(on bytes: [UInt8]) throws -> TrialReport
 }
 
 extension TrialOptions {

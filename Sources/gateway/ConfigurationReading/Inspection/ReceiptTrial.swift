@@ -90,7 +90,7 @@ package struct ReceiptTrial: Sendable {
     }
 
     /// Judges an object.
-    package func report(on bytes: [UInt8]) -> Report {
+    package func report(on bytes: [UInt8]) -> TrialReport {
         do throws(ReceiptRefusal) {
             let receipt = try UnverifiedReceipt(bytes: bytes)
             // Its own key instead of one to compare with.
@@ -122,7 +122,7 @@ package struct ReceiptTrial: Sendable {
             .receipt
     }
 
-    private func report(on fields: ReceiptFields, of key: P256PublicKey) -> Report {
+    private func report(on fields: ReceiptFields, of key: P256PublicKey) -> TrialReport {
         var isExpired: Bool?
         if let time, let expiration = fields.expirationTime {
             guard time <= expiration else {

@@ -5,7 +5,7 @@ import SoftwareAuthenticator
 import TestSupport
 import Testing
 
-@testable import Inspection
+@testable import ConfigurationReading
 
 extension AttestationTrial.Options: TrialOptions {
     init(_ vector: AttestationVector) {
@@ -18,7 +18,7 @@ extension AttestationTrial.Options: TrialOptions {
         root = vector.root
     }
 
-    func report(on bytes: [UInt8]) throws -> Report {
+    func report(on bytes: [UInt8]) throws -> TrialReport {
         try AttestationTrial(self, now: now).report(on: bytes)
     }
 }

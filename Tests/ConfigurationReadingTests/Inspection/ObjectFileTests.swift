@@ -2,7 +2,7 @@ import Encodings
 import Foundation
 import Testing
 
-@testable import Inspection
+@testable import ConfigurationReading
 
 @Suite struct ObjectFileTests {
     private static let object: [UInt8] = [0xA2, 0x69, 0x00, 0xFF, 0xFE, 0x7B, 0x20]

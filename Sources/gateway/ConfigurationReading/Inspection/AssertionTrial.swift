@@ -46,19 +46,19 @@ package struct AssertionTrial: Sendable {
     }
 
     /// Judges an object.
-    package func report(on bytes: [UInt8]) -> Report {
+    package func report(on bytes: [UInt8]) -> TrialReport {
         do throws(AssertionRefusal) {
             let assertion = try UnverifiedAssertion(bytes: bytes)
             let report = report(on: assertion)
             guard diagnoses else { return report }
             return report.adding("diagnosis", Facts.diagnosis(mistake(in: assertion)))
         } catch {
-            let report = Report.refused(error.reason.rawValue, error.detail)
+            let report = TrialReport.refused(error.reason.rawValue, error.detail)
             return diagnoses ? report.adding("diagnosis", .array([])) : report
         }
     }
 
-    private func report(on assertion: UnverifiedAssertion) -> Report {
+    private func report(on assertion: UnverifiedAssertion) -> TrialReport {
         // Of several apps the one that it claims. If it claims none of them, the steps fail in
         // their order with any app.
         let id = apps.first { AppIDHash(appID: $0) == assertion.appIDHash } ?? apps[0]

@@ -5,7 +5,7 @@ import SoftwareAuthenticator
 import TestSupport
 import Testing
 
-@testable import Inspection
+@testable import ConfigurationReading
 
 extension AssertionTrial.Options: TrialOptions {
     init(_ vector: AssertionVector) {
@@ -16,7 +16,7 @@ extension AssertionTrial.Options: TrialOptions {
         clientDataHash = vector.clientDataHashB64
     }
 
-    func report(on bytes: [UInt8]) throws -> Report {
+    func report(on bytes: [UInt8]) throws -> TrialReport {
         try AssertionTrial(self).report(on: bytes)
     }
 }
@@ -96,7 +96,7 @@ extension AssertionTrial.Options: TrialOptions {
         options.clientDataHash = nil
         options.clientData = data
         options.diagnoses = true
-        func report(_ object: [UInt8]) throws -> (Report.Status, JSONValue?) {
+        func report(_ object: [UInt8]) throws -> (TrialReport.Status, JSONValue?) {
             let report = try options.report(on: object)
             return (report.status, report.json["diagnosis"])
         }

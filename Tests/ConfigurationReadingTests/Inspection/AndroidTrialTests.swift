@@ -5,7 +5,7 @@ import Signatures
 import TestSupport
 import Testing
 
-@testable import Inspection
+@testable import ConfigurationReading
 
 extension AndroidTrial.Options: TrialOptions {
     init(_ vector: AndroidVector) {
@@ -18,7 +18,7 @@ extension AndroidTrial.Options: TrialOptions {
         signature = vector.signature?.signatureB64
     }
 
-    func report(on bytes: [UInt8]) throws -> Report {
+    func report(on bytes: [UInt8]) throws -> TrialReport {
         try AndroidTrial(self, now: now).report(on: bytes)
     }
 }
@@ -95,7 +95,7 @@ extension AndroidVector {
             let vector = try #require(Self.all.first { $0.id == row.chain })
             var options = AndroidTrial.Options(vector)
             options.status = try Self.file("status/\(row.file)")
-            let report: Report?
+            let report: TrialReport?
             do {
                 report = try options.report(on: vector.pem)
             } catch is UsageError {
