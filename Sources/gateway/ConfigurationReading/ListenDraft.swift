@@ -1,4 +1,5 @@
 import HTTPWire
+import Rules
 
 /// A listener in the file's words.
 struct ListenDraft {
@@ -39,6 +40,147 @@ extension MappingReader {
             let address = ServerAddress(text: text, allowsPortZero: true)
             if case .name = address { return nil }
             return address
+        }
+    }
+}
+
+/// A listener's `tls` in the file's words.
+struct TLSDraft {
+    struct Certificate {
+        let keyPath: String
+        let certificate: Located<String>?
+        let key: Located<String>?
+        let staple: Located<String>?
+        let names: [Located<String>]
+        let namesPlace: Problem.Place
+
+        init(_ reader: MappingReader, takesNames: Bool) {
+            keyPath = reader.keyPath
+            namesPlace = reader.place(of: "names")
+            reader.require("certificate", use: "certificate: a PEM file")
+            reader.require("key", use: "key: a PEM file")
+            certificate = reader.filePath("certificate", use: "a PEM file's path")
+            key = reader.filePath("key", use: "a PEM file's path")
+            staple = reader.filePath("ocsp", use: "the path of an OCSP response in DER")
+            let use = "host names, as api.example.com or *.example.com"
+            names = takesNames ? reader.list("names", of: use, TLSDraft.name) ?? [] : []
+        }
+    }
+
+    let certificates: [Certificate]
+    let minimum: Located<ListenSettings.TLS.Version>?
+    private let authorities: Located<String>?
+    private let demand: Located<ListenSettings.TLS.Client.Demand>?
+    private let clientPath: String
+
+    init?(_ node: SourceNode, _ keyPath: String, log: ProblemLog) {
+        let keys = ["certificate", "key", "ocsp", "certificates", "minimum", "client"]
+        guard let reader = MappingReader(node, keyPath, keys: keys, log: log) else { return nil }
+        minimum = reader.word("minimum")
+        clientPath = reader.path("client")
+        let client = reader.inner("client", keys: ["ca", "require"])
+        client?.require("ca", use: "ca: a PEM file with the authorities of clients' certificates")
+        client?.require("require", use: "require: optional | required")
+        authorities = client?.filePath("ca", use: "a PEM file's path")
+        demand = client?.word("require")
+        guard reader.has("certificates") else {
+            certificates = [Certificate(reader, takesNames: false)]
+            return
+        }
+        for key in ["certificate", "key", "ocsp"] where reader.has(key) {
+            let found = "it beside certificates"
+            let use = "it in the list of certificates"
+            reader.error(key, found: found, use: use)
+        }
+        let nodes = reader.list("certificates", of: "- { certificate: …, key: … }") ?? []
+        certificates = nodes.compactMap { node, keyPath in
+            MappingReader(node, keyPath, keys: ["certificate", "key", "ocsp", "names"], log: log)
+                .map { Certificate($0, takesNames: true) }
+        }
+    }
+
+    private static func name(_ text: String) -> String? {
+        switch HostPattern(text: text) {
+        case .exact?, .under?: text.lowercased()
+        case .any?, .address?, nil: nil
+        }
+    }
+
+    /// The places of the files, by key path.
+    var places: [(String, Problem.Place)] {
+        (certificates.flatMap { [$0.certificate, $0.key, $0.staple] } + [authorities]).compactMap(
+            \.self
+        )
+        .map { ($0.keyPath, $0.place) }
+            + certificates.map { ("\($0.keyPath).names", $0.namesPlace) }
+    }
+
+    /// The settings; checks the files without reading them.
+    func validated(_ files: NamedFiles) -> ListenSettings.TLS? {
+        let log = files.log
+        var holders: [String: Problem.Place] = [:]
+        let valid = certificates.compactMap { draft -> ListenSettings.TLS.Certificate? in
+            for name in draft.names {
+                if let place = holders[name.value] {
+                    log.error(
+                        name,
+                        found: "\(name.value), for which the certificate at \(place.text) is shown",
+                        use: "each name once"
+                    )
+                }
+                holders[name.value] = holders[name.value] ?? name.place
+            }
+            guard let certificate = draft.certificate, let key = draft.key else { return nil }
+            let keyFile = files.path(of: key)
+            _ = files.require(certificate)
+            if let mode = files.require(key) { log.check(key: key, at: keyFile, mode) }
+            if let staple = draft.staple { _ = files.require(staple, "file with an OCSP response") }
+            return ListenSettings.TLS.Certificate(
+                certificateFile: files.path(of: certificate),
+                keyFile: keyFile,
+                stapleFile: draft.staple.map { files.path(of: $0) },
+                names: draft.names.map(\.value),
+                keyPath: draft.keyPath
+            )
+        }
+        if let authorities { _ = files.require(authorities) }
+        guard !valid.isEmpty else { return nil }
+        var client: ListenSettings.TLS.Client?
+        if let authorities, let demand {
+            client = ListenSettings.TLS.Client(
+                authoritiesFile: files.path(of: authorities),
+                demand: demand.value,
+                keyPath: clientPath
+            )
+        }
+        return ListenSettings.TLS(
+            certificates: valid,
+            minimumVersion: minimum?.value ?? .tls12,
+            client: client
+        )
+    }
+}
+
+extension MappingReader {
+    /// A path that is not empty, in the file's spelling.
+    func filePath(_ key: String, use: String) -> Located<String>? {
+        value(key, use: use) { $0.isEmpty ? nil : $0 }
+    }
+}
+
+extension NamedFiles {
+    /// The mode of a file; `nil`, with a problem, when it can't be read.
+    func require(_ file: Located<String>, _ kind: String = "PEM file") -> FileMode? {
+        let path = path(of: file)
+        do throws(FileFault) {
+            return FileMode(try disk.permissions(of: path))
+        } catch {
+            log.error(
+                file,
+                found: "\(error.found) (\(path))",
+                use: "a readable \(kind); relative paths count from the configuration's folder"
+            )
+            return nil
         }
     }
 }
