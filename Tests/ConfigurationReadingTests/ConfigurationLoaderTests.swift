@@ -251,10 +251,13 @@ import Verification
         files.files["rules/2.yaml"] = "- { id: a, match: { path: /b }, mode: off }"
         files.files["rules/3.yaml"] = "id: c"
         files.files["rules/4.yml"] = "[]"
+        files.files["rules/5.YAML"] = "[]"
+        files.files["rules/notes.txt"] = "[]"
         let texts = ConfigurationLoader.load("p.yaml", files: files).errors.map(\.text)
         #expect(
             texts == [
                 "p.yaml:4: rules: found \"4.yml\"; use the ending .yaml",
+                "p.yaml:4: rules: found \"5.YAML\"; use the ending .yaml",
                 "rules/3.yaml:1: found a mapping; use a list of rules: - id: …",
                 """
                 rules/2.yaml:1: [0].id: found a, which is already at rules/1.yaml:1; use \

@@ -121,7 +121,8 @@ package enum ConfigurationLoader {
             return []
         }
         let visible = names.filter { !$0.hasPrefix(".") }
-        for name in visible.sorted() where name.hasSuffix(".yml") {
+        for name in visible.sorted() where !name.hasSuffix(".yaml") {
+            guard [".yml", ".yaml"].contains(where: name.lowercased().hasSuffix) else { continue }
             // If it were ignored silently, its routes would stay open.
             log.error(folder, found: SourceNode.quoted(name), use: "the ending .yaml")
         }
