@@ -52,6 +52,7 @@ struct KeysRestoreCommand: ParsableCommand {
     func run() throws {
         let (archive, _) = try store.administration()
         let note = reason.note
+        defer { archive.awaitGateways() }
         try named.forEach(in: archive) { id in
             switch try archive.restore(id, note) {
             case .restored: StandardOutput.write("\(id.base64) restored\n")
