@@ -169,12 +169,19 @@ extension HTTP2ClientSession {
         channel.isHeadSent && channel.headBatch == batch
     }
 
+    /// Whether no byte of a request went out.
+    ///
+    /// - isUnsent: whether none of the bytes that were handed over last went out.
+    package func hasSentNothing(of channel: HTTP2ClientChannel, isUnsent: Bool) -> Bool {
+        !channel.isHeadSent || isUnsent && handedOverLast(channel)
+    }
+
     /// The connection has ended: no stream gets or sends anything more.
     ///
     /// - isUnsent: whether none of the bytes that were handed over last went out.
     package func abandon(isUnsent: Bool = false) {
         for channel in openChannels {
-            let isUntouched = !channel.isHeadSent || isUnsent && handedOverLast(channel)
+            let isUntouched = hasSentNothing(of: channel, isUnsent: isUnsent)
             closed(channel, isUntouched ? .refused : .lost)
         }
     }

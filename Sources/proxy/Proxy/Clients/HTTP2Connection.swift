@@ -58,8 +58,8 @@ final class HTTP2Connection: Connection, ClientConnection {
     @exclusivity(unchecked) private var unsettled: [HTTP2Stream] = []
     /// Requests under way. Each but the first counts as a connection of the client's address.
     @exclusivity(unchecked) var countedStreams = 0
-    /// The entry of the client's address that requests have used, where the client has none any
-    /// more: a reload trusts it. Held until the connection ends.
+    /// The entry that the client's address had before a reload trusted the address. Requests that
+    /// were under way give back to it what they took, so it is held until the connection ends.
     private var leftEntry: AddressEntry?
     /// The count of waiting bytes that the host knows.
     @exclusivity(unchecked) var countedUnsent = 0

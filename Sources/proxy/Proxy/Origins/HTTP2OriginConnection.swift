@@ -94,7 +94,7 @@ final class HTTP2OriginConnection: OriginConnection {
     /// Whether no byte of a request went out. Those that were handed over may wait here, or may
     /// have found the connection broken.
     func hasSentNothing(of channel: HTTP2ClientChannel) -> Bool {
-        !channel.isHeadSent || sentNothing && session.handedOverLast(channel)
+        session.hasSentNothing(of: channel, isUnsent: sentNothing)
     }
 
     /// Whether bytes can be sent.
