@@ -1,4 +1,3 @@
-import Foundation
 import LoopbackKit
 import TestSupport
 
@@ -9,8 +8,8 @@ extension Scenario {
         let _: Bool = try child.wait(for: "start of HAProxy") { printed, complained in
             (printed + complained).contains("polling mechanism") ? true : nil
         }
-        // It binds what it listens at only then, under another name first.
-        guard eventually({ FileManager.default.fileExists(atPath: path) }) else {
+        // It binds what it listens at only then, and the name is there before it listens.
+        guard eventually({ (try? Wire(path: path)) != nil }) else {
             throw ChildProcess.Failure(description: "HAProxy does not listen at \(path)")
         }
     }
