@@ -1,5 +1,6 @@
 """The processes of a server, started and ended as one."""
 import os
+import random
 import shutil
 import signal
 import socket
@@ -19,11 +20,23 @@ named_ports = set()
 naming = threading.Lock()
 
 
+def first_given_port():
+    """The first of the ports that the system gives to connections and to who asks for any."""
+    with open("/proc/sys/net/ipv4/ip_local_port_range", encoding="ascii") as ports:
+        return int(ports.read().split()[0])
+
+
 def free_port():
+    """A port below those that the system gives: a connection or a test of another run beside this
+    one would have such a port before the server has it."""
+    end = max(first_given_port(), 12_000)
     while True:
+        port = random.randrange(10_000, end)
         with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
         with naming:
             if port not in named_ports:
                 named_ports.add(port)
