@@ -112,6 +112,18 @@ import Testing
         #expect(bare.requirement(over: nil)?.accepts == [.assertion])
     }
 
+    @Test(arguments: ["method challenge", "challenge-text"])
+    func `a pointer into the content ends with the form that signs the content`(
+        sign: String
+    ) throws {
+        let known = SigningRequirement(form: .content, challengePointer: "/auth/challenge")
+        let same = try #require(lesson("content"))
+        #expect(same.requirement(over: known)?.challengePointer == "/auth/challenge")
+        let other = try #require(lesson(sign)?.requirement(over: known))
+        #expect(other.challengePointer == nil)
+        #expect(other.needsChallengeField)
+    }
+
     @Test(arguments: [
         (nil as String?, SigningRequirement.Counter.strict), ("64", .window(64)), ("1", .window(1)),
         ("strict", .strict), ("0", .strict), ("65", .strict), ("-1", .strict), ("6x", .strict),

@@ -59,6 +59,8 @@ struct RouteLesson: Hashable, Sendable {
         requirement.counter = counter
         requirement.needsDeviceToken = needsDeviceToken
         if let accepts { requirement.accepts = accepts }
+        // The other forms have the challenge in its field.
+        if form != .content { requirement.challengePointer = nil }
         switch form {
         case .lines(let parts, _):
             if !parts.contains(.challenge) {
