@@ -425,6 +425,14 @@ extension ClientScenarios {
             )
             #expect((first, second) == ("401 held", "200 proven"))
             #expect(sent.count == 2 && sent.first == sent.last)
+            // A page of something in between is no answer of the gateway's.
+            (first, second, sent) = try enrols(
+                "keys",
+                .init(status: 200, reason: "page"),
+                later: 5
+            )
+            #expect((first, second) == ("401 held", "200 proven"))
+            #expect(sent.count == 2 && sent.first == sent.last)
             let late = AndroidGateway.Refusal(
                 status: 429,
                 reason: "enrolment-throttled",

@@ -40,7 +40,9 @@ import Testing
                 let text = UUID().uuidString
                 content = Data("{\"challenges\":[\"\(text)\"],\"expires_in\":300}".utf8)
             } else if request.target.hasSuffix("/keys") {
-                return [LoopbackServer.head("201 Created", ["Content-Length: 2"]), content]
+                content = Data("{\"key_id\":\"\"}".utf8)
+                let length = ["Content-Length: \(content.count)"]
+                return [LoopbackServer.head("201 Created", length), content]
             } else if request.target == "/away" {
                 fields = ["Location: /there", "Set-Cookie: way=taken; Path=/"]
                 let head = LoopbackServer.head("307 Away", fields + ["Content-Length: 2"])

@@ -145,6 +145,29 @@ import Testing
         #expect(await bench.counts == [1, 1])
     }
 
+    @Test func `a page of something in between enrols no key, and costs no other one`()
+        async throws
+    {
+        let bench = try Bench()
+        await bench.gateway.change {
+            $0.forwards = true
+            let fields = ["Content-Type": "text/html"]
+            let page = Data("<html>Sign in</html>".utf8)
+            $0.troubles["keys"] = [FakeGateway.Reply(fields: fields, content: page)]
+        }
+        let held = try await bench.session.data(for: Bench.request("/a")).1.proof
+        guard case .none(.enrolmentHeld(let hold)) = held else {
+            Issue.record("\(held)")
+            return
+        }
+        #expect(hold.cause == .gatewayUnavailable)
+        bench.clock.advance(by: 10)
+        let proof = try await bench.session.data(for: Bench.request("/a")).1.proof
+        #expect(proof == .assertion(keyID: await bench.service.keysMade[0]))
+        #expect(await bench.counts == [1, 1])
+        #expect(await bench.verdicts.last == "pass")
+    }
+
     @Test(arguments: ["enrol", "none"])
     func `a refused attestation is followed by a new key only where that helps`(
         next: String

@@ -620,7 +620,8 @@ class PortcullisClient(
         document.append("],\"challenge\":\"" + record.challenge + "\"")
         record.context?.let { document.append(",\"context\":\"" + it + "\"") }
         val call = register(document.append("}").toString(), record)
-        if (call != null && (call.status == 201 || call.status == 200)) {
+        // A page of something in between is not the gateway's word.
+        if (call != null && (call.status == 201 || call.status == 200) && Json.text(call.text, "key_id") != null) {
             store.change {
                 if (it.alias == alias) it.enrolled(keyId)
             }

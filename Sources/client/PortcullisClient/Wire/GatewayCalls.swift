@@ -78,13 +78,22 @@ struct GatewayCalls: Sendable {
             let challenge: String
             let context: Data?
         }
+        struct Answer: Decodable {
+            let key_id: String
+        }
         let question = Question(
             key_id: keyID,
             attestation: object,
             challenge: grant.challenge,
             context: grant.context
         )
-        return await post("keys", question).map { _ in () }
+        return await post("keys", question).flatMap { data, _ in
+            // A page of something in between is not the gateway's word.
+            guard (try? JSONDecoder().decode(Answer.self, from: data)) != nil else {
+                return .failure(.unreachable(retryAfter: nil))
+            }
+            return .success(())
+        }
     }
 
     /// What came of asking for the plan.
