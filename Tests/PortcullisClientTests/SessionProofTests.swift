@@ -229,6 +229,18 @@ import Testing
         #expect(seen.map(\.content.count) == [7, 7, 7, 0])
     }
 
+    @Test func `a redirect that comes with advice teaches its route`() async throws {
+        let bench = try Bench { $0.defaultRequirement = nil }
+        await bench.gateway.change {
+            $0.enforces = false
+            $0.origins["/see"] = FakeGateway.Reply(status: 303, fields: ["Location": "/other"])
+        }
+        #expect(await bench.session.prewarm() == nil)
+        for _ in 0..<2 { _ = try await bench.session.data(for: Bench.request("/see", "POST")) }
+        let missing = "assertion-missing"
+        #expect(await bench.verdicts == [missing, missing, "pass", "pass"])
+    }
+
     @Test func `a redirect elsewhere carries no proof and no credentials`() async throws {
         let bench = try Bench()
         await bench.gateway.change {

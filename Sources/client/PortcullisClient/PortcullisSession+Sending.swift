@@ -201,20 +201,20 @@ extension PortcullisSession {
             let sent = try await send(proven.request, content.content, delegate, isDownload)
             proven.lease?.end()
             driver.keepCookies(of: sent.response, sent.source, to: proven.request, canonical)
+            // A redirect of an origin, too, may come with what the gateway says of its route.
+            let facts = driver.facts(of: sent.response, sent.source, to: canonical)
+            let step = await driver.settle(facts, proven, canonical, &machine)
+            await driver.keepChallenge(of: sent.response, sent.source, to: canonical)
             if redirects < configuration.limits.redirects,
                 let redirect = Redirect(sent.response, to: canonical),
                 let next = CanonicalRequest(redirect.request)
             {
-                await driver.keepChallenge(of: sent.response, sent.source, to: canonical)
                 redirects += 1
                 canonical = next
                 if !redirect.keepsContent { content = .none }
                 machine = driver.machine(for: request, machine.patience)
                 machine.requiresProof = condition == .proof
             } else {
-                let facts = driver.facts(of: sent.response, sent.source, to: canonical)
-                let step = await driver.settle(facts, proven, canonical, &machine)
-                await driver.keepChallenge(of: sent.response, sent.source, to: canonical)
                 guard try await driver.waits(for: step, &machine) else {
                     let response = ProvenResponse(
                         response: sent.response,
