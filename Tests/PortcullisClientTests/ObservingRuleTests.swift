@@ -74,6 +74,30 @@ import Testing
         #expect(try await answer.proof.keyID != nil)
     }
 
+    @Test func `the first request of a process uses the key that an earlier one enrolled`()
+        async throws
+    {
+        let memory = MemoryEnrolmentStore()
+        let bench = try Bench(store: memory)
+        await bench.gateway.change { $0.enforces = false }
+        #expect(await bench.session.prewarm() == nil)
+        let keyID = await bench.service.keysMade[0]
+        // The app starts again, and knows that the rule observes.
+        let (store, latch) = (GatedStore(memory), Latch())
+        let session = try Bench.session(bench.service, store, bench.clock, bench.gateway)
+        let advice = NextField("sign-again;sign=\"method target body challenge\";counter=64")
+        let lesson = try #require(advice?.lesson)
+        let url = try Bench.url(FakeGateway.origin + "/a")
+        _ = session.driver.routes.learn(lesson, method: "GET", url: url)
+        #expect(session.driver.routes.observes(method: "GET", url: url))
+        await store.holdRead(at: latch)
+        async let answer = session.data(for: Bench.request("/a")).1
+        await latch.awaitArrivals(1)
+        latch.open()
+        #expect(try await answer.proof == .assertion(keyID: keyID))
+        #expect(await bench.verdicts == ["pass"])
+    }
+
     @Test func `a refusal that says nothing of the route ends the haste of its request`() {
         var machine = RequestMachine(
             limits: PortcullisLimits(),

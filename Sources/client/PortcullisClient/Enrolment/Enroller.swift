@@ -18,6 +18,8 @@ actor Enroller {
 
     /// The time between two such looks, in seconds.
     private static let lookEvery: Double = 10
+    /// How long a request that waits for no enrolment waits for the record, in seconds.
+    private static let readingTime: Double = 1
 
     init(
         _ configuration: PortcullisConfiguration,
@@ -44,7 +46,8 @@ actor Enroller {
 
     // MARK: Asking
 
-    /// The enrolled key. Without one, an enrolment begins or goes on, and is waited for.
+    /// The enrolled key. Without one, an enrolment begins or goes on, and is waited for; at least
+    /// until it is known whether a key is enrolled.
     func keyID(within seconds: Double) async -> KeyOutcome {
         if !isClosed { await look() }
         guard !isClosed else { return .none(.closed) }
@@ -53,6 +56,10 @@ actor Enroller {
         if let hold, hold.until > now { return .none(.enrolmentHeld(hold)) }
         let time = now.addingTimeInterval(seconds)
         let work = enrolment()
+        if seconds < Self.readingTime, let reading = running?.run.reading {
+            let end = now.addingTimeInterval(Self.readingTime)
+            _ = await reading.value(until: end, by: configuration.clock)
+        }
         return await work.value(until: time, by: configuration.clock) ?? .none(.enrolling)
     }
 
@@ -135,6 +142,7 @@ actor Enroller {
     }
 
     private func ended(_ run: EnrolmentRun, _ outcome: KeyOutcome) {
+        defer { run.reading.end(with: ()) }
         // Those who waited for a run that was stopped were told when it was stopped.
         guard let (current, work) = running, current === run else { return }
         switch outcome {

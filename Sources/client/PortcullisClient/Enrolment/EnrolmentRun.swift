@@ -17,6 +17,9 @@ final class EnrolmentRun: Sendable {
     private let parts: Parts
     private let context: Data?
     private let isStopped = Guarded(false)
+    /// Ends when the record was read and no key is enrolled, so that this takes longer; at the
+    /// latest with the run.
+    let reading = SharedWork<Void>()
 
     /// The most steps of one enrolment.
     private static let stepsMax = 32
@@ -31,7 +34,10 @@ final class EnrolmentRun: Sendable {
     init(_ parts: Parts, context: Data?) { (self.parts, self.context) = (parts, context) }
 
     /// Nothing more is written.
-    func stop() { isStopped.withLock { $0 = true } }
+    func stop() {
+        isStopped.withLock { $0 = true }
+        reading.end(with: ())
+    }
 
     private var hasStopped: Bool { isStopped.withLock { $0 } }
     private var configuration: PortcullisConfiguration { parts.configuration }
@@ -53,6 +59,7 @@ final class EnrolmentRun: Sendable {
                 parts.events.send(.enrolmentHeld(hold))
                 return .none(.enrolmentHeld(hold))
             } else if parts.holder.isKept(out: kept.record.lease, now: now) {
+                reading.end(with: ())
                 guard await wait(Self.leaseLook * (0.5 + configuration.random())) else { break }
             } else {
                 switch await ending(from: kept) {
@@ -92,6 +99,7 @@ final class EnrolmentRun: Sendable {
         var kept = kept
         var machine = EnrolmentMachine(kept.record, limits: limits)
         var action = machine.began(now: now)
+        if !action.isLast { reading.end(with: ()) }
         for _ in 0..<Self.stepsMax {
             var record = machine.record
             record.lease = action.isLast ? nil : parts.holder.lease(from: now, limits)
