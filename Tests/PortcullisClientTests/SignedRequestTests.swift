@@ -80,6 +80,10 @@ import Testing
         request.setValue("x", forHTTPHeaderField: "X-Own")
         request.timeoutInterval = 7
         request.httpShouldHandleCookies = false
+        #if !canImport(FoundationNetworking)
+            request.allowsExpensiveNetworkAccess = false
+            request.allowsConstrainedNetworkAccess = false
+        #endif
         request.httpBody = Self.content
         let signed = try await bench.session.sign(request)
         let read = try relaunched(signed)
@@ -89,6 +93,10 @@ import Testing
         #expect(read.request.httpBody == Self.content)
         #expect(read.request.timeoutInterval == 7)
         #expect(!read.request.httpShouldHandleCookies)
+        #if !canImport(FoundationNetworking)
+            #expect(!read.request.allowsExpensiveNetworkAccess)
+            #expect(!read.request.allowsConstrainedNetworkAccess)
+        #endif
         #expect(read.request.cachePolicy == signed.request.cachePolicy)
         #expect(read.proof == signed.proof)
         #expect(read.proof.keyID != nil)

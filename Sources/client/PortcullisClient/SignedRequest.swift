@@ -57,6 +57,9 @@ extension SignedRequest: Codable {
         let cachePolicy: UInt
         let serviceType: UInt
         let allowsCellular: Bool
+        /// `nil` on Linux, which knows no such networks, and from earlier versions.
+        let allowsExpensive: Bool?
+        let allowsConstrained: Bool?
         let handlesCookies: Bool
     }
 
@@ -116,6 +119,7 @@ extension SignedRequest: Codable {
 
     private static func head(_ request: URLRequest) throws -> Head {
         guard let url = request.url else { throw PortcullisError.urlUnfit }
+        let networks = Self.networks(of: request)
         return Head(
             url: url,
             method: request.httpMethod ?? "GET",
@@ -124,8 +128,21 @@ extension SignedRequest: Codable {
             cachePolicy: request.cachePolicy.rawValue,
             serviceType: request.networkServiceType.rawValue,
             allowsCellular: request.allowsCellularAccess,
+            allowsExpensive: networks.expensive,
+            allowsConstrained: networks.constrained,
             handlesCookies: request.httpShouldHandleCookies
         )
+    }
+
+    /// Whether a request may go over networks that the system calls so.
+    private static func networks(
+        of request: URLRequest
+    ) -> (expensive: Bool?, constrained: Bool?) {
+        #if canImport(FoundationNetworking)
+            (nil, nil)
+        #else
+            (request.allowsExpensiveNetworkAccess, request.allowsConstrainedNetworkAccess)
+        #endif
     }
 
     private static func request(_ head: Head) -> URLRequest {
@@ -136,6 +153,10 @@ extension SignedRequest: Codable {
         request.cachePolicy = .init(rawValue: head.cachePolicy) ?? request.cachePolicy
         request.networkServiceType = .init(rawValue: head.serviceType) ?? .default
         request.allowsCellularAccess = head.allowsCellular
+        #if !canImport(FoundationNetworking)
+            request.allowsExpensiveNetworkAccess = head.allowsExpensive ?? true
+            request.allowsConstrainedNetworkAccess = head.allowsConstrained ?? true
+        #endif
         request.httpShouldHandleCookies = head.handlesCookies
         return request
     }
