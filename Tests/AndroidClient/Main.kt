@@ -44,7 +44,7 @@ private fun send(method: String, target: String, headers: Map<String, String>, b
 
 private fun obey(words: List<String>): String {
     when (words[0]) {
-        // An app that starts: `start GATEWAY PACKAGE RECORD [context=TEXT] [tokens] [enrols-with-token]`.
+        // An app that starts: `start GATEWAY PACKAGE RECORD [context=TEXT] [attempts=N] [tokens] [enrols-with-token]`.
         "start" -> client = PortcullisClient(
             gateway = URL(words[1]),
             packageName = words[2],
@@ -52,7 +52,10 @@ private fun obey(words: List<String>): String {
             context = words.firstOrNull { it.startsWith("context=") }?.substringAfter('=')?.toByteArray(),
             tokens = if ("tokens" in words) ::token else null,
             enrolsWithToken = "enrols-with-token" in words,
-            limits = PortcullisLimits(tokenWait = if ("hang" in ways) 200 else 10_000),
+            limits = PortcullisLimits(
+                attempts = words.firstOrNull { it.startsWith("attempts=") }?.substringAfter('=')?.toInt() ?: 3,
+                tokenWait = if ("hang" in ways) 200 else 10_000
+            ),
             now = { System.currentTimeMillis() + shift },
             pause = { shift += it },
             log = { logged.add(it) }

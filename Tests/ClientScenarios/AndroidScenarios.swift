@@ -256,6 +256,27 @@ extension ClientScenarios {
             #expect(stand.gateway.requests("sessions").count == 2)
         }
 
+        @Test func `an app that sends each request once goes on with no refused key or session`()
+            throws
+        {
+            let stand = try Stand()
+            defer { stand.end() }
+            stand.gateway.rule(.init(takesSessions: true))
+            try stand.start("record", "attempts=1")
+            try stand.app.tell("plan session")
+            #expect(try stand.get() == "200 in-session")
+            for refusal in [
+                AndroidGateway.Refusal(reason: "session-unknown", next: "sign-again"),
+                AndroidGateway.Refusal(reason: "key-unknown", next: "enrol"),
+            ] {
+                stand.gateway.refuse("/v1/orders", refusal)
+                #expect(try stand.get() == "401 in-session")
+                #expect(try stand.get() == "200 in-session")
+            }
+            #expect(stand.gateway.requests("sessions").count == 3)
+            #expect(stand.gateway.requests("keys").count == 2)
+        }
+
         @Test func `a token of Google Play goes where a rule asks for one, and nowhere else`()
             throws
         {

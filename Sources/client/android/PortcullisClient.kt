@@ -241,7 +241,12 @@ class PortcullisClient(
             learn(request, answer, held)
             val refusal = Refusal.of(answer) ?: return answer
             log("refused " + refusal.reason + ", next " + refusal.next)
-            if (attempt == limits.attempts) return answer
+            if (attempt == limits.attempts) {
+                // The next request must not be refused for the same key or session.
+                if (refusal.next == "enrol" && !hasStartedOver) held.key?.let { lose(it.alias, refusal.reason) }
+                if (refusal.reason in ENDS_OF_SESSIONS) ticket?.let { sessions.forget(it.session) }
+                return answer
+            }
             attempt += 1
             when {
                 // What is signed may be older than the rule: the 401 without a proof says it.
