@@ -274,6 +274,21 @@ import Testing
         #expect(try await tries(bench.session) == 1)
     }
 
+    @Test func `a plan of a gateway whose clock was ahead gives way to the next one`() async throws
+    {
+        let bench = try await bench(serving: Self.plan(#""method""#))
+        await bench.gateway.change { $0.planFields = ["Date": "Sat, 15 Jan 2028 08:00:00 GMT"] }
+        #expect(await bench.session.prewarm() == nil)
+        await bench.gateway.change {
+            $0.plan = Self.plan()
+            $0.planFields = ["Date": "Fri, 15 Jan 2027 09:00:00 GMT"]
+        }
+        bench.clock.advance(by: 3_600)
+        #expect(await bench.session.prewarm() == nil)
+        #expect(await fetches(bench) == 2)
+        #expect(try await tries(bench.session) == 1)
+    }
+
     // MARK: What survives the process
 
     private func file() -> URL {

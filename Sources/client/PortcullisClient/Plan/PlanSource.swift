@@ -56,6 +56,8 @@ actor PlanSource {
     private static let savingPause: Double = 5
     /// How old a confirmed plan in the file may be, in seconds.
     private static let savingAge: Double = 86_400
+    /// How far the gateway's clock may be ahead of this device's, in seconds.
+    private static let aheadMax: Double = 86_400
     private static let tagBytesMax = 256
 
     /// `nil` where the plan is not fetched and nothing outlives the process.
@@ -160,8 +162,13 @@ actor PlanSource {
     private func adopt(_ data: Data, _ response: HTTPURLResponse, _ order: UInt64) {
         hold(for: Self.age(response))
         let served = response.value(forHTTPHeaderField: "Date").flatMap(HTTPDate.date)
-        // A cache, or a gateway of a fleet, that has an older one than this.
-        if let served, let newest = held?.served, served < newest { return }
+        // A cache, or a gateway of a fleet, that has an older one than this. A date that is yet to
+        // come was written by a clock that was ahead, and would keep all later plans away.
+        if let served, let newest = held?.served, served < newest,
+            newest.timeIntervalSince(now) < Self.aheadMax
+        {
+            return
+        }
         let plan: SigningPlan
         do {
             plan = try SigningPlan(json: data)
