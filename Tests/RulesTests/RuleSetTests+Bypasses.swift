@@ -36,6 +36,8 @@ extension RuleSetTests {
         ("/index.php/v1/orders", "/v1/orders", .dropsScript),
         ("/v1/orders", "/public/index.php/v1/orders", .dropsScript),
         ("/v1/orders", "/a/b/app.php/v1/orders", .dropsScript),
+        ("/v1/orders", "/a/b/c/d/e/app.php/v1/orders", .dropsScript),
+        ("/", "/a/b/c/app.php/", .dropsScript),
         ("/v1/orders", "/index.php/app.php/v1/orders", .dropsScript),
         ("/v1/orders", "/v1/orders.json", .dropsFormat),
         ("/v1/orders", "/v1/orders.x", .dropsFormat),

@@ -174,12 +174,12 @@ package final class RuleSet: Sendable {
         _ visitor: (PathInterpretation, Int, Span<UInt8>, Span<UInt32>) -> Bool
     ) -> TargetView.Walk {
         let steps = view.steps(of: made)
+        // An interpretation may leave out an index, or a script's name and all folders before it.
+        let depth = steps.contains(.dropsScript) ? TargetView.segmentsMax : index.depth + 2
         var walks = 1
         while true {
             let odd = (walks < Self.walksMax ? search.decisive : index.odd).intersection(made)
-            // An interpretation may leave out two segments: a script's name and an index.
-            let walk = view.visitInterpretations(steps.union(odd), odd: odd, depth: index.depth + 2)
-            {
+            let walk = view.visitInterpretations(steps.union(odd), odd: odd, depth: depth) {
                 search.begin($0)
                 index.find(&search, host: host, $1, $2)
                 return visitor($0, number(search), $1, $2)
