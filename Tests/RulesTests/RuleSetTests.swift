@@ -356,6 +356,35 @@ import Testing
         #expect(try found(set(.observe, at: 0), "GET", "h", "/Admin/") == [1, 0])
     }
 
+    @Test func `rules with one limit of the risk decide alike where no bucket matters`() throws {
+        func found(_ share: Share, _ action: RiskRule.Action) throws -> [Int] {
+            let rules = try ["/v1/orders", "/v1/orders/"].enumerated().map { index, path in
+                let id = "r\(index)"
+                var demands = Rule.Demands(salt: id)
+                var risk = RiskRule(max: 8, salt: "\(id)/risk")
+                risk.action = action
+                risk.rollout = Rollout(.fixed(share), salt: "\(id)/risk")
+                demands.risk = risk
+                return Rule(
+                    id: id,
+                    index: index,
+                    match: RouteMatch(path: try PathPattern(path)),
+                    origin: OriginIndex(0),
+                    mode: .enforce,
+                    demands: demands
+                )
+            }
+            let last = Rule(id: "-", index: 2, match: .all, origin: nil, mode: .deny)
+            let set = try #require(RuleSet(rules, default: last))
+            return self.found(set, "GET", "h", "/v1/orders/")
+        }
+        #expect(try found(.whole, .mark) == [1])
+        #expect(try found(.whole, .refuse) == [1])
+        #expect(try found(.none, .refuse) == [1])
+        let half = try #require(Share(millionths: 500_000))
+        #expect(try found(half, .refuse) == [1, 0])
+    }
+
     @Test func `a path with more interpretations than are looked up is disputed`() throws {
         let words = (0..<60).map { "a\($0).php" }.joined(separator: "/")
         let set = try ruleSet([RouteMatch(path: try PathPattern("/b/" + words))])

@@ -60,6 +60,9 @@ package struct RiskRule: Equatable, Sendable {
         }
     }
 
+    /// Whether keys that are over the limit are treated differently by their bucket.
+    var dependsOnBucket: Bool { action == .refuse && rollout.dependsOnBucket }
+
     /// Whether a request of this key, against which the limit speaks, is refused.
     ///
     /// - `keyID`: the 32 bytes of the key that has signed it.

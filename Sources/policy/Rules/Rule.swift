@@ -156,12 +156,17 @@ extension Rule {
         if !dependsOnBucket, demands.rollout.schedule == other.demands.rollout.schedule {
             mine.rollout = other.demands.rollout
         }
+        if let risk = demands.risk, let theirs = other.demands.risk, !risk.dependsOnBucket,
+            risk.rollout.schedule == theirs.rollout.schedule
+        {
+            mine.risk?.rollout = theirs.rollout
+        }
         return mine == other.demands
     }
 
     /// Whether the rule treats requests differently by their bucket.
     var dependsOnBucket: Bool {
-        mode == .enforce && ![.fixed(.whole), .fixed(.none)].contains(demands.rollout.schedule)
+        mode == .enforce && demands.rollout.dependsOnBucket
     }
 }
 
