@@ -9,12 +9,19 @@ import Testing
         #expect(errors(text) == ["p.yaml:1: a: found an anchor (&x); use the value itself"])
     }
 
-    @Test func `a bomb of aliases is refused before it is parsed`() {
-        var text = "a0: &a0 [x]\n"
+    @Test(arguments: [("a", " "), ("-", " "), ("_", " "), ("a", "\u{85}"), ("a", "\u{2028}")])
+    func `a bomb of aliases is refused before it is parsed`(name: String, space: String) {
+        var text = "a0: &\(name)0 [x]\n"
         for level in 1...30 {
-            text += "a\(level): &a\(level) {? *a\(level - 1) : [*a\(level - 1), *a\(level - 1)]}\n"
+            let alias = "\(space)*\(name)\(level - 1)"
+            text += "a\(level): &\(name)\(level) {?\(alias) : [\(alias),\(alias)]}\n"
         }
         #expect(errors(text) == ["p.yaml:1: found aliases (*name); use the values themselves"])
+    }
+
+    @Test func `other asterisks are no aliases`() {
+        let text = String(repeating: "# *-* *** *.com */x *, *\n", count: 20) + "a: 1\n"
+        #expect(errors(text).allSatisfy { !$0.contains("aliases") })
     }
 
     @Test func `deep nesting is refused`() {

@@ -56,22 +56,40 @@ extension SourceNode {
         }
     }
 
-    /// Asterisks where an alias could begin, with a letter or digit after them.
+    /// Asterisks where an alias could begin, with a name after them.
     private static func aliasCount(_ bytes: [UInt8]) -> Int {
         var count = 0
         var last = UInt8(ascii: "\n")
         for (index, byte) in bytes.enumerated() {
-            if byte == UInt8(ascii: "*"), index + 1 < bytes.count,
-                " \t\r\n[{,:-?".utf8.contains(last),
-                Character(Unicode.Scalar(bytes[index + 1])).isLetter
-                    || Character(Unicode.Scalar(bytes[index + 1])).isNumber
-                    || bytes[index + 1] == UInt8(ascii: "_")
+            if byte == UInt8(ascii: "*"), mayPrecedeAlias(last),
+                beginsWithAnchor(bytes[(index + 1)...])
             {
                 count += 1
             }
             last = byte
         }
         return count
+    }
+
+    /// Whether an alias may follow a byte. The last bytes of the parser's further line ends are
+    /// among them: U+0085, U+2028 and U+2029.
+    private static func mayPrecedeAlias(_ byte: UInt8) -> Bool {
+        " \t\r\n[{,:-?".utf8.contains(byte) || [0x85, 0xA8, 0xA9].contains(byte)
+    }
+
+    /// Whether a text begins with a name as the parser takes it for an anchor's: letters, digits,
+    /// hyphens and underscores, and then white space or what may follow a value.
+    private static func beginsWithAnchor(_ text: ArraySlice<UInt8>) -> Bool {
+        let name = text.prefix { byte in
+            switch byte {
+            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "_"):
+                true
+            default: false
+            }
+        }
+        guard let next = text.dropFirst(name.count).first else { return !name.isEmpty }
+        return !name.isEmpty && (" \t\r\n?:,]}%@`".utf8.contains(next) || next >= 0x80)
     }
 
     /// Parses. If a key occurs twice, marks the first one and parses again, so that this problem
