@@ -81,6 +81,13 @@ import Testing
         #expect(found == ["p.yaml:3: lanes: found the key twice in one mapping; use it once"])
     }
 
+    @Test(arguments: ["!a lanes: 2", "? !!int lanes\n: 2"])
+    func `a key is there twice with a tag, too`(second: String) {
+        let found = errors("lanes: 1\n\(second)\n").filter { $0.contains("the key twice") }
+        #expect(found.count == 1)
+        #expect(found.first?.contains("lanes: found the key twice in one mapping") == true)
+    }
+
     @Test func `no prefix of a good file crashes the loader`() {
         let text = """
             listen: [{ address: "127.0.0.1:8080", tls: { certificate: c, key: k } }]

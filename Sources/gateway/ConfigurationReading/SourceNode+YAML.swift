@@ -241,6 +241,7 @@ extension SourceNode {
         _ log: ProblemLog
     ) -> [Member]? {
         var members: [Member] = []
+        var names: Set<String> = []
         for (key, value) in mapping {
             let line = key.mark?.line ?? place.line
             let here = Problem.Place(file: place.file, line: line)
@@ -252,7 +253,8 @@ extension SourceNode {
             let isDuplicate = name.hasPrefix(duplicateMark)
             name = String(name.drop { duplicateMark.contains($0) })
             let path = keyPath.isEmpty ? name : "\(keyPath).\(name)"
-            if isDuplicate {
+            // For the parser, a key with a tag is another one than the same text without.
+            if isDuplicate || !names.insert(name).inserted {
                 log.error(here, path, found: "the key twice in one mapping", use: "it once")
                 continue
             }
