@@ -95,6 +95,37 @@ import Testing
         #expect(apps.endpoints.map(\.id).contains("orders"))
     }
 
+    @Test(arguments: [
+        (
+            "environments: [production] }\n  - { id: TEAM123456.b",
+            "environments: [production], bundle_versions: [\"7\"] }\n  - { id: TEAM123456.b",
+            "apps: TEAM123456.a (production) → TEAM123456.a (production, version 7)"
+        ),
+        (
+            "environments: [production] }\n  - { id: TEAM123456.b",
+            "environments: [production], missing_extensions: refuse }\n  - { id: TEAM123456.b",
+            "apps: TEAM123456.a (production) → TEAM123456.a (production, no older system)"
+        ),
+        (
+            "environments: [production] }\n  - { id: TEAM123456.b",
+            "environments: [production], receipt: required }\n  - { id: TEAM123456.b",
+            "other demands when keys of TEAM123456.a enrol"
+        ),
+        (
+            "rollout: { percent: 25% }", "rollout: { percent: 25%, salt: x }",
+            "rollout: 25% by key → 25% by key, salt \"x\""
+        ),
+    ])
+    func `other demands of an app, and another salt, are told`(
+        _ old: String,
+        _ new: String,
+        _ line: String
+    ) throws {
+        let difference = try difference((old, new))
+        let orders = try #require(difference.endpoints.first { $0.id == "orders" })
+        #expect(orders.lines == [line])
+    }
+
     @Test func `a rule that goes, or comes, says who answers its requests`() throws {
         let photos =
             "  - { id: photos, match: { path: /photos/* }, origin: media, mode: \"off\" }\n"

@@ -1,6 +1,7 @@
 import AppAttest
 import HTTPWire
 package import Rules
+import Signatures
 import Verification
 
 /// The effect of a changed configuration on endpoints: the report of `portcullis diff`.
@@ -78,7 +79,7 @@ package struct ConfigurationDifference: Sendable {
         let (asked, asks) = (was.demandLines, rule.demandLines)
         lines += asked.filter { !asks.contains($0) }.map { "no longer: \($0)" }
         lines += asks.filter { !asked.contains($0) }.map { "now: \($0)" }
-        return lines
+        return lines + enrolments(was, old, rule, new)
     }
 
     /// A rule's own requests that another rule answers, since the order of the rules or another
@@ -107,24 +108,77 @@ package struct ConfigurationDifference: Sendable {
 
     private static func name(_ rule: Rule) -> String { "\(rule.id) (\(rule.modeText))" }
 
+    /// Whom the rule refuses. Another salt refuses others at the same share.
     private static func rollout(_ rule: Rule) -> String {
-        rule.mode == .enforce ? rule.rollout.text : "nobody refused by it"
+        guard rule.mode == .enforce else { return "nobody refused by it" }
+        let rollout = rule.rollout
+        let isForAllAlike = [.fixed(.whole), .fixed(.none)].contains(rollout.schedule)
+        guard !isForAllAlike, rollout.salt != rule.id else { return rollout.text }
+        return "\(rollout.text), salt \(SourceNode.quoted(rollout.salt))"
     }
 
-    /// The apps whose keys are admitted.
+    /// The apps whose keys are admitted, and what their requests have to show.
     private static func apps(_ rule: Rule, _ configuration: GatewayConfiguration) -> String {
         guard rule.mode.verifies else { return "not looked at" }
         let ids = configuration.apps.filter(rule.apps.admits).map { app in
             let environments =
                 app.environments.map(\.rawValue).sorted() + (app.isTest ? ["test"] : [])
-            return "\(app.id) (\(environments.joined(separator: ", ")))"
+            return "\(app.id) (\((environments + app.requestDemands).joined(separator: ", ")))"
         }
         return ids.isEmpty ? "none" : ids.joined(separator: ", ")
+    }
+
+    /// Apps whose keys are admitted in both, and have to show something else when they enrol.
+    private static func enrolments(
+        _ was: Rule,
+        _ old: GatewayConfiguration,
+        _ rule: Rule,
+        _ new: GatewayConfiguration
+    ) -> [String] {
+        let before = Dictionary(
+            old.apps.filter(was.apps.admits).map { ($0.id, $0) },
+            uniquingKeysWith: { first, _ in first }
+        )
+        let changed = new.apps.filter(rule.apps.admits).filter { app in
+            before[app.id].map { !$0.enrolsLike(app) } ?? false
+        }
+        return changed.map { "other demands when keys of \($0.id) enrol" }
     }
 
     private static func origin(_ rule: Rule, _ configuration: GatewayConfiguration) -> String {
         guard let origin = configuration.origin(of: rule) else { return "none" }
         return "\(origin.name) (\(origin.servers.map(\.text).joined(separator: ", ")))"
+    }
+}
+
+extension AppPolicy {
+    /// What is asked of the build and the age of a key with each request, in words.
+    fileprivate var requestDemands: [String] {
+        var texts: [String] = []
+        if let categories = builds.categories {
+            texts.append("category \(categories.map(\.name).sorted().joined(separator: " or "))")
+        }
+        if let versions = builds.bundleVersions {
+            texts.append("version \(versions.sorted().joined(separator: " or "))")
+        }
+        if !builds.acceptsAbsentCategory { texts.append("no older system") }
+        if let days = android?.settings.keyDaysMax { texts.append("keys of \(days)d at most") }
+        return texts
+    }
+
+    /// Whether the same is asked when a key is enrolled.
+    fileprivate func enrolsLike(_ other: AppPolicy) -> Bool {
+        var (mine, theirs) = (android?.settings, other.android?.settings)
+        // Of a proof the number may change alone. The age is asked with each request.
+        let integrity = (mine?.integrity?.text, theirs?.integrity?.text)
+        mine?.integrity = nil
+        theirs?.integrity = nil
+        mine?.keyDaysMax = nil
+        theirs?.keyDaysMax = nil
+        return integrity.0 == integrity.1 && mine == theirs
+            && clientDataHash == other.clientDataHash && platform == other.platform
+            && receipt == other.receipt
+            && testRoots.map(\.der) == other.testRoots.map(\.der)
     }
 }
 
