@@ -49,6 +49,19 @@ import Testing
         #expect(texts.first?.contains(problem) == true, "\(texts)")
     }
 
+    @Test func `the path of a rule is refused after another rule's wildcard, too`() {
+        let rules = """
+            rules:
+              - { id: other, match: { host: other.example.com, path: /** }, mode: off }
+              - { id: health, match: { path: /health }, mode: off }
+            probes: { live: /health }
+
+            """
+        let texts = load(InvalidConfigurationTests.base + rules).errors.map(\.text)
+        #expect(texts.count == 1)
+        #expect(texts.first?.contains("/health, the path of rule health") == true, "\(texts)")
+    }
+
     /// Its requests are answered before a rule is looked for.
     @Test(arguments: [
         ("", "/.well-known/app-attest/challenges", "/.well-known/app-attest/"),

@@ -53,9 +53,11 @@ struct ProbeDraft {
     /// rule was written for.
     private func warnOfRules(at path: Located<String>, _ rules: RuleSet, _ log: ProblemLog) {
         let segments = path.value.dropFirst().split(separator: "/").map { Array($0.utf8) }
-        let rule = rules.rules.dropLast().first { $0.match.path.matches(segments) }
-        guard let rule else { return }
-        if rule.match.path.text == path.value {
+        let matching = rules.rules.dropLast().filter { $0.match.path.matches(segments) }
+        // A wildcard before it may be for other hosts or methods.
+        let named = matching.first { $0.match.path.text == path.value }
+        guard let rule = named ?? matching.first else { return }
+        if named != nil {
             log.error(
                 path,
                 found: "\(path.value), the path of rule \(rule.id), which no request would reach",
