@@ -44,6 +44,21 @@ import Testing
         #expect(rule.rollout.schedule == .fixed(.whole))
     }
 
+    @Test func `of an age that is no number of days, the days count, which is told`() throws {
+        let loaded = Self.loaded("{ max: 8, max_age: 36h }")
+        let risk = try #require(loaded.configuration?.rules.rules.first?.risk)
+        #expect(risk.daysMax == 1)
+        let found = loaded.warnings.map(\.text).filter { $0.contains("max_age") }
+        #expect(
+            found == [
+                "p.yaml:6: warning: rules[0].risk.max_age: found 36h, of which 1d counts; use "
+                    + "whole days"
+            ]
+        )
+        let whole = Self.loaded("{ max: 8, max_age: 48h }").warnings
+        #expect(whole.allSatisfy { !$0.keyPath.hasSuffix("max_age") })
+    }
+
     @Test func `a limit for a metric that nobody asks Apple for is told`() {
         #expect(
             Self.loaded("{ max: 8 }").problems.map(\.text) == [

@@ -28,8 +28,9 @@ struct AndroidDraft {
     private let level: Located<Level>?
     private let provisioning: Located<Origin>?
     private let bootKeys: [Located<[UInt8]>]?
-    private let patchAge: Located<Duration>?
-    private let keyAge: Located<Duration>?
+    /// In days.
+    private let patchAge: Located<Int64>?
+    private let keyAge: Located<Int64>?
     private let statusAge: Located<Duration>?
     private let onError: Located<DependencyErrorRule>?
     private let integrity: IntegrityRuleDraft?
@@ -46,8 +47,8 @@ struct AndroidDraft {
         bootKeys = reader.bootKeys("boot", of: Self.bootDigests) { Self.digest($0) }
         let patch = reader.inner("patch", keys: ["max_age"])
         patch?.require("max_age", use: "max_age: the greatest age of a system, such as 365d")
-        patchAge = patch?.duration("max_age", in: (Self.day * 31)...(Self.day * 3650))
-        keyAge = reader.duration("max_key_age", in: Self.day...(Self.day * 3650))
+        patchAge = patch?.count("max_age", of: Self.day, in: (Self.day * 31)...(Self.day * 3650))
+        keyAge = reader.count("max_key_age", of: Self.day, in: Self.day...(Self.day * 3650))
         statusAge = reader.duration("status_max_age", in: .seconds(3600)...(Self.day * 90))
         onError = reader.word("on_error")
         integrity = IntegrityRuleDraft(reader, "integrity")
@@ -81,8 +82,8 @@ struct AndroidDraft {
         if level?.value == .strongbox { settings.phone.securityLevels = [.strongBox] }
         if provisioning?.value == .rkp { settings.phone.provisioning = [.rkp] }
         settings.phone.bootKeys = Set(bootKeys?.map(\.value) ?? [])
-        settings.patchDaysMax = patchAge.map(Self.days)
-        settings.keyDaysMax = keyAge.map(Self.days)
+        settings.patchDaysMax = patchAge?.value
+        settings.keyDaysMax = keyAge?.value
         if let statusAge { settings.statusSecondsMax = statusAge.value.components.seconds }
         settings.onError = onError?.value ?? .refuse
         settings.integrity = integrity.flatMap { proofs.integrity($0) }
@@ -113,10 +114,6 @@ struct AndroidDraft {
                 use: "refuse"
             )
         }
-    }
-
-    private static func days(_ age: Located<Duration>) -> Int64 {
-        age.value.components.seconds / 86_400
     }
 }
 

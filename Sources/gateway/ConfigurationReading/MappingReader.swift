@@ -147,6 +147,21 @@ struct MappingReader: Placed {
         }
     }
 
+    /// A time in whole units, of a second or a day. What is left of it has no effect, which is a
+    /// warning.
+    func count(_ key: String, of unit: Duration, in range: ClosedRange<Duration>) -> Located<Int64>?
+    {
+        guard let time = duration(key, in: range) else { return nil }
+        let count = time.value.components.seconds / unit.components.seconds
+        let counted = Duration.seconds(count * unit.components.seconds)
+        if time.value != counted {
+            let found = "\(time.value.settingText), of which \(counted.settingText) counts"
+            let use = unit == .seconds(1) ? "whole seconds" : "whole days"
+            log.warning(time, found: found, use: use)
+        }
+        return time.map { _ in count }
+    }
+
     /// The elements of a list; a problem when the value is no list, or empty.
     func list(_ key: String, of what: String) -> [(node: SourceNode, keyPath: String)]? {
         guard let node = node(key) else { return nil }

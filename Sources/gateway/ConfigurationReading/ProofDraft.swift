@@ -221,8 +221,9 @@ struct JWTDraft {
             of: names.joined(separator: ", "),
             words: names
         ) { TokenAlgorithm(rawValue: $0) }
-        let leeway = reader.duration("leeway", in: .seconds(0)...Duration.seconds(300))
-        let age = reader.duration("max_age", in: .seconds(1)...Duration.seconds(86_400 * 366))
+        let second = Duration.seconds(1)
+        let leeway = reader.count("leeway", of: second, in: .seconds(0)...Duration.seconds(300))
+        let age = reader.count("max_age", of: second, in: second...Duration.seconds(86_400 * 366))
         let required: [Located<String>]? = reader.list("required", of: "names of claims", Self.text)
         let claims = Self.claims(reader)
         once = reader.word("once")
@@ -235,8 +236,8 @@ struct JWTDraft {
             audiences: audiences.map(\.value),
             algorithms: Set(algorithms.map(\.value))
         )
-        if let leeway { terms.leeway = leeway.value.components.seconds }
-        terms.ageMax = age?.value.components.seconds
+        if let leeway { terms.leeway = leeway.value }
+        terms.ageMax = age?.value
         terms.required = required?.map(\.value) ?? []
         terms.claims = claims
         if once != nil { terms.use = .once }

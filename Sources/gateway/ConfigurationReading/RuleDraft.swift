@@ -199,9 +199,7 @@ struct RiskDraft {
         unknown = inner.word("unknown", RiskRule.Unknown.self)?.value
         action = inner.word("action")
         let day = Duration.seconds(86_400)
-        maxAge = inner.duration("max_age", in: day...(day * 400)).map {
-            Int($0.value.components.seconds / 86_400)
-        }
+        maxAge = inner.count("max_age", of: day, in: day...(day * 400)).map { Int($0.value) }
         (rollout, salt) = Self.rollout(inner)
         guard let max = inner.integer("max", in: 0...RiskRule.limitMax) else { return nil }
         self.max = max
