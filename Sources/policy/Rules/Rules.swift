@@ -9,8 +9,8 @@
 //   CoverIndex, OverlapIndex  which rules take the requests of another rule, all of them or some
 //
 // The first rule that matches, in the order of the files, decides. There is no precedence by
-// specificity: the first rule wins. Loading a file refuses a rule that can never be reached
-// (`RouteMatch.covers`).
+// specificity: the first rule wins. Loading a file refuses a rule all of whose requests meet one
+// earlier rule (`RouteMatch.covers`).
 //
 // A path is looked up as written, and also in every interpretation that its origin may make of it:
 // HTTPWire's `PathInterpretation`. Patterns are interpreted in the same way, so that a rule for
