@@ -274,8 +274,11 @@ struct TokenVerifierTests {
             try verified(#"{"iss":"joe","aud":"shop","exp":1800000060,"jti":""}"#)
         }
         #expect(throws: TokenFault.use) {
-            try verified(#"{"iss":"joe","aud":"shop","exp":1800604801,"jti":"a"}"#)
+            try verified(#"{"iss":"joe","aud":"shop","exp":1800604831,"jti":"a"}"#)
         }
+        // Seven days by a clock that is ahead by as much as it may.
+        let longest = try verified(#"{"iss":"joe","aud":"shop","exp":1800604830,"jti":"a"}"#)
+        #expect(longest.end == 1_800_604_860)
     }
 
     // MARK: Sets of keys

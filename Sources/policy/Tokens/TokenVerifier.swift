@@ -106,7 +106,7 @@ package struct TokenVerifier: Sendable {
         case .unlimited: return VerifiedToken(use: nil, end: isEndless ? .max : end)
         case .once:
             guard case .text(let id) = claims["jti"], (1...Self.idBytesMax).contains(id.count),
-                !isEndless, end - now <= Self.onceLifetimeMax
+                !isEndless, expiry - now <= Self.onceLifetimeMax + terms.leeway
             else { throw .use }
             return VerifiedToken(use: SHA256.digest(of: issuer + [0] + id), end: end)
         }
