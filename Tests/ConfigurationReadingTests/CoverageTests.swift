@@ -165,6 +165,28 @@ import Testing
         )
     }
 
+    @Test(arguments: ["X-Original-URL", "X-HTTP-Method-Override"])
+    func `a kept field by which an origin runs something else is a way past its rules`(
+        name: String
+    ) {
+        let lines = coverage(
+            """
+            origins: { shop: { servers: ["s:80"], keep_fields: [\(name)] }, media: { \
+            servers: ["m:80"], keep_fields: [CF-Connecting-IP] } }
+            default: { mode: deny }
+            rules:
+              - { id: a, match: { path: /a }, mode: enforce, origin: shop }
+              - { id: b, match: { path: /b }, mode: enforce, origin: media }
+            """
+        )
+        let way = """
+                p.yaml:7: warning: a.origin: found an origin that gets \(name.lowercased()), by \
+            which some servers run another path, host or method than the matched one; use no such \
+            keep_fields unless it surely does not do so
+            """
+        #expect(lines.dropFirst() == ["  a", way, "p.yaml: ok, 1 warning"])
+    }
+
     @Test func `a rule that another one stands in front of is no way`() {
         let lines = coverage(
             """

@@ -84,6 +84,13 @@ struct Coverage {
         if rule.onError == .forward {
             add("on_error", found: "forward, while the store fails", use: "refuse")
         }
+        for name in configuration.origin(of: rule)?.keptFields ?? []
+        where FieldKindSet.overrides.contains(FieldKind(name: Array(name.utf8))) {
+            let found =
+                "an origin that gets \(name), by which some servers run another path, host or "
+                + "method than the matched one"
+            add("origin", found: found, use: "no such keep_fields unless it surely does not do so")
+        }
         return ways
     }
 }
