@@ -156,6 +156,23 @@ import Testing
         #expect(found.rules.fallback.signing.coversBody)
     }
 
+    @Test func `a field that overrides the request may be signed where the origin gets it`() {
+        func errors(_ kept: String) -> [String] {
+            load(
+                """
+                listen: [{ address: "127.0.0.1:0" }]
+                origins: { shop: { servers: ["s:80"]\(kept) } }
+                store: { sqlite: p.db }
+                apps: [{ id: TEAM123456.shop, environments: [production] }]
+                default: { origin: shop, mode: enforce, headers: [X-HTTP-Method-Override] }
+                """
+            ).errors.map(\.text)
+        }
+        #expect(errors(", keep_fields: [X-HTTP-Method-Override]") == [])
+        #expect(errors("").count == 1)
+        #expect(errors(", keep_fields: [CF-Connecting-IP]").count == 1)
+    }
+
     /// With `cookie`, the jar changed between signing and sending: 403 signature-mismatch.
     @Test(arguments: [
         ("cookie", "the app's cookie jar changes by itself, and a proxy may cut"),

@@ -146,6 +146,10 @@ extension ConfigurationDraft {
         let names = origins.map(\.name.value)
         var validator = RuleValidation(origins: names, apps: self.apps, fallback, drafts, log: log)
         validator.proofs = ruleProofs(proofs, log)
+        validator.keptFields = Dictionary(
+            origins.map { ($0.name.value, $0.keptFields.map(\.value)) },
+            uniquingKeysWith: { first, _ in first }
+        )
         let built = drafts.enumerated().compactMap { validator.rule($1, index: $0) }
         validator.findShadows(drafts)
         validator.findUnreached(drafts, endpoints: endpointsPath)

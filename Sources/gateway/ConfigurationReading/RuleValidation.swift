@@ -13,6 +13,8 @@ struct RuleValidation {
     let knownApps: Set<String>
     /// The proofs that rules may name.
     var proofs: RuleProofs
+    /// The `keep_fields` of each origin, by its name.
+    var keptFields: [String: [String]] = [:]
     /// Whether a rule that names no apps admits none.
     let lacksProductionApp: Bool
     /// Whether a rule has no origin of its own and so uses that of the default.
@@ -254,12 +256,19 @@ struct RuleValidation {
     /// fields that the gateway removes or writes itself would protect nothing.
     private func checkHeaders(of draft: RuleDraft, fields: FieldNames) {
         let own = [fields.assertion, fields.challenge, Array("content-digest".utf8)]
+        let origin = (draft.origin ?? fallback?.origin)?.value ?? ""
+        // From all clients, and as they sent them.
+        let kept = (keptFields[origin] ?? []).filter {
+            FieldKindSet.overrides.contains(FieldKind(name: Array($0.utf8)))
+        }
         for header in draft.headers ?? [] {
             let name = Array(header.value.utf8)
             let reason: String
             if own.contains(name) {
                 reason = "this one is the assertion or has its own line"
-            } else if FieldKindSet.neverAsSent.contains(FieldKind(name: name)) {
+            } else if FieldKindSet.neverAsSent.contains(FieldKind(name: name)),
+                !kept.contains(header.value)
+            {
                 reason = "the origin does not get this one as the client sent it"
             } else {
                 warnUnsteady(header)
