@@ -61,6 +61,12 @@ import Testing
         #expect(!loaded.errors.isEmpty)
     }
 
+    @Test func `a byte order mark before the text changes nothing`() {
+        let text = "listen: [{ address: nowhere }]\nlanes: 1\nlanes: 2\nhoard: 1\n"
+        #expect(errors("\u{FEFF}" + text) == errors(text))
+        #expect(errors(text).count > 3)
+    }
+
     @Test func `bytes that are no UTF-8 are a problem`() {
         struct Bytes: ConfigurationFiles {
             func contents(of path: String, limit: Int) throws(FileFault) -> [UInt8] {

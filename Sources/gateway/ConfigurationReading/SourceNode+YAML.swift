@@ -22,6 +22,10 @@ extension SourceNode {
     /// file may not contain it.
     private static let duplicateMark = "\u{E000}"
 
+    /// U+FEFF, which some editors write before a text. The parser would count it as a column, so
+    /// that the first line would be indented.
+    private static let byteOrderMark: [UInt8] = [0xEF, 0xBB, 0xBF]
+
     /// Reads a file of one YAML document.
     ///
     /// Places name the file as `file` does. `use` describes the expected contents, for an empty
@@ -39,7 +43,8 @@ extension SourceNode {
             log.error(top, "", found: "\(bytes.count) bytes", use: "a file of at most 1MiB")
             return nil
         }
-        guard let text = String(validating: bytes, as: UTF8.self), !text.contains(duplicateMark)
+        let unmarked = bytes.dropFirst(bytes.starts(with: byteOrderMark) ? byteOrderMark.count : 0)
+        guard let text = String(validating: unmarked, as: UTF8.self), !text.contains(duplicateMark)
         else {
             log.error(top, "", found: "bytes that are no UTF-8 text", use: "UTF-8")
             return nil
