@@ -96,6 +96,33 @@ extension Scenarios.Decisions {
         }
     }
 
+    /// HAProxy leaves out a field that its buffer has no room for. A signed verdict has the target,
+    /// so a client chooses its length.
+    @Test(arguments: DecidingProxy.allCases)
+    func `a request that fills a buffer is forwarded with its whole verdict, or not at all`(
+        proxy: DecidingProxy
+    ) throws {
+        try play(proxy) { stand in
+            let content = [UInt8](repeating: 1, count: 100_000)
+            for length in [10, 1_000, 3_500] {
+                let count = stand.seen.count
+                let target = "/watched/1?a=" + String(repeating: "b", count: length)
+                // A proxy may answer, and close, before it has read all of it.
+                let status = (try? stand.client.send("POST", target, content: content))?.status
+                guard status == 200 else {
+                    stand.client.close()
+                    #expect(status ?? 503 >= 500 && length > 1_000, "\(length)")
+                    #expect(stand.seen.count == count, "\(length)")
+                    continue
+                }
+                let head = try stand.last(count + 1).head
+                #expect(head.all("App-Attest-Verdict") == ["refuse"], "\(length)")
+                #expect(head.all("App-Attest-Reason") == ["assertion-missing"], "\(length)")
+                #expect(head.all("App-Attest-Verdict-Token").count == 1, "\(length)")
+            }
+        }
+    }
+
     /// gRPC's own form of a refusal has the status 200, which admits a request.
     @Test(arguments: DecidingProxy.allCases)
     func `a request that calls itself a gRPC call is refused, too`(proxy: DecidingProxy) throws {

@@ -89,6 +89,14 @@ core.register_action("portcullis_decide", { "http-req" }, function(txn)
             end
         end
     end
+    -- HAProxy leaves out a field that its buffer has no room for, and does not say so. Without one
+    -- of them, the application would get another verdict.
+    local written = {}
+    for name in pairs(txn.http:req_get_headers()) do written[name:lower()] = true end
+    for name in pairs(answer.headers) do
+        local is_verdict = name:match("^app%-attest%-") and name ~= "app-attest-challenge"
+        if is_verdict and not written[name] then return refuse(txn, 503) end
+    end
     -- Some applications read no chunks, and would run without the content that was verified. With a
     -- length, HAProxy drops trailers, too, which no rule verifies.
     if content and (#content > 0 or txn.f:internal_htx_blk_type("tail") == "HTX_BLK_EOT") then

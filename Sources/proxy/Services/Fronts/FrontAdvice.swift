@@ -114,7 +114,7 @@ package struct FrontAdvice: Sendable {
         FrontAdvice(.content, .envoy, "with_request_body, over gRPC with pack_as_bytes: true"),
         FrontAdvice(.content, .others, "content: whole for the listener that is asked"),
         FrontAdvice(.size, .nginx, "client_max_body_size as large as the rule's body.limit"),
-        FrontAdvice(.size, .haproxy, "tune.bufsize of the content, its head and 1 KiB"),
+        FrontAdvice(.size, .haproxy, "tune.bufsize of the content, its head and 4 KiB"),
         FrontAdvice(.size, .caddy, "request_body max_size as large as the rule's body.limit"),
         FrontAdvice(.size, .traefik, "maxBodySize and maxRequestBodyBytes as large as body.limit"),
         FrontAdvice(
