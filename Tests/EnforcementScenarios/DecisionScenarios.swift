@@ -66,7 +66,9 @@ extension Scenarios {
             ) throws {
                 self.proxy = proxy
                 self.scenario = scenario
-                application = try scenario.origin(fields: "App-Attest-Error: forged\r\n")
+                application = try scenario.origin(
+                    fields: "App-Attest-Error: forged\r\nApp-Attest-Next: forged\r\n"
+                )
                 let port = application.port
                 let sendsContent = isTried || proxy.sendsContent
                 try scenario.write("verdict.secret", String(repeating: "s", count: 32))
@@ -245,6 +247,27 @@ extension Scenarios {
                 #expect(denied.status == 404, "\(denied.text)")
                 #expect(denied.reason == "no-rule")
                 #expect(stand.seen.count == 1)
+            }
+        }
+
+        @Test(arguments: DecidingProxy.allCases)
+        func `a client that is only observed learns what it would need`(
+            proxy: DecidingProxy
+        ) throws {
+            try play(proxy) { stand in
+                // The others have no place for it in their examples.
+                let passesNext = proxy != .caddy && proxy != .traefik
+                let answer = try stand.client.send("GET", "/watched/1")
+                #expect(answer.status == 200, "\(answer.text)")
+                let next = answer.head.all("App-Attest-Next")
+                let expected = #"sign-again;sign="method target challenge""#
+                #expect(next.count == (passesNext ? 1 : 0))
+                #expect(next.allSatisfy { $0.hasPrefix(expected) }, "\(next)")
+                // An application can't say it.
+                let open = try stand.client.send("GET", "/open")
+                #expect(open.status == 200)
+                #expect(!open.head.has("App-Attest-Next"))
+                #expect(stand.seen.count == 2)
             }
         }
 

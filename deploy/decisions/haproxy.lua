@@ -12,6 +12,12 @@ local own = {
     ["x-original-content-length"] = true,
 }
 
+-- Fields of an answer that are for the client: haproxy.cfg writes them into the response.
+local notes = {
+    ["app-attest-challenge"] = "txn.portcullis_challenge",
+    ["app-attest-next"] = "txn.portcullis_next",
+}
+
 -- The whole content; nil where the buffer has a part of it.
 local function whole_content(txn)
     local ended = txn.f:internal_htx_has_eom()
@@ -81,8 +87,8 @@ core.register_action("portcullis_decide", { "http-req" }, function(txn)
     for name, values in pairs(answer.headers) do
         if name:match("^app%-attest%-") then
             for _, value in pairs(values) do
-                if name == "app-attest-challenge" then
-                    txn:set_var("txn.portcullis_challenge", value)
+                if notes[name] then
+                    txn:set_var(notes[name], value)
                 else
                     txn.http:req_add_header(name, value)
                 end
@@ -94,7 +100,7 @@ core.register_action("portcullis_decide", { "http-req" }, function(txn)
     local written = {}
     for name in pairs(txn.http:req_get_headers()) do written[name:lower()] = true end
     for name in pairs(answer.headers) do
-        local is_verdict = name:match("^app%-attest%-") and name ~= "app-attest-challenge"
+        local is_verdict = name:match("^app%-attest%-") and not notes[name]
         if is_verdict and not written[name] then return refuse(txn, 503) end
     end
     -- Some applications read no chunks, and would run without the content that was verified. With a
