@@ -302,6 +302,7 @@ extension Scenarios {
                         let values = seen.head.all(name).filter { !$0.isEmpty }
                         #expect(!values.contains(value), "\(path) \(name)")
                     }
+                    #expect(!seen.head.all("X-Forwarded-Proto").contains("https"), "\(path)")
                     let verdicts = seen.head.all("App-Attest-Verdict").filter { !$0.isEmpty }
                     #expect(verdicts == (path == "/open" ? [] : ["refuse"]))
                 }
