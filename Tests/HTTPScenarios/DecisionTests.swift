@@ -197,7 +197,11 @@ extension Scenarios {
             )
             defer { gateway.stop() }
             let wire = try gateway.connect()
-            for (target, status) in [("/open", 200), ("/no/x", 404), ("", 400), ("/open", 200)] {
+            // What is wrong with the request says nothing about the question.
+            for (target, status) in [
+                ("/open", 200), ("/no/x", 404), ("", 400), ("/open/../no/x", 400),
+                ("/open#x", 400), ("/op en", 400), ("/open", 200),
+            ] {
                 try wire.send(Self.question(Self.names("GET", target)))
                 #expect(try wire.readFinalResponse(to: "GET").status == status)
             }

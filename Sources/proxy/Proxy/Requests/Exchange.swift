@@ -268,9 +268,8 @@ extension Exchange {
         var response = response(to: reply)
         response.name(record.id)
         if let form = flow.facts.grpc { response.answer(form) }
-        switch response.outcome.row.ending {
-        case .request: break
-        case .connection: client.endAfterResponse()
+        if response.outcome.endsConnection(toQuestion: client.peer.decides != nil) {
+            client.endAfterResponse()
         }
         record.outcome = response.outcome
         record.status = response.status

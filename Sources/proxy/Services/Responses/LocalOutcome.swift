@@ -30,6 +30,15 @@ extension LocalOutcome {
         }
     }
 
+    /// Whether the client's connection ends with the answer, whatever was read of the request.
+    ///
+    /// - toQuestion: whether another proxy asks about the request. If that request is malformed,
+    ///   the proxy's connection stays, since it carries questions about other requests.
+    package func endsConnection(toQuestion: Bool) -> Bool {
+        if toQuestion, case .malformed = self { return false }
+        return row.ending == .connection
+    }
+
     /// The wire's `reason`, the metric label and the log's `problem`; empty without a fault.
     package var reason: String {
         switch self {
