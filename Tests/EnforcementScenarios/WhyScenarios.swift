@@ -21,8 +21,17 @@ extension Scenarios {
             """
 
         /// A gateway whose admin listener is a Unix socket, and what asks it why.
-        private func configured(_ scenario: Scenario, more: String = "") throws {
-            try scenario.configure(try scenario.origin(), rules: Self.rules, more: more)
+        private func configured(
+            _ scenario: Scenario,
+            more: String = "",
+            listeners: String = ""
+        ) throws {
+            try scenario.configure(
+                origin: try scenario.origin().address,
+                rules: Self.rules,
+                more: more,
+                listeners: listeners
+            )
             let file = scenario.path("portcullis.yaml")
             let text = try String(contentsOfFile: file, encoding: .utf8)
             let socket = "unix:\(scenario.path("admin.sock"))"
@@ -111,6 +120,26 @@ extension Scenarios {
             #expect(told.contains("  asked   GET api.example.com /v1/watched\n"))
             #expect(told.contains("key \(stranger.keyID.logName), not known"))
             #expect(told.contains("  answer  none of the gateway's: forwarded, since"))
+        }
+
+        @Test func `what is only observed of a request that a proxy asks about is told`() throws {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            try ClientSide.inTheClear {
+                try configured(
+                    scenario,
+                    more: "trusted_proxies: [127.0.0.1/32]",
+                    listeners: "  - { address: 127.0.0.1:0, decides: ext_authz }"
+                )
+            }
+            let gateway = try ClientSide.inTheClear { try scenario.serve() }
+            let proxy = HTTPClient(port: try gateway.port(ofListener: 2))
+            let stranger = Scenario.device.makeKey()
+            let fields = [(name: "App-Attest-Key-Id", value: stranger.keyID.base64)]
+            #expect(try proxy.send("GET", "/v1/watched", fields).status == 200)
+            let told = try why(scenario, stranger.keyID.logName).printed
+            #expect(told.contains("  asked   GET api.example.com /v1/watched\n"), "\(told)")
+            #expect(told.contains("  answer  none of the gateway's: forwarded, since"), "\(told)")
         }
     }
 }

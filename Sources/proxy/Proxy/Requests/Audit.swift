@@ -225,9 +225,8 @@ extension Audit {
         case .refused, .notEnrolled, .malformed:
             guard let outcome = exchange.record.outcome else { return }
             remember(outcome, exchange.record.status > 0 ? .answered : .cutOff)
-        // The log has the failures of origins and of HTTP.
-        case .failed, .fault, .done: break
-        case nil:
+        // An origin or the proxy that has asked got it.
+        case nil, .done(.allowed):
             guard exchange.flow.rule.mode != .off,
                 let outcome = exchange.flow.verdictState.given?.verdict.outcome
             else { return }
@@ -236,6 +235,8 @@ extension Audit {
             case .refuse(let refusal): remember(.refused(refusal), .forwarded)
             case .failure(let dependency): remember(.refused(dependency.refusal), .forwarded)
             }
+        // The log has the failures of origins and of HTTP.
+        case .failed, .fault, .done: break
         }
     }
 
