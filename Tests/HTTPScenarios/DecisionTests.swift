@@ -186,6 +186,35 @@ extension Scenarios {
             #expect(try ask("auth_request", Self.question(Self.names("POST", path))).status == 404)
         }
 
+        /// A proxy's connection has the questions of many clients.
+        @Test func `no client of a trusted proxy ends the HTTP/2 connection of its questions`()
+            throws
+        {
+            let origin = try TestOrigin()
+            defer { origin.stop() }
+            let gateway = try TestGateway(
+                [("shop", [origin.address])],
+                listen: "address: 127.0.0.1:0, http2: on, decides: ext_authz",
+                fallback: "{ mode: deny }",
+                more: Self.rules + "\nlimits: { http2: { provoked_resets: 20/m, pings: 20/m } }"
+            )
+            defer { gateway.stop() }
+            let client = try HTTP2Client(try gateway.connect())
+            let twice = [("content-type", "a"), ("content-type", "b")]
+            for _ in 0..<60 {
+                #expect(try client.ask(HTTP2Client.get("/open", twice)).status == 400)
+            }
+            let long = [("app-attest-assertion", String(repeating: "a", count: 50_000))]
+            for _ in 0..<5 {
+                #expect(try client.ask(HTTP2Client.get("/open", long)).status == 431)
+            }
+            // Go's client pings with each request that it gives up.
+            for _ in 0..<40 { try client.send(.ping, [UInt8](repeating: 0, count: 8)) }
+            #expect(try client.ask(HTTP2Client.get("/open")).status == 200)
+            #expect(client.goAways.isEmpty)
+            #expect(origin.connections.isEmpty)
+        }
+
         @Test func `one connection carries many questions`() throws {
             let origin = try TestOrigin()
             defer { origin.stop() }

@@ -236,9 +236,14 @@ extension HTTP1Connection {
     private func becomeHTTP2(_ bytes: Span<UInt8>) {
         let session: HTTP2Session
         var limits = host.settings.limits.http2
-        // A proxy gives up a query when its own client goes. Such a client must not end the
-        // connection, which has other clients' queries.
-        if client.decides != nil, client.isTrusted { limits.resets = nil }
+        // A proxy's connection has the queries of many clients. None of them must end it: neither
+        // by going, when the proxy gives up its query (Traefik and Caddy then ping, too), nor by a
+        // malformed request, nor by a head that the proxy takes and the gateway does not. Envoy
+        // takes 60 KiB.
+        if client.decides != nil, client.isTrusted {
+            (limits.resets, limits.provokedResets, limits.pings) = (nil, nil, nil)
+            limits.head.headBytesMax = max(limits.head.headBytesMax, 64 << 10)
+        }
         do throws(HTTP2Session.Fault) {
             session = try HTTP2Session(
                 limits,
