@@ -112,6 +112,7 @@ extension Scenarios.Decisions {
                 guard status == 200 else {
                     stand.client.close()
                     #expect(status ?? 503 >= 500 && length > 1_000, "\(length)")
+                    #expect(proxy == .haproxy, "\(length)")
                     #expect(stand.seen.count == count, "\(length)")
                     continue
                 }
