@@ -124,6 +124,20 @@ extension Scenarios.Decisions {
         }
     }
 
+    /// HAProxy's own client has no room for more lines than HAProxy takes; the script adds some.
+    @Test func `HAProxy asks with all fields of a request, or does not ask`() throws {
+        try play(.haproxy) { stand in
+            for (count, status) in [(60, 200), (85, 200), (98, 431)] {
+                let fields = (0..<count).map { (name: "X-Field-\($0)", value: "a") }
+                let before = stand.seen.count
+                let answer = try stand.client.send("GET", "/open", fields)
+                #expect(answer.status == status, "\(count): \(answer.text)")
+                #expect(stand.seen.count == before + (status == 200 ? 1 : 0), "\(count)")
+            }
+            #expect(try stand.client.send("GET", "/open").status == 200)
+        }
+    }
+
     /// gRPC's own form of a refusal has the status 200, which admits a request.
     @Test(arguments: DecidingProxy.allCases)
     func `a request that calls itself a gRPC call is refused, too`(proxy: DecidingProxy) throws {

@@ -2,6 +2,9 @@
 
 local decisions = "http://127.0.0.1:9000/"
 local milliseconds = 10000
+-- The most field lines of a question, one fewer than tune.http.maxhdr. With more of them than that,
+-- HAProxy's client sends none at all.
+local lines_max = 100
 
 -- Of the client's connection, or said anew below.
 local own = {
@@ -63,12 +66,15 @@ core.register_action("portcullis_decide", { "http-req" }, function(txn)
     -- Without this field, Portcullis knows that it does not see the content.
     local content = whole_content(txn)
     if content then asked["x-original-content-length"] = { tostring(#content) } end
+    if content and #content > 0 then asked["content-length"] = { tostring(#content) } end
+    local count = 0
+    for _, lines in pairs(asked) do count = count + #lines end
+    if count > lines_max then return refuse(txn, 431) end
 
     -- One connection for each question: it is not used again, so none is asked twice.
     local question = { url = decisions, headers = asked, timeout = milliseconds }
     local answer
     if content and #content > 0 then
-        asked["content-length"] = { tostring(#content) }
         question.body = content
         answer = core.httpclient():post(question)
     else
