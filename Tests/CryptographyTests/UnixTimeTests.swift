@@ -42,6 +42,12 @@ import Testing
         }
     }
 
+    @Test func `a moment outside the years 1…9999 is written as its seconds`() {
+        for seconds in [Int64.min, -62_135_596_801, 253_402_300_800, .max] {
+            #expect(UnixTime(seconds: seconds).iso8601 == "@\(seconds)")
+        }
+    }
+
     @Test func `advancing stops at the ends`() {
         #expect(UnixTime(seconds: .max).advanced(bySeconds: 1).seconds == .max)
         #expect(UnixTime(seconds: .min).advanced(bySeconds: -1).seconds == .min)

@@ -120,10 +120,9 @@ extension UnixTime {
     ///
     /// Moments outside the years 1…9999 are written as seconds since the epoch.
     public var iso8601: String {
+        guard (-62_135_596_800...253_402_300_799).contains(seconds) else { return "@\(seconds)" }
         let secondsOfDay = (seconds % 86_400 + 86_400) % 86_400
-        let days = (seconds - secondsOfDay) / 86_400
-        guard (-719_162...2_932_896).contains(days) else { return "@\(seconds)" }
-        let date = CivilDate(daysSinceEpoch: days)
+        let date = CivilDate(daysSinceEpoch: (seconds - secondsOfDay) / 86_400)
         var text = "\(Self.padded(date.year, 4))-\(Self.padded(date.month, 2))-"
         text += "\(Self.padded(date.day, 2))T"
         text += "\(Self.padded(secondsOfDay / 3_600, 2)):\(Self.padded(secondsOfDay / 60 % 60, 2)):"
