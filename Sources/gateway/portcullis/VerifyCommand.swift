@@ -31,7 +31,7 @@ struct VerifyCommand: ParsableCommand {
         /// The content of the file.
         func pem() throws(UsageError) -> [UInt8]? {
             guard let root else { return nil }
-            return try ObjectFile.bytes(root, place: "--root")
+            return try ObjectFile.whole(root, place: "--root")
         }
     }
 
@@ -92,7 +92,7 @@ extension VerifyCommand {
                 options.previousCounter = previousCounter
                 options.diagnoses = diagnose
                 if let clientData {
-                    options.clientData = try ObjectFile.bytes(clientData, place: "--client-data")
+                    options.clientData = try ObjectFile.whole(clientData, place: "--client-data")
                 }
                 let trial = try AssertionTrial(options)
                 return trial.report(on: try ObjectFile.object(object.file))
@@ -154,7 +154,7 @@ extension VerifyCommand {
                 options.isMacOS = isMacOS
                 options.root = try trust.pem()
                 if let challenge {
-                    options.challenge = try ObjectFile.bytes(challenge, place: "--challenge")
+                    options.challenge = try ObjectFile.whole(challenge, place: "--challenge")
                 }
                 let trial = try AttestationTrial(options, now: .current)
                 return trial.report(on: try ObjectFile.object(object.file))
@@ -309,8 +309,8 @@ extension VerifyCommand {
                 options.policy = policy
                 options.message = message
                 options.signature = signature
-                if let status { options.status = try ObjectFile.bytes(status, place: "--status") }
-                if let root { options.root = try ObjectFile.bytes(root, place: "--root") }
+                if let status { options.status = try ObjectFile.whole(status, place: "--status") }
+                if let root { options.root = try ObjectFile.whole(root, place: "--root") }
                 let trial = try AndroidTrial(options, now: .current)
                 return trial.report(on: try ObjectFile.bytes(file))
             }

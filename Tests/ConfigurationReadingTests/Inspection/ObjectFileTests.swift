@@ -42,4 +42,18 @@ import Testing
         }
         #expect(place?.place == "--root")
     }
+
+    @Test func `a file beside the object is read as a whole, or refused`() throws {
+        let file = FileManager.default.temporaryDirectory
+            .appendingPathComponent("inspection-\(UUID().uuidString)")
+        defer { #expect(throws: Never.self) { try FileManager.default.removeItem(at: file) } }
+        let count = ObjectFile.bytesMax + 1
+        try Data(repeating: 0x20, count: count).write(to: file)
+        #expect(try ObjectFile.whole(file.path, place: "--client-data").count == count)
+        try Data(repeating: 0x20, count: ObjectFile.wholeBytesMax + 1).write(to: file)
+        let error = #expect(throws: UsageError.self) {
+            try ObjectFile.whole(file.path, place: "--client-data")
+        }
+        #expect(error?.message.contains("more than 16 MiB") == true)
+    }
 }

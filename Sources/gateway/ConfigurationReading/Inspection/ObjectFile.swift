@@ -1,5 +1,6 @@
 internal import Encodings
 internal import Foundation
+internal import KeyAttestation
 
 /// A file with an object, raw or in base64.
 package enum ObjectFile {
@@ -7,11 +8,28 @@ package enum ObjectFile {
     /// malformed.
     package static let bytesMax = 1 << 20
 
-    /// The bytes of a file, or of standard input for `-`. Throws when there is nothing to read;
-    /// `place` is the command line's name of the file.
+    /// The most bytes of a file beside the object; the longest is Google's status list.
+    package static let wholeBytesMax = StatusList.bytesMax
+
+    /// The bytes of a file beside the object. A part of it would be judged as something else, so a
+    /// longer file is refused.
+    package static func whole(_ path: String, place: String) throws(UsageError) -> [UInt8] {
+        let bytes = try bytes(path, place: place, limit: wholeBytesMax + 1)
+        guard bytes.count <= wholeBytesMax else {
+            throw UsageError(
+                place,
+                "\"\(path)\" has more than \(wholeBytesMax >> 20) MiB; give a smaller file"
+            )
+        }
+        return bytes
+    }
+
+    /// The bytes of a file, or of standard input for `-`, at most `limit`. Throws when there is
+    /// nothing to read; `place` is the command line's name of the file.
     package static func bytes(
         _ path: String,
-        place: String = "FILE"
+        place: String = "FILE",
+        limit: Int = bytesMax
     ) throws(UsageError) -> [UInt8] {
         let handle: FileHandle
         if path == "-" {
@@ -30,8 +48,8 @@ package enum ObjectFile {
         do {
             var bytes: [UInt8] = []
             // A pipe gives its current bytes, however few: read to the end.
-            while bytes.count < bytesMax,
-                let more = try handle.read(upToCount: bytesMax - bytes.count), !more.isEmpty
+            while bytes.count < limit,
+                let more = try handle.read(upToCount: limit - bytes.count), !more.isEmpty
             {
                 bytes += more
             }
@@ -54,7 +72,7 @@ package enum ObjectFile {
         return Base64.decode(text.span) ?? bytes
     }
 
-    /// The object in a file. See ``bytes(_:place:)`` and ``object(in:)``.
+    /// The object in a file. See ``bytes(_:place:limit:)`` and ``object(in:)``.
     package static func object(_ path: String) throws(UsageError) -> [UInt8] {
         object(in: try bytes(path))
     }
