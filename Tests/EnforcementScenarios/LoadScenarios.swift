@@ -375,6 +375,31 @@ extension Scenarios {
             #expect(result.complained.contains("admits no keys of \(Scenario.appID)"), "\(result)")
         }
 
+        @Test func `content of a file is signed as a whole, also where there is none`() throws {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            _ = try start(scenario)
+            func digest(_ content: String) throws -> String? {
+                let result = try load(
+                    scenario,
+                    [
+                        "sign", scenario.path("fleet.json"), "http://127.0.0.1/v1/window",
+                        "--config", scenario.path("portcullis.yaml"), "-X", "POST", "-d", content,
+                    ]
+                )
+                #expect(result.status == 0, "\(result)")
+                let lines = result.printed.split(separator: "\n").map(String.init)
+                return lines.first { $0.hasPrefix("content-digest: ") }
+            }
+            let mebibyte = String(repeating: "x", count: 1 << 20)
+            for (name, text) in [("empty", ""), ("one", mebibyte), ("more", mebibyte + "x")] {
+                try scenario.write(name, text)
+            }
+            let one = try #require(try digest("@" + scenario.path("one")))
+            #expect(try digest("@" + scenario.path("more")) != one)
+            #expect(try digest("@" + scenario.path("empty")) == digest(""))
+        }
+
         @Test func `wrong usage, and a gateway that is not there, are told apart from a deviation`()
             throws
         {

@@ -56,13 +56,23 @@ enum StandardError {
 
 /// Files that are read and written whole.
 enum TextFile {
-    /// The most bytes that are read.
-    private static let readMax = 1 << 20
+    /// The most bytes that are read: the most content that is sent.
+    private static let readMax = ContentPlan.sizeMax
 
     static func read(_ path: String) throws(LoadError) -> [UInt8] {
-        guard let file = FileHandle(forReadingAtPath: path),
-            let data = try? file.read(upToCount: readMax)
-        else { throw LoadError("\(path): can't be read") }
+        guard let file = FileHandle(forReadingAtPath: path) else {
+            throw LoadError("\(path): can't be read")
+        }
+        let data: Data
+        do {
+            // At the end of the file there is no data, which is no error: the file is empty.
+            data = try file.read(upToCount: readMax + 1) ?? Data()
+        } catch {
+            throw LoadError("\(path): can't be read")
+        }
+        guard data.count <= readMax else {
+            throw LoadError("\(path): has more than \(readMax >> 20) MiB")
+        }
         return [UInt8](data)
     }
 
