@@ -409,6 +409,7 @@ extension Scenarios {
             for (path, arguments, text) in [
                 ("/v1/bare", ["--mix", "replays=3%"], "--mix"),
                 ("/v1/bare", ["--duration", "5"], "--duration"),
+                ("/v1/bare", ["--rate", "1e-10"], "--rate"),
                 ("/elsewhere", [], "nothing is verified"),
                 ("/.well-known/app-attest/keys", ["-X", "POST"], "endpoints"),
                 ("/.well-known/app-attest/keys", [], "method-not-allowed"),

@@ -144,7 +144,10 @@ struct RunCommand: AsyncParsableCommand {
     }
 
     private func options() throws(LoadError) -> LoadPlan.Options {
-        if let rate, !(rate > 0 && rate <= 10_000_000) { throw LoadError("--rate: up to 10000000") }
+        // A slower beat is beyond what nanoseconds can count.
+        if let rate, !(0.001...10_000_000).contains(rate) {
+            throw LoadError("--rate: 0.001…10000000")
+        }
         guard (1...100_000).contains(connections) else {
             throw LoadError("--connections: 1…100000")
         }
