@@ -188,7 +188,7 @@ extension Scenarios {
             let unread = try unread(scenario)
             let commands: [(arguments: [String], status: Int32)] = [
                 (["check", config], 0), (["--help"], 0), (["keys", "list", "--config", config], 1),
-                (["keys", "export", "--config", config], 1),
+                (["keys", "export", "--config", config], 1), (["plan", config], 1),
             ]
             for (arguments, status) in commands {
                 let words = try shell(unread) + arguments

@@ -92,7 +92,9 @@ struct PlanCommand: ParsableCommand {
         let plan = ClientPlan(configuration.rules, endpoints: configuration.endpointsPath)
         let json = plan.json
         guard let output else {
-            StandardOutput.write(String(decoding: json, as: UTF8.self))
+            guard StandardOutput.write(String(decoding: json, as: UTF8.self)) else {
+                throw ExitCode(1)
+            }
             return
         }
         do {
