@@ -167,6 +167,21 @@ extension Scenarios {
             #expect(!FileManager.default.fileExists(atPath: folder + "/portcullis.yaml"))
         }
 
+        @Test func `an init on a full disk leaves no part of a file`() throws {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            let program = try #require(Scenario.program)
+            // The schema is longer than a file may be here.
+            let words = ["-c", #"trap '' XFSZ; ulimit -f 8; exec "$@""#, "sh", program]
+            let result = try scenario.run("/bin/sh", words + ["init", "10.0.0.5:8080"])
+            #expect(result.status == 1)
+            #expect(result.complained.contains("nothing was written"), "\(result)")
+            for name in ["portcullis.yaml", "rules/10-first.yaml", "portcullis.schema.json"] {
+                let path = scenario.path("portcullis/\(name)")
+                #expect(!FileManager.default.fileExists(atPath: path), "\(name)")
+            }
+        }
+
         // MARK: doctor
 
         @Test func `a doctor finds nothing wrong where nothing is`() throws {

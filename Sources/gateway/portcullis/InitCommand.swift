@@ -72,13 +72,26 @@ struct InitCommand: ParsableCommand {
                     at: url.deletingLastPathComponent(),
                     withIntermediateDirectories: true
                 )
-                try Data(file.text.utf8).write(to: url, options: .withoutOverwriting)
+                try Self.create(url, file.text)
                 written.append(path)
             }
         } catch {
             // All of them or none: the next try finds what is there, and overwrites nothing.
             for path in written { try? disk.removeItem(atPath: path) }
             throw refused("\(folder) can't be written: \(error.localizedDescription)")
+        }
+    }
+
+    /// Makes a file; where the disk is full, none of it is left.
+    private static func create(_ file: URL, _ text: String) throws {
+        do {
+            try Data(text.utf8).write(to: file, options: .withoutOverwriting)
+        } catch let error as CocoaError where error.code == .fileWriteFileExists {
+            // It was made since, by another program.
+            throw error
+        } catch {
+            try? FileManager.default.removeItem(at: file)
+            throw error
         }
     }
 
