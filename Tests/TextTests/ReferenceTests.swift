@@ -93,6 +93,10 @@ import Verification
         )
         let command = try ChildProcess.run(program, ["help", "serve"], input: "")
         #expect(command.printed.contains("USAGE: portcullis serve"))
+        // Where both have the name, the page has its ending.
+        let named = try ChildProcess.run(program, ["help", "store.md"], input: "")
+        #expect(named.status == 0 && named.printed.hasPrefix("# Where are the keys"), "\(named)")
+        #expect(absent.complained.contains(" store.md "), "\(absent)")
     }
 
     @Test func `what points to a page of the runbook names one`() throws {

@@ -15,7 +15,8 @@ struct Portcullis: ParsableCommand {
         abstract: "A reverse proxy that lets only genuine copies of an app reach an API.",
         discussion: """
             `portcullis help TOPIC` prints a page of the texts, such as turn-it-off, \
-            counter-replayed or the name of an alert.
+            counter-replayed or the name of an alert. Where a command has the name, .md follows \
+            it: store.md.
             """,
         version: GatewayServer.version,
         subcommands: [
@@ -64,8 +65,13 @@ struct Portcullis: ParsableCommand {
 /// The pages that `portcullis help TOPIC` prints.
 ///
 /// They are files beside the program, not part of it: a corrected text needs no build, and the
-/// binary stays small. A topic is the name of a page.
+/// binary stays small. A topic is the name of a page, with or without its ending.
 struct HelpPages {
+    /// The names of commands: `help` with one of them is about the command.
+    private static let commands = Set(
+        Portcullis.configuration.subcommands.compactMap { $0.configuration.commandName }
+    )
+
     /// The pages by topic.
     private let files: [String: URL]
 
@@ -100,7 +106,9 @@ struct HelpPages {
 
     /// The text of a page; `nil` without a page of this topic.
     func text(_ topic: String) -> String? {
-        files.first { $0.key.lowercased() == topic.lowercased() }
+        let name = topic.lowercased()
+        let page = name.hasSuffix(".md") ? String(name.dropLast(3)) : name
+        return files.first { $0.key.lowercased() == page }
             .flatMap { try? String(contentsOf: $0.value, encoding: .utf8) }
     }
 
@@ -110,7 +118,7 @@ struct HelpPages {
             return "portcullis: no pages are installed beside this program; "
                 + "next: read them in the repository, or install the package"
         }
-        let topics = files.keys.sorted()
+        let topics = files.keys.sorted().map { Self.commands.contains($0) ? "\($0).md" : $0 }
         let meant = Suggestion.closest(to: topic, among: topics)
         let near = topics.filter { $0.lowercased().contains(topic.lowercased()) }
         let found = meant.map { [$0] } ?? near
