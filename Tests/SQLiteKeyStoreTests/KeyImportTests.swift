@@ -224,7 +224,11 @@ import Testing
         #expect(again.problems.isEmpty)
     }
 
-    @Test func `a file that is not there is named`() {
-        #expect(throws: StoreProblem.self) { try keys.importLines(from: folder.path + "/none") }
+    @Test func `a file that is not there is named, with what to give instead`() {
+        let problem = #expect(throws: StoreProblem.self) {
+            try keys.importLines(from: folder.path + "/none")
+        }
+        #expect(problem?.description.contains("/none: can't be read") == true)
+        #expect(problem?.hint.hasPrefix("give a file of lines") == true)
     }
 }

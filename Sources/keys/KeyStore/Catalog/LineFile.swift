@@ -13,9 +13,7 @@ final class LineFile {
     /// - `path`: `-` stands for standard input.
     init(path: String) throws(StoreProblem) {
         let input = path == "-" ? dup(STDIN_FILENO) : open(path, O_RDONLY | O_CLOEXEC)
-        guard input >= 0 else {
-            throw StoreProblem(.unusable, path, "can't be read: \(Self.lastError)")
-        }
+        guard input >= 0 else { throw Self.unreadable(path) }
         self.path = path
         guard lseek(input, 0, SEEK_SET) < 0 else {
             descriptor = input
@@ -29,12 +27,30 @@ final class LineFile {
 
     private static var lastError: String { String(cString: strerror(errno)) }
 
+    /// The problem by `errno` of the file of lines, which is none of the store's.
+    private static func unreadable(_ path: String) -> StoreProblem {
+        StoreProblem(
+            .unusable,
+            path,
+            "can't be read: \(lastError)",
+            next: "give a file of lines that this user may read, or - for standard input"
+        )
+    }
+
+    /// The problem by `errno` of the copy.
+    private static func unwritable(_ what: String) -> StoreProblem {
+        StoreProblem(
+            .unusable,
+            "/tmp",
+            "\(what): \(lastError)",
+            next: "make room there, or give a file in the place of the pipe"
+        )
+    }
+
     private static func copy(of input: Int32, _ path: String) throws(StoreProblem) -> Int32 {
         var name = Array("/tmp/portcullis-import-XXXXXX".utf8CString)
         let copy = mkstemp(&name)
-        guard copy >= 0 else {
-            throw StoreProblem(.unusable, "/tmp", "no temporary file: \(Self.lastError)")
-        }
+        guard copy >= 0 else { throw unwritable("no temporary file") }
         unlink(name)
         do throws(StoreProblem) {
             try chunks(of: input, path) { (chunk) throws(StoreProblem) in
@@ -43,10 +59,7 @@ final class LineFile {
                     let rest = chunk.extracting(written...)
                     // The C border: pointer and count are of one buffer, which outlives the call.
                     let count = rest.withUnsafeBytes { write(copy, $0.baseAddress, $0.count) }
-                    guard count > 0 else {
-                        let detail = "can't be written: \(Self.lastError)"
-                        throw StoreProblem(.unusable, "/tmp", detail)
-                    }
+                    guard count > 0 else { throw unwritable("can't be written") }
                     written += count
                 }
             }
@@ -68,7 +81,7 @@ final class LineFile {
             if count == 0 { return }
             guard count > 0 else {
                 if errno == EINTR { continue }
-                throw StoreProblem(.unusable, path, "can't be read: \(Self.lastError)")
+                throw unreadable(path)
             }
             try body(buffer.span.extracting(0..<count))
         }
@@ -79,9 +92,7 @@ final class LineFile {
     func forEachLine(
         _ body: (Int, Span<UInt8>) throws(StoreProblem) -> Void
     ) throws(StoreProblem) {
-        guard lseek(descriptor, 0, SEEK_SET) == 0 else {
-            throw StoreProblem(.unusable, path, "can't be read again: \(Self.lastError)")
-        }
+        guard lseek(descriptor, 0, SEEK_SET) == 0 else { throw Self.unreadable(path) }
         var number = 1
         var partial: [UInt8] = []
         try Self.chunks(of: descriptor, path) { (chunk) throws(StoreProblem) in

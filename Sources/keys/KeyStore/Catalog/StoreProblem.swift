@@ -40,11 +40,12 @@ package struct StoreProblem: Error, Hashable, Sendable, CustomStringConvertible 
     /// The next step, where the store knows more than ``reason`` says.
     private let next: String?
 
-    package init(_ reason: Reason, _ path: String, _ detail: String) {
+    /// - next: the next step, where it is not the usual one of the reason.
+    package init(_ reason: Reason, _ path: String, _ detail: String, next: String? = nil) {
         self.reason = reason
         self.path = path
         self.detail = detail
-        next = nil
+        self.next = next
     }
 
     /// The operator's view of a journal's fault, for the file at this path.
