@@ -43,6 +43,23 @@ import Testing
         #expect((configuration.operatorToken != nil) == needsToken)
     }
 
+    @Test func `where a gateway is asked is known while its files are wrong`() throws {
+        let main = """
+            listen: [{ address: "127.0.0.1:0" }]
+            default: { mode: enfroce }
+            admin: { address: "127.0.0.1:9901", token_file: t }
+            rules: rules
+            """
+        var files = MemoryFiles()
+        files.files = ["p.yaml": main, "rules/a.yaml": "- broken", "t": Self.token]
+        files.permissions["t"] = 0o600
+        #expect(ConfigurationLoader.load("p.yaml", files: files).configuration == nil)
+        let place = try #require(ConfigurationLoader.adminPlace("p.yaml", files: files))
+        #expect(place.address.text == "127.0.0.1:9901")
+        #expect(place.token != nil)
+        #expect(ConfigurationLoader.adminPlace("absent.yaml", files: files) == nil)
+    }
+
     @Test func `names of the admin listener are read in lower case, each once, without a port`()
         throws
     {

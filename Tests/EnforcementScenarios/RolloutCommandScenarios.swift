@@ -180,6 +180,18 @@ extension Scenarios {
             #expect(try stand.audit().map { $0["rule"] } == ["*", "orders", "*"])
         }
 
+        @Test func `the emergency switch works while the files are wrong`() throws {
+            let stand = try Stand()
+            defer { stand.scenario.end() }
+            let gateway = try stand.scenario.serve()
+            #expect(try stand.answers(gateway) == [401])
+            try stand.configure(Self.rules.replacing("mode: enforce", with: "mode: enfroce"))
+            let done = try stand.run("--all", "observe", "--why", "on fire")
+            #expect(done.status == 0, "\(done)")
+            #expect(done.complained.contains("is asked all the same"), "\(done)")
+            #expect(try stand.answers(gateway) == [200])
+        }
+
         @Test func `a rule whose file does not say how to verify takes no order`() throws {
             let stand = try Stand()
             defer { stand.scenario.end() }

@@ -1,4 +1,4 @@
-import Services
+package import Services
 
 /// The section `admin` in its file's words.
 struct AdminDraft {
@@ -62,6 +62,20 @@ struct AdminDraft {
         if let token = OperatorToken(file: bytes) { return token }
         files.log.error(file, found: "no token in \(path)", use: use)
         return nil
+    }
+}
+
+/// Where commands ask a running gateway.
+package struct AdminPlace: Sendable {
+    package let address: ServerAddress
+    /// What callers show; `nil` where they need none.
+    package let token: OperatorToken?
+}
+
+extension GatewayConfiguration {
+    /// Where commands ask its gateway; `nil` without an admin listener.
+    package var adminPlace: AdminPlace? {
+        admin.map { AdminPlace(address: $0, token: operatorToken) }
     }
 }
 

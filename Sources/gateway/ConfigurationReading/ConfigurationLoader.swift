@@ -58,6 +58,21 @@ package enum ConfigurationLoader {
         return LoadedStore(settings: log.hasErrors ? nil : store, problems: log.sorted)
     }
 
+    /// Where the gateway of a file is asked, also if the file or its rules are invalid now: a
+    /// gateway that runs has read them before, and has to obey in an emergency. `nil` where the
+    /// file can't be read or names no admin listener.
+    package static func adminPlace(
+        _ path: String,
+        files: some ConfigurationFiles = DiskFiles()
+    ) -> AdminPlace? {
+        let log = ProblemLog()
+        guard let draft = draft(path, files: files, log: log),
+            let address = draft.admin.address?.value
+        else { return nil }
+        let named = NamedFiles(folder: draft.folder, disk: files, log: log)
+        return AdminPlace(address: address, token: draft.admin.token(named))
+    }
+
     private static func draft(
         _ path: String,
         files: some ConfigurationFiles,

@@ -16,23 +16,25 @@ package enum AdminCall {
     private static let contentMax = 4 << 20
 
     /// Makes a call on its own event loop. The process continues until `ended` ends it.
+    ///
+    /// - place: `nil` where the configuration has no admin listener.
     package static func send(
         _ verb: HTTPRequest.Verb,
         _ page: String,
         content: [UInt8] = [],
-        to configuration: GatewayConfiguration,
+        to place: AdminPlace?,
         waiting milliseconds: UInt64? = nil,
         ended: @escaping @Sendable (Result<HTTPResponse, Fault>) -> Void
     ) {
         do throws(Fault) {
-            let (name, address) = try address(of: configuration)
+            let (name, address) = try address(of: place)
             let loop = try loop()
             loop.start()
             loop.perform {
                 let client = client(name, address, milliseconds, on: loop)
                 var request = HTTPRequest(verb, page, authority: "localhost")
                 request.content = content
-                if let token = configuration.operatorToken {
+                if let token = place?.token {
                     request.fields.append(("Authorization", token.authorization))
                 }
                 client.send(request) { result in
@@ -45,10 +47,8 @@ package enum AdminCall {
         }
     }
 
-    private static func address(
-        of configuration: GatewayConfiguration
-    ) throws(Fault) -> (String, SocketAddress) {
-        guard let admin = configuration.admin else {
+    private static func address(of place: AdminPlace?) throws(Fault) -> (String, SocketAddress) {
+        guard let admin = place?.address else {
             throw Fault(
                 text: "the configuration has no admin listener; add `admin: { address: "
                     + "unix:/run/portcullis/admin.sock }` and restart the gateway"

@@ -92,8 +92,8 @@ struct AdminOptions: ParsableArguments {
         waiting milliseconds: UInt64? = nil,
         _ succeeded: @escaping @Sendable (HTTPResponse) -> Int32
     ) throws -> Never {
-        let configuration = try LoadedFile.configuration(file)
-        Self.send(verb, page, content, rule, to: configuration, waiting: milliseconds) { response in
+        let asked = try LoadedFile.gateway(file)
+        Self.send(verb, page, content, rule, to: asked, waiting: milliseconds) { response in
             Glibc.exit(succeeded(response))
         }
         dispatchMain()
@@ -107,7 +107,7 @@ struct AdminOptions: ParsableArguments {
         _ page: String,
         _ content: String,
         _ rule: String?,
-        to configuration: GatewayConfiguration,
+        to asked: AskedGateway,
         waiting milliseconds: UInt64? = nil,
         _ succeeded: @escaping @Sendable (HTTPResponse) -> Void,
         unanswered: @escaping @Sendable (String) -> Void = {
@@ -118,16 +118,17 @@ struct AdminOptions: ParsableArguments {
             verb,
             page,
             content: Array(content.utf8),
-            to: configuration,
+            to: asked.place,
             waiting: milliseconds
         ) { result in
             switch result {
             case .success(let response) where response.status == 200:
                 return succeeded(response)
             case .success(let response):
-                let ids = configuration.fileRules.rules.map(\.id)
+                let ids = asked.configuration?.fileRules.rules.map(\.id) ?? []
                 let meant = rule.flatMap { Suggestion.closest(to: $0, among: ids) }
-                let isFleet = if case .postgresql = configuration.store { true } else { false }
+                let store = asked.configuration?.store
+                let isFleet = if case .postgresql? = store { true } else { false }
                 StandardError.write(Self.text(of: response, meant, isFleet: isFleet))
             case .failure(let fault): unanswered(fault.text)
             }

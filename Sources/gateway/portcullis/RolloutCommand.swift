@@ -40,30 +40,30 @@ struct RolloutCommand: ParsableCommand {
 
     func run() throws {
         guard let request = try request() else {
-            let configuration = try LoadedFile.configuration(gateway.file)
-            AdminOptions.send(.get, "/rollout", "", nil, to: configuration) { response in
+            let asked = try LoadedFile.gateway(gateway.file)
+            AdminOptions.send(.get, "/rollout", "", nil, to: asked) { response in
                 let text = String(decoding: response.content, as: UTF8.self)
                 Glibc.exit(StandardOutput.write(text) ? 0 : 1)
             } unanswered: { text in
-                FleetOrder(configuration).show(text)
+                FleetOrder(asked).show(text)
             }
             dispatchMain()
         }
         guard RolloutNote.isPlain(why, max: RolloutNote.whyMax) else {
             throw ValidationError("--why is one line of at most \(RolloutNote.whyMax) bytes")
         }
-        let configuration = try LoadedFile.configuration(gateway.file)
+        let asked = try LoadedFile.gateway(gateway.file)
         let (rule, yes, why) = (request.rule, yes, why)
         @Sendable func call(after order: Int64?) -> String {
             let call = RolloutRequest.Call(request, why: why, after: order)
             return String(decoding: call.json, as: UTF8.self)
         }
         @Sendable func order(_ text: String) -> Never {
-            FleetOrder(configuration).give(RolloutRequest.Call(request, why: why), yes, text)
+            FleetOrder(asked).give(RolloutRequest.Call(request, why: why), yes, text)
         }
         @Sendable func change(after known: Int64?) {
             let content = call(after: known)
-            AdminOptions.send(.post, "/rollout/change", content, rule, to: configuration) {
+            AdminOptions.send(.post, "/rollout/change", content, rule, to: asked) {
                 let text = Self.text(of: $0.content)
                 Glibc.exit(StandardOutput.write(text) ? 0 : 1)
             } unanswered: {
@@ -75,8 +75,7 @@ struct RolloutCommand: ParsableCommand {
             dispatchMain()
         }
         let content = call(after: nil)
-        AdminOptions.send(.post, "/rollout/forecast", content, rule, to: configuration) {
-            response in
+        AdminOptions.send(.post, "/rollout/forecast", content, rule, to: asked) { response in
             let forecast = ForecastAnswer(response.content.span)
             for line in forecast.lines { StandardError.write(line) }
             guard !forecast.asksConfirmation || yes || Self.isConfirmed() else { Glibc.exit(1) }
@@ -144,7 +143,7 @@ struct RolloutCommand: ParsableCommand {
 private struct FleetOrder {
     private let fleet: FleetCommands?
 
-    init(_ configuration: GatewayConfiguration) { fleet = FleetCommands(configuration) }
+    init(_ asked: AskedGateway) { fleet = asked.configuration.flatMap { FleetCommands($0) } }
 
     /// - unanswered: why the gateway does not answer.
     func show(_ unanswered: String) -> Never {

@@ -70,12 +70,36 @@ enum StandardError {
     }
 }
 
+/// The gateway that a command asks.
+struct AskedGateway: Sendable {
+    /// `nil` without an admin listener.
+    let place: AdminPlace?
+    /// `nil` where the file is invalid now.
+    let configuration: GatewayConfiguration?
+}
+
 /// A configuration that a command requires.
 enum LoadedFile {
     /// Loads it; prints every problem and exits 1 when it is invalid.
     static func configuration(_ file: String) throws -> GatewayConfiguration {
         let loaded = ConfigurationLoader.load(file)
         return try taken(loaded.configuration, file, loaded.problems)
+    }
+
+    /// Loads what a command needs that asks a running gateway. Prints every problem; exits 1 when
+    /// the file does not say where the gateway is asked.
+    static func gateway(_ file: String) throws -> AskedGateway {
+        let loaded = ConfigurationLoader.load(file)
+        if loaded.configuration == nil, let place = ConfigurationLoader.adminPlace(file) {
+            for problem in loaded.problems { StandardError.write(problem.text) }
+            StandardError.write(
+                "\(file): invalid as it is now; the gateway at \(place.address.text) is asked all "
+                    + "the same"
+            )
+            return AskedGateway(place: place, configuration: nil)
+        }
+        let configuration = try taken(loaded.configuration, file, loaded.problems)
+        return AskedGateway(place: configuration.adminPlace, configuration: configuration)
     }
 
     /// Loads its store and its apps, in the same way.

@@ -104,7 +104,8 @@ final class FrontCheck {
         _ done: @escaping @Sendable ([Substring]) -> Void
     ) {
         let bytes = Array(content.utf8)
-        AdminCall.send(.post, "/trials/\(name)", content: bytes, to: configuration) { result in
+        let place = configuration.adminPlace
+        AdminCall.send(.post, "/trials/\(name)", content: bytes, to: place) { result in
             switch result {
             case .success(let response) where response.status == 200:
                 done(String(decoding: response.content, as: UTF8.self).split(separator: "\n"))
