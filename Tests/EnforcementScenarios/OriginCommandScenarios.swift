@@ -48,5 +48,34 @@ extension Scenarios {
             #expect(unknown.status == 1)
             #expect(unknown.complained.contains("no origin has this server"))
         }
+
+        /// A name that nobody has (RFC 6761 §6.4).
+        @Test func `a server is drained although its name has no address`() throws {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            let server = "no-such-host.invalid:80"
+            try scenario.write(
+                "portcullis.yaml",
+                """
+                listen:
+                \(try ClientSide.current.listeners())
+                admin: { address: "unix:\(scenario.path("admin.sock"))" }
+                origins: { shop: { servers: ["\(server)"] } }
+                default: { origin: shop, mode: off }
+                """
+            )
+            _ = try scenario.serve()
+            for (change, text) in [("drain", "no new requests"), ("undrain", "requests again")] {
+                let done = try scenario.portcullis(
+                    "origins",
+                    change,
+                    "--config",
+                    scenario.path("portcullis.yaml"),
+                    server
+                )
+                #expect(done.status == 0, "\(done)")
+                #expect(done.printed == "\(server) gets \(text)\n")
+            }
+        }
     }
 }

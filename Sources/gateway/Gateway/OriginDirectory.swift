@@ -58,6 +58,11 @@ final class OriginDirectory: Sendable {
 
     var servers: ServerRegistry { state.value.servers }
 
+    /// The names of all servers of the configuration, also of those without an address.
+    private var serverNames: Set<String> {
+        Set(plane.configuration.origins.flatMap(\.addresses).map(\.text))
+    }
+
     /// The settings of the event loops, from current knowledge.
     var settings: ProxySettings {
         ProxySettings(
@@ -73,7 +78,7 @@ final class OriginDirectory: Sendable {
     func loaded(_ servers: ServerRegistry, _ origins: [OriginSettings]) {
         state.value.servers = servers
         state.value.origins = origins
-        registry.keep(origins)
+        registry.keep(origins, servers: serverNames)
         scheduleLookUp()
     }
 
@@ -128,7 +133,7 @@ final class OriginDirectory: Sendable {
     func replaceServers(of places: [Int]) {
         let settings = settings
         state.value.origins = settings.origins
-        registry.keep(settings.origins)
+        registry.keep(settings.origins, servers: serverNames)
         for loop in plane.loops { loop.replaceServers(settings, of: Set(places)) }
     }
 
@@ -221,10 +226,11 @@ extension OriginDirectory: OriginDraining {
     package func drain(
         _ server: String,
         _ change: DrainChange,
-        _ done: @escaping @Sendable (Int?) -> Void
+        _ done: @escaping @Sendable (DrainOutcome) -> Void
     ) {
         plane.perform { [self] in
-            guard case .none = plane.upgrading else { return done(nil) }
+            guard case .none = plane.upgrading else { return done(.upgrading) }
+            guard serverNames.contains(server) else { return done(.unknownServer) }
             let named = state.value.origins.flatMap(\.servers).filter { $0.name == server }
             let now = MonotonicClock.milliseconds
             for server in named {
@@ -234,14 +240,11 @@ extension OriginDirectory: OriginDraining {
                 }
             }
             switch change {
-            case _ where named.isEmpty: break
             case .drain: registry.drain(server)
             case .undrain: registry.undrain(server)
             }
-            if !named.isEmpty {
-                plane.log.notice("the server \(server): \(change.rawValue), as asked")
-            }
-            done(named.count)
+            plane.log.notice("the server \(server): \(change.rawValue), as asked")
+            done(.made(addresses: named.count))
         }
     }
 }

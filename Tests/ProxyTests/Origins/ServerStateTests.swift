@@ -157,10 +157,20 @@ import Testing
         #expect(registry.server("a:1", at: one, of: "shop") === state)
         #expect(registry.server("a:1", at: two, of: "shop") !== state)
         #expect(registry.server("a:1", at: one, of: "media") !== state)
-        registry.keep([origin([state])])
+        registry.keep([origin([state])], servers: ["a:1"])
         #expect(registry.server("a:1", at: one, of: "shop") === state)
-        registry.keep([])
+        registry.keep([], servers: [])
         #expect(registry.server("a:1", at: one, of: "shop") !== state)
+    }
+
+    @Test func `a drained server that has no address yet is drained when it has one`() throws {
+        let registry = OriginRegistry()
+        let one = try #require(address(1))
+        registry.drain("a:1")
+        registry.keep([], servers: ["a:1"])
+        #expect(registry.server("a:1", at: one, of: "shop").condition(now: 0) == .drained)
+        registry.keep([], servers: [])
+        #expect(registry.drained == [])
     }
 
     private func address(_ last: Int) -> SocketAddress? {

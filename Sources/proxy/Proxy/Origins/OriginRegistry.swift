@@ -57,11 +57,13 @@ package final class OriginRegistry: Sendable {
     }
 
     /// Keeps the states of the served origins, and forgets the rest.
-    package func keep(_ origins: [OriginSettings]) {
+    ///
+    /// - names: of all servers of the configuration, also of those that have no address now.
+    package func keep(_ origins: [OriginSettings], servers names: Set<String>) {
         states.withLock { states in
-            let names = Set(origins.map(\.name))
-            states.origins = states.origins.filter { names.contains($0.key) }
-            states.drained.formIntersection(origins.flatMap(\.servers).map(\.name))
+            let served = Set(origins.map(\.name))
+            states.origins = states.origins.filter { served.contains($0.key) }
+            states.drained.formIntersection(names)
             let used = Set(origins.flatMap(\.servers).map { ObjectIdentifier($0.state) })
             states.servers = states.servers.filter { used.contains(ObjectIdentifier($0.value)) }
         }

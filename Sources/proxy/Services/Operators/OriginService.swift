@@ -3,10 +3,23 @@ import HTTPWire
 
 /// Drains servers of origins, on the operators' listener.
 package protocol OriginDraining: Sendable {
-    /// Drains or undrains all addresses of a server, in all origins that have it. `done` gets their
-    /// number. It gets `nil` when nothing has changed because another process is about to take
-    /// over. It is called once, on any thread, at once.
-    func drain(_ server: String, _ change: DrainChange, _ done: @escaping @Sendable (Int?) -> Void)
+    /// Drains or undrains all addresses of a server, in all origins that have it, also those that
+    /// its name gets later. `done` is called once, on any thread, at once.
+    func drain(
+        _ server: String,
+        _ change: DrainChange,
+        _ done: @escaping @Sendable (DrainOutcome) -> Void
+    )
+}
+
+/// What became of the change of a server.
+package enum DrainOutcome: Sendable {
+    /// It was made, for this number of addresses; 0 where the name has none now.
+    case made(addresses: Int)
+    /// No origin has the server.
+    case unknownServer
+    /// Nothing has changed, since another process is about to take over.
+    case upgrading
 }
 
 /// The change of a server. The raw value is the path after `origins/`.
@@ -24,10 +37,13 @@ struct OriginService: Service {
     func answer(_ request: ServiceRequest) -> ServiceAnswer {
         let name = String(decoding: request.content, as: UTF8.self)
         return .later { [change, origins] completion in
-            origins.drain(name, change) { count in
-                guard let count else { return completion(ServiceResult(.fault(.upgradeRunning))) }
-                guard count > 0 else { return completion(ServiceResult(.fault(.noSuchServer))) }
-                completion(ServiceResult(json: .served) { $0.member("addresses", count) })
+            origins.drain(name, change) { outcome in
+                switch outcome {
+                case .made(let count):
+                    completion(ServiceResult(json: .served) { $0.member("addresses", count) })
+                case .unknownServer: completion(ServiceResult(.fault(.noSuchServer)))
+                case .upgrading: completion(ServiceResult(.fault(.upgradeRunning)))
+                }
             }
         }
     }
