@@ -101,11 +101,13 @@ extension KeyID {
         #expect(refused.hint.contains("keys import"))
     }
 
-    @Test func `a database of another program is refused`() throws {
+    @Test func `a database of another program is refused, and stays as it is`() throws {
         let other = try DatabaseQueue(path: folder.database)
         try other.write { try $0.execute(sql: "CREATE TABLE notes (text TEXT)") }
         try other.close()
+        let before = try Data(contentsOf: URL(fileURLWithPath: folder.database))
         #expect(try problem { _ = try SQLiteKeyJournal(path: folder.database) }.reason == .foreign)
+        #expect(try Data(contentsOf: URL(fileURLWithPath: folder.database)) == before)
     }
 
     @Test func `a database of a newer version is refused`() throws {

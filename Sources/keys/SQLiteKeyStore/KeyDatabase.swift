@@ -118,11 +118,13 @@ struct KeyDatabase: Sendable {
     }
 
     private static func setUp(_ db: Database, _ path: String) throws -> StoreProblem? {
+        // First, since the mode is written into the file, which may be another program's.
+        if let problem = try Self.problem(db, path) { return problem }
         let mode = try String.fetchOne(db, sql: "PRAGMA journal_mode = WAL")
         guard mode == "wal" else {
             return StoreProblem(.unusable, path, "the folder does not allow SQLite's WAL mode")
         }
-        return try problem(db, path)
+        return nil
     }
 
     private static func problem(_ db: Database, _ path: String) throws -> StoreProblem? {
