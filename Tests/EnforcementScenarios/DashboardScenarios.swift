@@ -196,6 +196,7 @@ extension Scenarios {
                 "file"
             )
             #expect(wrong.status == 1)
+            #expect(wrong.complained.contains("reload the gateway"), "\(wrong.complained)")
             #expect(try stand.answer() == 200)
         }
     }

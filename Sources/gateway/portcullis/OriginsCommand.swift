@@ -199,6 +199,12 @@ struct AdminOptions: ParsableArguments {
         case "page-unknown":
             return "portcullis: this admin listener serves no calls; use a Unix socket for "
                 + "`admin.address`, or set `admin.token_file`, and restart the gateway"
+        case "token-missing":
+            return "portcullis: the gateway asks for a token, and the configuration has none; set "
+                + "`admin.token_file` as the gateway has it"
+        case "token-wrong":
+            return "portcullis: the gateway has another token than the file of `admin.token_file` "
+                + "now; reload the gateway, which reads the file again"
         case .some, .none:
             return "portcullis: the gateway answered \(response.status) \(reason ?? "")"
         }
