@@ -53,6 +53,15 @@ import Testing
         #expect(orders().last == #"portcullis_rollout_orders{rule="default",source="emergency"} 1"#)
     }
 
+    @Test func `the families of limited connections are there where nothing is limited`() {
+        let names = AdminSnapshot.families.map { $0.name }
+        for name in ["server_connections", "server_connections_max", "requests_waiting"] {
+            let family = "portcullis_origin_" + name
+            #expect(names.contains(family))
+            #expect(!lines(.sample()).contains { $0.hasPrefix(family + "{") })
+        }
+    }
+
     @Test func `the time of an origin is that of all rules which forward to it`() {
         var snapshot = AdminSnapshot.sample()
         func counts() -> [String] {

@@ -136,10 +136,10 @@ extension [OriginFacts] {
         }
     }
 
-    /// Writes the metrics of servers whose connections are limited.
+    /// Writes the metrics of servers whose connections are limited. Where none is, the families
+    /// have no samples.
     private func writeLimits(into out: inout Exposition) {
         let limited = filter { $0.waiting != nil }
-        guard !limited.isEmpty else { return }
         typealias Value = ((count: Int, max: Int)) -> Int
         let metrics: [(name: String, help: String, value: Value)] = [
             ("origin_server_connections", "Connections to the server, where limited.", \.count),
