@@ -119,6 +119,29 @@ extension Scenarios {
             )
         }
 
+        /// Each rule's part takes some 50 KB here.
+        @Test func `a report of many rules and versions is read, however long it is`() throws {
+            let stand = try Stand()
+            defer { stand.scenario.end() }
+            let names = (0..<120).map { "rule-\($0)" }
+            let rules = names.map { name in
+                "- { id: \(name), match: { path: /v1/\(name) }, mode: observe, sign: [method] }"
+            }
+            try stand.configure(rules.joined(separator: "\n"))
+            let gateway = try stand.scenario.serve()
+            let client = gateway.client()
+            for name in names {
+                for build in 0..<24 {
+                    let agent = "Shop/\(build) CFNetwork/1410.0.3 Darwin/22.6.0"
+                    let claim = (name: "User-Agent", value: agent)
+                    #expect(try client.send("GET", "/v1/\(name)", [claim]).status == 200)
+                }
+            }
+            let told = try stand.run("report", "--json")
+            #expect(told.status == 0, "\(told.complained)")
+            #expect(told.output.count > 4 << 20)
+        }
+
         @Test func `the log says which build of the app a request comes from, and who says so`()
             throws
         {
