@@ -105,8 +105,8 @@ import Testing
         try load([key, .sample(2)])
         #expect(try keys.record(key.keyID) == key)
         #expect(try keys.record(.numbered(1)) == nil)
-        #expect(try keys.keyIDs(loggedAs: key.keyID.logName) == [key.keyID])
-        #expect(try keys.keyIDs(loggedAs: "zz").isEmpty)
+        #expect(try keys.keyIDs(loggedAs: key.keyID.logName, deleted: .excluded) == [key.keyID])
+        #expect(try keys.keyIDs(loggedAs: "zz", deleted: .included).isEmpty)
     }
 
     @Test func `a key is revoked once, and the first time stays`() throws {
@@ -136,7 +136,9 @@ import Testing
         #expect(left.enrolledAt == nil && left.lastUsedAt == nil)
         #expect(left.counters.highest.rawValue == 7)
         #expect(try keys.count() == 1)
-        #expect(try keys.keyIDs(loggedAs: key.keyID.logName).isEmpty)
+        let name = KeyName.short(key.keyID.logName)
+        #expect(try keys.match(name) == KeyMatch.none)
+        #expect(try keys.match(name, deleted: .included) == .one(key.keyID))
         #expect(try keys.scan(KeyFilter(), after: nil, limit: 9).records.count == 1)
         #expect(try keys.receiptCensus(at: 0).receipts == 1)
         // Not even by an import.

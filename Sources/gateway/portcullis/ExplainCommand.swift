@@ -84,9 +84,8 @@ struct ExplainCommand: ParsableCommand {
             )
             throw ExitCode(1)
         }
-        guard let keyID = try KeyStoreOptions.key(named: name, in: archive) else {
-            throw ExitCode(1)
-        }
+        let found = try KeyStoreOptions.key(named: name, in: archive, deleted: .included)
+        guard let keyID = found else { throw ExitCode(1) }
         return keyID
     }
 

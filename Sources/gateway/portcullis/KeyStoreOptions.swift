@@ -50,9 +50,15 @@ struct KeyStoreOptions: ParsableArguments {
     }
 
     /// The key that an operator names; `nil`, with a message, when the name matches none.
-    static func key(named name: String, in archive: some KeyArchive) throws -> KeyID? {
+    ///
+    /// - deleted: whether it may be a deleted key.
+    static func key(
+        named name: String,
+        in archive: some KeyArchive,
+        deleted: KeyFilter.Deleted = .excluded
+    ) throws -> KeyID? {
         guard let parsed = KeyName(name) else { return nil }
-        switch try archive.match(parsed) {
+        switch try archive.match(parsed, deleted: deleted) {
         case .one(let id): return id
         case .none:
             StandardError.write("\(name) is not stored; `portcullis keys list` shows all keys")

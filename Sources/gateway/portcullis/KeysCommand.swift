@@ -88,7 +88,8 @@ struct KeysShowCommand: ParsableCommand {
 
     func run() throws {
         let (archive, _) = try store.administration()
-        guard let id = try KeyStoreOptions.key(named: key, in: archive) else { throw ExitCode(1) }
+        let found = try KeyStoreOptions.key(named: key, in: archive, deleted: .included)
+        guard let id = found else { throw ExitCode(1) }
         guard let record = try archive.record(id) else {
             StandardError.write("\(key) is not stored; `portcullis keys list` shows all keys")
             throw ExitCode(1)
@@ -145,10 +146,8 @@ struct KeysHistoryCommand: ParsableCommand {
         let (archive, _) = try store.administration()
         var keyID: KeyID?
         if let key {
-            guard let found = try KeyStoreOptions.key(named: key, in: archive) else {
-                throw ExitCode(1)
-            }
-            keyID = found
+            keyID = try KeyStoreOptions.key(named: key, in: archive, deleted: .included)
+            guard keyID != nil else { throw ExitCode(1) }
         }
         for change in try archive.changes(of: keyID, limit: limit) {
             let columns = [

@@ -101,14 +101,18 @@ package final class PostgreSQLKeyArchive: KeyArchive {
         return try attempt { () throws(JournalError) in try Self.records(rows).first }
     }
 
-    package func keyIDs(loggedAs name: String) throws(StoreProblem) -> [KeyID] {
+    package func keyIDs(
+        loggedAs name: String,
+        deleted: KeyFilter.Deleted
+    ) throws(StoreProblem) -> [KeyID] {
+        let condition = deleted == .included ? "" : " AND deleted_at IS NULL"
         var found: [KeyID] = []
         var last: [UInt8] = []
         let page: Int64 = 10_000
         while true {
             let rows = try ask(
                 """
-                SELECT key_id FROM keys WHERE key_id > $1 AND deleted_at IS NULL
+                SELECT key_id FROM keys WHERE key_id > $1\(condition)
                 ORDER BY key_id LIMIT $2
                 """,
                 [.bytes(last), .number(page)]

@@ -90,13 +90,14 @@ package final class KeyAdministration: KeyArchive {
         }
     }
 
-    package func keyIDs(loggedAs name: String) throws(StoreProblem) -> [KeyID] {
-        try read { db in
+    package func keyIDs(
+        loggedAs name: String,
+        deleted: KeyFilter.Deleted
+    ) throws(StoreProblem) -> [KeyID] {
+        let condition = deleted == .included ? "" : " WHERE deleted_at IS NULL"
+        return try read { db in
             var found: [KeyID] = []
-            let rows = try Row.fetchCursor(
-                db,
-                sql: "SELECT key_id FROM keys WHERE deleted_at IS NULL"
-            )
+            let rows = try Row.fetchCursor(db, sql: "SELECT key_id FROM keys" + condition)
             while let row = try rows.next() {
                 let keyID = try KeyColumns.keyID(row, 0)
                 if keyID.logName.hasPrefix(name) { found.append(keyID) }

@@ -28,7 +28,10 @@ package protocol KeyArchive: AnyObject, Sendable {
     func record(_ keyID: KeyID) throws(StoreProblem) -> KeyRecord?
 
     /// The keys whose ``DeviceKey/KeyID/logName`` begins with this text. Reads all key ids.
-    func keyIDs(loggedAs name: String) throws(StoreProblem) -> [KeyID]
+    func keyIDs(
+        loggedAs name: String,
+        deleted: KeyFilter.Deleted
+    ) throws(StoreProblem) -> [KeyID]
 
     /// The number of stored keys.
     func count() throws(StoreProblem) -> Int

@@ -122,11 +122,16 @@ package enum KeyMatch: Equatable, Sendable {
 
 extension KeyArchive {
     /// Finds the key that an operator names.
-    package func match(_ name: KeyName) throws(StoreProblem) -> KeyMatch {
+    ///
+    /// - deleted: whether a short name may be that of a deleted key.
+    package func match(
+        _ name: KeyName,
+        deleted: KeyFilter.Deleted = .excluded
+    ) throws(StoreProblem) -> KeyMatch {
         switch name {
         case .id(let keyID): return .one(keyID)
         case .short(let text):
-            let found = try keyIDs(loggedAs: text)
+            let found = try keyIDs(loggedAs: text, deleted: deleted)
             if found.count > 1 { return .several(found) }
             return found.first.map(KeyMatch.one) ?? .none
         }
