@@ -400,6 +400,23 @@ extension Scenarios {
             #expect(try digest("@" + scenario.path("empty")) == digest(""))
         }
 
+        @Test func `fields of a signed request that do not fit on the disk are a failure`() throws {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            _ = try start(scenario)
+            let program = try #require(Scenario.loadProgram)
+            let result = try scenario.run(
+                "/bin/sh",
+                [
+                    "-c", #"exec >/dev/full; exec "$@""#, "sh", program, "sign",
+                    scenario.path("fleet.json"), "http://127.0.0.1/v1/bare", "--config",
+                    scenario.path("portcullis.yaml"),
+                ]
+            )
+            #expect(result.status == 2)
+            #expect(result.complained.contains("standard output can't be written: No space left"))
+        }
+
         @Test func `wrong usage, and a gateway that is not there, are told apart from a deviation`()
             throws
         {

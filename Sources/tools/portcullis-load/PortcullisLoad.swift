@@ -29,6 +29,11 @@ struct PortcullisLoad: AsyncParsableCommand {
             } else {
                 try command.run()
             }
+            // Printed text is written here at the latest.
+            guard fflush(nil) == 0 else {
+                let why = String(cString: strerror(errno))
+                throw LoadError("standard output can't be written: \(why)")
+            }
         } catch let code as ExitCode {
             Glibc.exit(code.rawValue)
         } catch let error as LoadError {
