@@ -16,9 +16,10 @@ import Testing
     }
 
     /// Enrols a key; whether it was stored.
-    private func enrol(_ seed: UInt8) -> Bool {
+    private func enrol(_ seed: UInt8, in other: KeyTable? = nil) -> Bool {
         let done = DispatchSemaphore(value: 0)
         let box = Box<Bool>()
+        let table = other ?? self.table
         table.enrol(.sample(seed)) { outcome in
             if case .inserted = outcome { box.set(true) } else { box.set(false) }
             done.signal()
@@ -37,5 +38,20 @@ import Testing
         // The longest pause is a second.
         #expect(eventually { enrol(201) })
         #expect(!table.committer.isDegraded)
+    }
+
+    @Test func `a store whose last try has failed is tried again without a request`() throws {
+        var limits = Committer.Limits()
+        limits.retryDelay = .milliseconds(1)
+        let other = try KeyTable(journal: journal, limits: limits)
+        journal.fail(.before(JournalError(.busy, "test")))
+        // Nothing of it is left to be written. Where the gateway is not ready, no request comes.
+        #expect(!enrol(1, in: other))
+        #expect(other.committer.isDegraded)
+        #expect(eventually { journal.batches.count > 2 })
+        #expect(other.committer.isDegraded)
+        journal.fail(nil)
+        #expect(eventually { !other.committer.isDegraded })
+        #expect(other.count == 0)
     }
 }

@@ -202,6 +202,7 @@ package final class Committer: Sendable {
         }
         guard
             !pending.changes.isEmpty || !pending.retained.isEmpty || !pending.renewals.isEmpty
+                || pending.statistics.isDegraded
         else {
             pending.phase = .idle
             return

@@ -176,7 +176,8 @@ struct PendingChanges {
         if isWriting || !retained.isEmpty { statistics.isDegraded = true }
     }
 
-    /// Takes all new changes, and some of the retained values when they are due.
+    /// Takes all new changes, and some of the retained values when they are due. Where the journal
+    /// has failed and nothing is left of that, it takes a trial when it is due.
     ///
     /// - `retainedMax`: the most retained values to take.
     /// - `now`: monotonic nanoseconds.
@@ -199,6 +200,10 @@ struct PendingChanges {
         if failureCount == 0 || retryIsDue, !retained.isEmpty {
             batch.retried = Array(retained.values.prefix(retainedMax))
             for change in batch.retried { retained[change.row] = nil }
+        }
+        // Nothing else would show that the journal works again.
+        if retryIsDue, statistics.isDegraded, batch.isEmpty {
+            batch.spendings = [(token: .trial, completion: { _ in })]
         }
         retryIsDue = false
         inFlightCount = batch.changes.count + batch.uses.count + batch.retried.count

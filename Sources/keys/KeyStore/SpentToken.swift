@@ -17,6 +17,10 @@ package struct SpentToken: Hashable, Sendable {
         self.end = end
     }
 
+    /// No issuer's: a journal that has failed spends it when it works again. It has ended, so that
+    /// it is soon forgotten.
+    static let trial = SpentToken(SHA256.digest(of: Array("trial".utf8)), end: 0)
+
     /// The digest where a store keeps only its first 16 bytes: the others are zero.
     package var shortDigest: [UInt8] {
         Array(digest.array.prefix(16)) + [UInt8](repeating: 0, count: 16)
