@@ -37,6 +37,28 @@ import Testing
         }
     }
 
+    @Test func `a key that its store has lost, and has stored again, has its new number`() throws {
+        let journal = MemoryJournal()
+        journal.add(.sample(1))
+        let table = try KeyTable(journal: journal)
+        let lost = try #require(journal.row(KeyRecord.sample(1).keyID))
+        let again = KeyRow(
+            row: lost.row + 7,
+            keyID: lost.keyID,
+            publicKey: lost.publicKey,
+            app: lost.app,
+            environment: lost.environment,
+            counters: lost.counters,
+            standing: lost.standing
+        )
+        table.apply(again, .enrolled)
+        guard case .known(let stored) = table.find(lost.keyID) else {
+            Issue.record("the key is missing")
+            return
+        }
+        #expect(stored.row == again.row)
+    }
+
     @Test func `an entry takes 128 bytes, the risk metric and its day included`() {
         #expect(MemoryLayout<KeyEntry>.stride == 128)
         #expect(MemoryLayout<KeyRisk>.size == 4)

@@ -189,6 +189,36 @@ import Tokens
         )
     }
 
+    @Test func `a key that a standby had not got never uses the one that has its number now`()
+        throws
+    {
+        let link = DatabaseLink(settings)
+        _ = try link.ask([
+            DatabaseStatement("DELETE FROM renewals"), DatabaseStatement("DELETE FROM receipts"),
+            DatabaseStatement("DELETE FROM chains"),
+            DatabaseStatement("DELETE FROM keys WHERE id = $1", [.number(rows[6].row)]),
+            DatabaseStatement(
+                "UPDATE keys SET id = $1 WHERE id = $2",
+                [.number(rows[6].row), .number(rows[7].row)]
+            ),
+        ])
+        link.close()
+        let lost = use(6, 9)
+        let other = CounterAdvance(
+            row: rows[6].row,
+            keyID: rows[7].keyID,
+            counter: SignCounter(rawValue: 1),
+            rule: .strict,
+            challenge: nil,
+            usedAt: 1
+        )
+        // Each has its own key id, wherever it stands in the batch.
+        let answers = try journals[0].commit(JournalBatch(uses: [use(8, 1), lost, other])).uses
+        #expect(answers == [.used, .refused(.unknown), .used])
+        let stored = try #require(try PostgreSQLKeyArchive(settings).record(rows[7].keyID))
+        #expect(stored.counters.highest.rawValue == 1)
+    }
+
     /// The next rise of the floor may come at once.
     private func passMinute() throws {
         let link = DatabaseLink(settings)

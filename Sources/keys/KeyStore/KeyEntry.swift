@@ -16,7 +16,7 @@ struct KeyEntry {
     }
 
     let id: KeyID
-    let row: Int64
+    var row: Int64
     var counters: CounterState
     let app: AppNumber
     // Small values fill the four bytes before the key, whose words begin at a multiple of eight.

@@ -60,7 +60,7 @@ enum UseStatement {
                 .numbers(challenges.map { $0.map { Int64(bitPattern: $0.epoch) } }),
                 .numbers(challenges.map { $0.map { Int64(bitPattern: $0.number) } }),
                 .numbers(challenges.map { $0?.expiry }),
-                .numbers(uses.map(\.usedAt)),
+                .numbers(uses.map(\.usedAt)), .bytes(uses.flatMap { $0.keyID.bytes }),
             ]
         )
     }
@@ -82,6 +82,9 @@ enum UseStatement {
     /// rows, would compare each with each.
     ///
     /// `width` 0 is the strict rule. See `CounterState.admits` and `CounterState.use`.
+    ///
+    /// After a failover to a standby that had not got a key yet, another key may have its number.
+    /// So the key ids are compared too: 32 bytes for each use, one after the other.
     private static let sql = """
         WITH asked AS (
             SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[],
@@ -89,11 +92,12 @@ enum UseStatement {
                 AS a (key, counter, width, purpose, epoch, number, expiry, used_at, place)
         ), locked AS (
             SELECT a.*, k.counter AS highest, k.counter_window AS seen, k.revoked_at,
-                k.deleted_at
+                k.deleted_at,
+                k.key_id <> substr($9, ((a.place - 1) * 32 + 1)::int, 32) AS is_other
             FROM keys k JOIN asked a ON a.key = k.id ORDER BY k.id FOR UPDATE OF k
         ), counted AS (
             SELECT *, CASE
-                WHEN deleted_at IS NOT NULL THEN 1
+                WHEN is_other OR deleted_at IS NOT NULL THEN 1
                 WHEN revoked_at IS NOT NULL THEN 2
                 WHEN counter IS NULL THEN CASE WHEN epoch IS NULL THEN 3 ELSE 0 END
                 WHEN counter > highest THEN 0
