@@ -101,7 +101,7 @@ package struct FleetOrdering: Sendable {
             let own = orders.version > 0 ? "version \(orders.version)" : "its own"
             let note = RolloutNote(
                 at: now,
-                by: "portcullis",
+                by: RolloutNote.gatewayName,
                 why: "the database had older orders"
             )
             guard let note else { return }

@@ -57,6 +57,23 @@ import Testing
         #expect(modes(orders) == ["enforce", "enforce"])
     }
 
+    @Test func `a brake that was taken alone holds where known orders are written back`() throws {
+        let back = try #require(RolloutNote(at: note.at, by: RolloutNote.gatewayName, why: ""))
+        func written(_ version: Int64) -> FleetOrders.Change {
+            let change = RolloutOrders.Change(rule: nil, from: "a", to: "b", note: back)
+            return FleetOrders.Change(version: version, change, gateway: "g1")
+        }
+        let same = try agreed(.order(.observe, rule: "carts"))
+        var orders = FleetOrders(version: 4, agreed: same)
+        _ = try orders.pend(.observeAll, note, rules)
+        // The database had lost the fourth, which is the fifth now.
+        #expect(orders.take(version: 5, same, [written(5)]) == [])
+        #expect(modes(orders) == ["observe", "observe"])
+        // The sixth, which the seventh brings back, may have been about all rules.
+        #expect(orders.take(version: 7, same, [written(7)]).count == 1)
+        #expect(modes(orders) == ["enforce", "observe"])
+    }
+
     @Test func `a rule that was stopped alone goes by a newer order about it`() throws {
         var orders = FleetOrders(version: 4)
         #expect(try orders.pend(.order(.observe, rule: "orders"), note, rules) != nil)

@@ -33,6 +33,11 @@ package struct FleetOrders: Equatable, Sendable {
         package init(version: Int64, _ change: RolloutOrders.Change, gateway: String) {
             (self.version, self.change, self.gateway) = (version, change, gateway)
         }
+
+        /// Whether it only writes back what a gateway at this version knows, and orders nothing.
+        fileprivate func isKnown(at known: Int64) -> Bool {
+            change.note.by == RolloutNote.gatewayName && version - 1 <= known
+        }
     }
 
     /// The version of ``agreed``; 0 before the fleet has agreed on any.
@@ -86,9 +91,10 @@ package struct FleetOrders: Equatable, Sendable {
                 order.rule.map { orders.entries[$0] == nil } ?? (orders.emergency == nil)
             }
         }
+        let given = changes.filter { !$0.isKnown(at: self.version) }
         self.version = version
         agreed = orders
-        let scopes = Set(changes.map(\.change.rule))
+        let scopes = Set(given.map(\.change.rule))
         let ended = pending.filter { scopes.contains($0.rule) }
         pending.removeAll { scopes.contains($0.rule) }
         return ended

@@ -80,6 +80,8 @@ package struct RolloutNote: Hashable, Sendable {
 
     /// The name in `by` where a guard has fallen. Operators are `uid N` or an address.
     package static let guardName = "guard"
+    /// The name in `by` where a gateway has written back what a database had lost.
+    package static let gatewayName = "portcullis"
 
     package let at: UnixTime
     /// As in `uid 1000`.
