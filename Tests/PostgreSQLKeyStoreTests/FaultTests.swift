@@ -172,4 +172,62 @@ import Testing
         #expect(table.revokedCount == 1)
         try table.close()
     }
+
+    /// A table of two keys, of which the first was revoked, and the commands.
+    private func table(
+        _ settings: PostgreSQLSettings,
+        named name: String
+    ) throws -> (KeyTable, PostgreSQLKeyArchive) {
+        var named = settings
+        named.address += " application_name=\(name)"
+        let journal = try PostgreSQLKeyJournal(named, clock: { 0 })
+        _ = try journal.commit(JournalBatch(enrolments: [.sample(1), .sample(2)]))
+        let table = try KeyTable(journal: journal)
+        let archive = try PostgreSQLKeyArchive(settings)
+        #expect(
+            try archive.revoke(KeyRecord.sample(1).keyID, ChangeNote(now: 1)) == .revoked
+        )
+        #expect(table.refresh() == nil)
+        #expect(table.revokedCount == 1)
+        return (table, archive)
+    }
+
+    @Test func `a revocation that gets the revision of a lost one is read`() throws {
+        let settings = try DatabaseServer.shared.get().makeStore()
+        let (table, archive) = try table(settings, named: "older")
+        // A standby that had not got the first revocation takes over.
+        _ = try DatabaseLink(settings).ask([
+            DatabaseStatement("UPDATE keys SET revoked_at = NULL, revision = 0"),
+            DatabaseStatement("UPDATE state SET revision = 0"),
+        ])
+        let fault = try #require(table.refresh())
+        #expect(fault.reason == .replaced)
+        #expect(fault.next?.contains("portcullis keys history") == true)
+        #expect(
+            try archive.revoke(KeyRecord.sample(2).keyID, ChangeNote(now: 2)) == .revoked
+        )
+        #expect(table.refresh() == nil)
+        #expect(table.revokedCount == 2)
+        try table.close()
+    }
+
+    @Test func `so is one that came before the gateway was connected again`() throws {
+        let settings = try DatabaseServer.shared.get().makeStore()
+        let (table, _) = try table(settings, named: "again")
+        _ = try DatabaseLink(settings).ask([
+            DatabaseStatement("UPDATE keys SET revoked_at = NULL, revision = 0"),
+            DatabaseStatement(
+                "UPDATE keys SET revoked_at = 2, revision = 1 WHERE key_id = $1",
+                [.bytes(KeyRecord.sample(2).keyID.bytes)]
+            ),
+            DatabaseStatement(
+                """
+                SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+                WHERE application_name = 'again'
+                """
+            ),
+        ])
+        #expect(eventually { table.refresh() == nil && table.revokedCount == 2 })
+        try table.close()
+    }
 }

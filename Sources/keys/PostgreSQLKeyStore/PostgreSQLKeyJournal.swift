@@ -19,6 +19,7 @@ package final class PostgreSQLKeyJournal: KeyJournal {
     private let receipts: PostgreSQLReceiptStore
     /// Whether the tables were checked: at the start, or when they are first read.
     private let isChecked = Atomic(false)
+    private let lost = Mutex(LostRevisions())
 
     /// Connects, and checks the tables.
     ///
@@ -67,6 +68,7 @@ package final class PostgreSQLKeyJournal: KeyJournal {
         try check()
         // The revision is read first: a change meanwhile is read twice.
         let revision = try self.revision()
+        lost.withLock { $0.connections = reader.tally.figures(of: .reader).made }
         // Other keys are looked up when requested: the database may have more than fit here.
         try fetch("k.deleted_at IS NULL", [], most: settings.keysCached, into: body)
         return revision
@@ -104,11 +106,19 @@ package final class PostgreSQLKeyJournal: KeyJournal {
         into body: ([KeyRow]) -> Void
     ) throws(JournalError) -> JournalRevision {
         let reached = try self.revision()
+        let made = reader.tally.figures(of: .reader).made
+        let start = lost.withLock { $0.start(after: revision, reached, connections: made) }
         guard reached >= revision else {
-            throw JournalError(.replaced, "the database was put back to an older state")
+            throw JournalError(
+                .replaced,
+                "the database was put back to an older state",
+                next: "see in `portcullis keys history` what it has lost, restart the gateways one "
+                    + "after the other, and give those commands again"
+            )
         }
-        guard reached > revision else { return reached }
-        try fetch("k.revision > $3", [.number(revision.number)], most: .max, into: body)
+        guard reached > start else { return reached }
+        try fetch("k.revision > $3", [.number(start.number)], most: .max, into: body)
+        lost.withLock { $0.unread = nil }
         return reached
     }
 
@@ -247,5 +257,37 @@ package final class PostgreSQLKeyJournal: KeyJournal {
         writer.close()
         reader.close()
         receipts.close()
+    }
+}
+
+/// Revisions that a database may have given twice. A standby that had not got the last changes when
+/// it took over gives their revisions to the next ones, which are then not above the last one read.
+private struct LostRevisions {
+    /// The most revisions that a standby lacks unnoticed: those of a second.
+    private static let countMax: Int64 = 16
+
+    /// The reader's connections that were made when it last read.
+    var connections: UInt64 = 0
+    /// The revision after which changes have to be read again; `nil` for none.
+    var unread: JournalRevision?
+
+    /// The revision after which changes have to be read.
+    ///
+    /// - known: the last one read.
+    /// - reached: that of the database.
+    /// - made: the reader's connections that were made so far.
+    mutating func start(
+        after known: JournalRevision,
+        _ reached: JournalRevision,
+        connections made: UInt64
+    ) -> JournalRevision {
+        if made != connections {
+            // Maybe to another server.
+            connections = made
+            let first = JournalRevision(max(known.number - Self.countMax, 0))
+            unread = min(unread ?? first, first)
+        }
+        if reached < known { unread = min(unread ?? reached, reached) }
+        return min(unread ?? known, known)
     }
 }
