@@ -222,7 +222,8 @@ struct JWTDraft {
             words: names
         ) { TokenAlgorithm(rawValue: $0) }
         let second = Duration.seconds(1)
-        let leeway = reader.count("leeway", of: second, in: .seconds(0)...Duration.seconds(300))
+        let leewayMax = Duration.seconds(TokenTerms.leewayMax)
+        let leeway = reader.count("leeway", of: second, in: .seconds(0)...leewayMax)
         let age = reader.count("max_age", of: second, in: second...Duration.seconds(86_400 * 366))
         let required: [Located<String>]? = reader.list("required", of: "names of claims", Self.text)
         let claims = Self.claims(reader)

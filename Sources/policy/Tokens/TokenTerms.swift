@@ -40,6 +40,8 @@ package struct TokenTerms: Hashable, Sendable {
     package var algorithms: Set<TokenAlgorithm>
     /// `leeway`: how far the issuer's clock may be from this one, in seconds. Default 30s, 0s…5m.
     package var leeway: Int64 = 30
+    /// The greatest ``leeway``, in seconds.
+    package static let leewayMax: Int64 = 300
     /// `max_age`: the greatest age by the `iat` claim, in seconds; `nil`, the default, for any.
     package var ageMax: Int64?
     /// `required`: claims that have to be there. `exp` always has to.

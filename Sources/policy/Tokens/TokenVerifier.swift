@@ -25,7 +25,8 @@ package struct VerifiedToken: Hashable, Sendable {
     /// Names the token among all of its issuer, where it is good once: SHA-256 over `iss`, a zero
     /// and `jti`.
     package let use: SHA256Digest?
-    /// From this second of Unix time on it is refused in any case.
+    /// From this second of Unix time on it is refused in any case; where it is good once, whatever
+    /// `leeway` a reload sets: it must not be forgotten while it may be good again.
     package let end: Int64
 
     fileprivate init(use: SHA256Digest?, end: Int64) {
@@ -108,7 +109,10 @@ package struct TokenVerifier: Sendable {
             guard case .text(let id) = claims["jti"], (1...Self.idBytesMax).contains(id.count),
                 !isEndless, expiry - now <= Self.onceLifetimeMax + terms.leeway
             else { throw .use }
-            return VerifiedToken(use: SHA256.digest(of: issuer + [0] + id), end: end)
+            return VerifiedToken(
+                use: SHA256.digest(of: issuer + [0] + id),
+                end: expiry &+ TokenTerms.leewayMax
+            )
         }
     }
 

@@ -186,6 +186,8 @@ package struct IntegrityTerms: Hashable, Sendable {
     package let clientDataHash: SHA256Digest
     /// As ``IntegritySettings/ageMax``.
     package let ageMax: Int64
+    /// The greatest ``ageMax``, in seconds.
+    package static let ageMost: Int64 = 3_600
     /// Seconds by which Google's clock may be ahead.
     package static let leeway: Int64 = 60
 
@@ -209,7 +211,8 @@ package enum IntegrityFinding: Hashable, Sendable {
     /// Google has made it for this request of this app.
     ///
     /// - use: names the token among all.
-    /// - end: second of Unix time from which on it is refused in any case.
+    /// - end: second of Unix time from which on it is refused in any case, whatever
+    ///   `max_token_age` a reload sets: it must not be forgotten while it may be good again.
     case good(IntegrityVerdict, use: SHA256Digest, end: Int64)
     /// The token is at fault, or what its client made Google answer.
     case refused(IntegrityRefusal)
@@ -301,7 +304,7 @@ extension IntegrityPayload {
         // phones may have bound theirs to the same bytes, where no challenge is signed.
         let name = Array("\(package) \(milliseconds) ".utf8) + terms.keyID
         let use = SHA256.digest(of: name + terms.clientDataHash.array)
-        return .good(verdict, use: use, end: second + terms.ageMax + 1)
+        return .good(verdict, use: use, end: second + IntegrityTerms.ageMost + 1)
     }
 }
 
