@@ -289,6 +289,33 @@ def with_report(browser, gateway, screenshots):
         visit.close(name)
 
 
+def late_answers(browser, gateway, screenshots):
+    """An answer about what is no longer chosen comes after the one about what is."""
+    visit = Visit(browser, gateway, screenshots)
+    report, series = sample_report(gateway.status())
+    held = []
+
+    def of(name):
+        return {**report, "rules": [{**rule, "windows": [window for window in rule["windows"] if window["window"] == name]}
+                                    for rule in report["rules"]]}
+    visit.page.route(re.compile(r"/report/5m$"), lambda route: route.fulfill(json=of("5m")))
+    visit.page.route(re.compile(r"/report/1d$"), held.append)
+    visit.page.route(re.compile(r"/report/series$"), lambda route: route.fulfill(json=series))
+    visit.open()
+    visit.page.wait_for_selector("#window option[value='1d']", state="attached")
+    with visit.page.expect_request(re.compile(r"/report/1d$")):
+        visit.page.select_option("#window", "1d")
+    with visit.page.expect_response(re.compile(r"/report/5m$")):
+        visit.page.select_option("#window", "5m")
+    visit.page.wait_for_timeout(500)
+    for route in held:
+        route.fulfill(json=of("1d"))
+    visit.page.wait_for_timeout(500)
+    cells = visit.page.locator("#rules tbody >> nth=0").locator("tr >> nth=0").locator("td.n").all_text_contents()
+    check("a late answer about another window does not take the figures away", cells[0] == "1,000", cells)
+    visit.close("late answers", allowed="status of 404")
+
+
 def over_unix(browser, program, screenshots):
     """Through a forwarded Unix socket, which asks for no token: a stranger's page may not use it."""
     gateway = Gateway(program, "unix")
@@ -347,6 +374,7 @@ def main():
             read_only(browser, gateway, options.screenshots)
             changes(browser, gateway, options.screenshots)
             with_report(browser, gateway, options.screenshots)
+            late_answers(browser, gateway, options.screenshots)
             over_unix(browser, options.program, options.screenshots)
             browser.close()
     finally:

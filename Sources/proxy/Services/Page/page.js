@@ -60,6 +60,7 @@ async function round() {
   const begun = performance.now();
   const isFull = state.asked % 2 === 0;
   state.asked += 1;
+  const { gateway, window } = state;
   try {
     const pages = [ask('status')];
     if (isFull && state.report !== false) {
@@ -70,7 +71,8 @@ async function round() {
     const [status, report, series] = await Promise.all(pages);
     if (status.status !== 200) throw new Error(`/status answers ${status.status}`);
     take(status.content);
-    if (report) {
+    // What was chosen meanwhile is asked for by another round.
+    if (report && gateway === state.gateway && window === state.window) {
       const isServed = report.status === 200 && series.status === 200;
       if (report.status === 404 && state.gateway) state.gateway = '';
       else if (report.status === 404) state.report = false;
@@ -109,11 +111,10 @@ async function askAudit() {
 }
 
 async function askRefusals() {
+  const { gateway } = state;
   const { status, content } = await ask(about('refusals'));
-  if (status === 200) state.refusals = content.refusals;
-  else if (status === 401) {
-    lock('This is not the token.');
-  } else state.refusals = null;
+  if (status === 401) return lock('This is not the token.');
+  if (gateway === state.gateway) state.refusals = status === 200 ? content.refusals : null;
 }
 
 // What is shown.
