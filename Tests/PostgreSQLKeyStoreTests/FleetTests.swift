@@ -189,6 +189,22 @@ import Tokens
         )
     }
 
+    @Test func `a counter that comes late does not say when a deleted key was used`() throws {
+        let archive = try PostgreSQLKeyArchive(settings)
+        let keyID = rows[9].keyID
+        #expect(try archive.delete(keyID, ChangeNote(now: 9)) == .deleted)
+        let change = CounterChange(
+            row: rows[9].row,
+            counters: CounterState(highest: SignCounter(rawValue: 5)),
+            usedAt: 5
+        )
+        _ = try journals[0].commit(JournalBatch(changes: [change]))
+        let stored = try #require(try archive.record(keyID))
+        #expect(stored.status == .deleted(at: 9))
+        #expect(stored.counters.highest.rawValue == 5)
+        #expect(stored.lastUsedAt == nil)
+    }
+
     @Test func `a key that a standby had not got never uses the one that has its number now`()
         throws
     {

@@ -38,7 +38,8 @@ enum CounterColumns {
             """
     }
 
-    /// Writes counters that were used in memory while the database failed.
+    /// Writes counters that were used in memory while the database failed. When a key that was
+    /// deleted meanwhile was used is not kept.
     static func statement(_ changes: [CounterChange]) -> DatabaseStatement {
         DatabaseStatement(
             """
@@ -50,8 +51,8 @@ enum CounterColumns {
                 FROM keys k JOIN asked a ON a.key = k.id ORDER BY k.id FOR UPDATE OF k
             )
             UPDATE keys k SET \(merge("l.highest", "l.before", with: "l.counter", "l.seen")),
-                last_used_at = CASE WHEN k.last_used_at >= l.used_at
-                    THEN k.last_used_at ELSE l.used_at END
+                last_used_at = CASE WHEN k.deleted_at IS NOT NULL THEN NULL
+                    WHEN k.last_used_at >= l.used_at THEN k.last_used_at ELSE l.used_at END
             FROM locked l WHERE k.id = l.key
             """,
             [
