@@ -148,6 +148,41 @@ import Testing
         #expect(levels(try database.poll(member(2), after: 0, exchange)) == [2: 10])
     }
 
+    @Test func `limits go on where the clock of the next server is behind`() throws {
+        let member = FleetMember(instance: 1, name: "g", program: "1", startedAt: 0)
+        func levels(_ rate: Int64, _ attester: Int64) throws -> [Int64: Int64] {
+            var exchange = FleetExchange()
+            exchange.readAt = 1
+            let uses = [
+                FleetUse(limit: 1, subject: 5, micros: rate),
+                FleetUse(limit: 3, subject: 5, micros: attester),
+            ]
+            exchange.uses = uses.filter { $0.micros > 0 }
+            let reading = try database.poll(member, after: 0, exchange)
+            #expect(reading.unwritten.isEmpty)
+            let seconds = reading.levels.map { ($0.limit, $0.fullIn / 1_000_000) }
+            return Dictionary(uniqueKeysWithValues: seconds)
+        }
+        #expect(try levels(3_000_000, 50_000_000_000).count == 2)
+        let link = DatabaseLink(settings)
+        defer { link.close() }
+        // Ten minutes.
+        _ = try link.ask([
+            DatabaseStatement(
+                """
+                UPDATE fleet_limits SET written_at = written_at + 600,
+                    full_at = full_at + 600000000
+                """
+            )
+        ])
+        #expect(try levels(0, 0).isEmpty)
+        // What was taken is not forgotten.
+        let next = try levels(1_000_000, 1_000_000)
+        let (rate, attester) = (try #require(next[1]), try #require(next[3]))
+        #expect((1...10).contains(rate))
+        #expect((49_900...50_100).contains(attester))
+    }
+
     @Test func `gateways see each other, by the clock of the database`() throws {
         var first = FleetMember(instance: 1, name: "a", program: "1", startedAt: -9)
         let second = FleetMember(instance: 2, name: "b", program: "2", startedAt: 9)

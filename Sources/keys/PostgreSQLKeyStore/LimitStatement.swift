@@ -19,8 +19,17 @@ enum LimitStatement {
     /// second. Without it, what came in meanwhile would be lost where the bucket was full.
     private static let pace: Int64 = 1_000_000
 
+    /// A row that lies further ahead than this was written by another server's clock, in seconds.
+    /// Until it is written again it says nothing: the limit would give nothing until this server's
+    /// clock is as far.
+    private static let aheadMax: Int64 = 10
+
     private static let now = FleetDatabase.now
     private static let nowMicros = "(extract(epoch FROM now()) * 1000000)::bigint"
+    /// How far the clock of the writer was ahead, in microseconds.
+    private static let ahead = """
+        CASE WHEN written_at > \(now) + \(aheadMax) THEN (written_at - \(now)) * 1000000 ELSE 0 END
+        """
 
     /// Writes what a gateway has taken, and reads what all have. The last statement answers that.
     ///
@@ -32,7 +41,8 @@ enum LimitStatement {
         let levels = DatabaseStatement(
             """
             SELECT kind, subject, full_at - \(nowMicros) FROM fleet_limits
-            WHERE written_at >= $1 ORDER BY written_at DESC, full_at DESC LIMIT $2
+            WHERE written_at BETWEEN $1 AND \(now) + \(aheadMax)
+            ORDER BY written_at DESC, full_at DESC LIMIT $2
             """,
             [.number(second), .number(levelsMax)]
         )
@@ -55,7 +65,7 @@ enum LimitStatement {
             DatabaseStatement(
                 """
                 UPDATE fleet_limits SET written_at = \(now), full_at = least(
-                    greatest(full_at, \(nowMicros) - \(pace)) + free.micros,
+                    greatest(full_at - \(ahead), \(nowMicros) - \(pace)) + free.micros,
                     \(nowMicros) + \(longest))
                 FROM (
                     SELECT kind, subject, uses.micros FROM fleet_limits
