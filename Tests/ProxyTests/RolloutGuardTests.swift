@@ -104,13 +104,32 @@ import Verification
         there.sendAgain(slot: unsent[0].slot)
         #expect(there.takeUnsent().count == 1)
         // They come again with each reading.
-        for _ in 0..<3 { here.add(unsent[0].counts, ofSlot: unsent[0].slot) }
+        for _ in 0..<3 { here.add(unsent[0].counts, ofSlot: unsent[0].slot, now: 1000) }
         let found = try #require(here.fall(now: 1000))
         #expect((385...495).contains(found.installs))
         #expect((22...62).contains(found.refused))
         #expect(here.finding(now: 1000 + 325).installs == 0)
         here.forget()
         #expect(here.finding(now: 1000).installs == 0)
+    }
+
+    @Test func `a clock that goes back stops no guard, and what is ahead does not count`() throws {
+        var here = try watch("2%") { try $0.see(0..<400, .pass) }
+        var there = try watch("2%") { try $0.see(400..<800, .pass) }
+        for (slot, counts) in there.takeUnsent() { here.add(counts, ofSlot: slot, now: 1000) }
+        #expect(here.finding(now: 1000).installs > 700)
+        // The next database's clock is ten minutes behind. A release goes wrong.
+        #expect(here.finding(now: 400).installs == 0)
+        var sight = try Sight()
+        try sight.see(800..<1000, .refuse(.signatureMismatch))
+        for entry in sight.counts.take() { there.add(entry, now: 400) }
+        for (slot, counts) in there.takeUnsent() { here.add(counts, ofSlot: slot, now: 400) }
+        let found = try #require(here.fall(now: 400))
+        #expect((180...220).contains(found.installs))
+        // What was written by the clock of before is read again.
+        var late = try watch("2%") { try $0.see(0..<400, .pass) }
+        for (slot, counts) in late.takeUnsent() { here.add(counts, ofSlot: slot, now: 400) }
+        #expect(here.finding(now: 400) == found)
     }
 
     @Test func `what another try heals counts only where nothing passes`() throws {

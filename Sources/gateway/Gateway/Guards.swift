@@ -196,7 +196,8 @@ final class Guards: Sendable {
             refused: refused,
             broken: broken
         )
-        state.value.watches[count.rule]?.add(entry, ofSlot: count.slot)
+        let now = now
+        state.value.watches[count.rule]?.add(entry, ofSlot: count.slot, now: now)
         return true
     }
 

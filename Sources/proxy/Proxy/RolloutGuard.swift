@@ -7,9 +7,10 @@ package import Verification
 
 /// Watches the installs that a rule refuses, and says when the rule has to fall back to `observe`.
 ///
-/// A pure machine: `now` is passed in, in seconds of a clock that never goes back. The window is a
-/// ring of slots. A slot that is older than the window no longer counts, so between eleven and
-/// twelve twelfths of the window are counted.
+/// A pure machine: `now` is passed in, in seconds of a clock that goes back only where a fleet has
+/// changed to a database whose clock is behind. The window is a ring of slots. A slot that is older
+/// than the window no longer counts, so between eleven and twelve twelfths of the window are
+/// counted. Nor does one that lies ahead, by the clock of before.
 package struct RolloutGuard: Sendable {
     static let slotCount = 12
 
@@ -57,12 +58,15 @@ package struct RolloutGuard: Sendable {
         slots[place].isUnsent = true
     }
 
+    /// Whether a slot lies ahead: further than the clocks of two gateways differ.
+    private func isAhead(_ slot: Int64, _ now: Int64) -> Bool { slot - 1 > number(now) }
+
     /// Adds the counts of another gateway, whose clock is the same. Adding the same again changes
     /// nothing.
-    package mutating func add(_ counts: GuardCounts.Entry, ofSlot number: Int64) {
-        guard number >= 0 else { return }
+    package mutating func add(_ counts: GuardCounts.Entry, ofSlot number: Int64, now: Int64) {
+        guard number >= 0, !isAhead(number, now) else { return }
         let place = Int(number % Int64(Self.slotCount))
-        if others[place].number < number {
+        if others[place].number < number || isAhead(others[place].number, now) {
             others[place] = Slot()
             others[place].number = number
         }
@@ -91,7 +95,7 @@ package struct RolloutGuard: Sendable {
         let number = number(now)
         var sum = GuardCounts.Entry(rule: "")
         for slot in slots + others where slot.number > number - Int64(Self.slotCount) {
-            sum.merge(slot.counts)
+            if !isAhead(slot.number, now) { sum.merge(slot.counts) }
         }
         var all = sum.passed
         all.merge(sum.refused)
