@@ -145,6 +145,39 @@ extension Scenarios {
             }
         }
 
+        /// The receipts of a store, and what its other gateways were to read.
+        private final class NotedReceipts: ReceiptStore {
+            private let inner: any ReceiptStore
+            private let rows = Mutex<[Int64]>([])
+
+            init(_ inner: any ReceiptStore) { self.inner = inner }
+
+            var announced: [Int64] { rows.withLock { $0 } }
+
+            func forEachDue(
+                at now: Int64,
+                _ body: (DueReceipt) -> Void
+            ) throws(JournalError) {
+                try inner.forEachDue(at: now, body)
+            }
+
+            func forEachAsked(_ body: (DueReceipt) -> Void) throws(JournalError) {
+                try inner.forEachAsked(body)
+            }
+
+            func receipt(ofRow row: Int64) throws(JournalError) -> KeptReceipt? {
+                try inner.receipt(ofRow: row)
+            }
+
+            func census(at now: Int64) throws(JournalError) -> ReceiptCensus {
+                try inner.census(at: now)
+            }
+
+            func announce(_ rows: [Int64]) throws(JournalError) {
+                self.rows.withLock { $0 += rows }
+            }
+        }
+
         private final class Clock: Sendable {
             private let seconds = Atomic(Int64(1_800_000_000))
 
@@ -161,6 +194,7 @@ extension Scenarios {
             let attested: [UInt8]
             let table: KeyTable
             let apple: ScriptedApple
+            let receipts: NotedReceipts
             let renewer: ReceiptRenewer
             private let settings: ReceiptRenewer.Settings
 
@@ -205,10 +239,11 @@ extension Scenarios {
                     teams: AppleTeams([]),
                     roots: [authority.root]
                 )
+                receipts = NotedReceipts(try #require(try table.receiptStore()))
                 renewer = ReceiptRenewer(
                     settings,
                     keys: table,
-                    receipts: try #require(try table.receiptStore()),
+                    receipts: receipts,
                     apple: apple,
                     clock: RenewalClock { clock.now.seconds * 1_000 },
                     tell: { _ in }
@@ -271,6 +306,7 @@ extension Scenarios {
             #expect(stored.receiptState.notBefore == receipt.fields.notBefore?.seconds)
             #expect(stored.receiptState.expiresAt == receipt.fields.expirationTime?.seconds)
             try bench.wait(for: "the metric") { bench.metric == 5 }
+            try bench.wait(for: "the others") { bench.receipts.announced.count == 1 }
             // A week later the newer one is sent.
             let now = bench.clock
             let key = bench.key
@@ -297,6 +333,7 @@ extension Scenarios {
             #expect((stored.receiptState.triedAt == nil) == (row.outcome == nil))
             #expect((stored.receiptState.dueAt == nil) == (row.outcome == .gone))
             #expect(bench.metric == nil)
+            #expect(bench.receipts.announced.isEmpty)
             #expect(bench.apple.calls.count == 1)
         }
 

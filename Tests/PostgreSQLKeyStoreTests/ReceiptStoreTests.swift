@@ -72,6 +72,26 @@ import Testing
         #expect(try !take(0))
     }
 
+    @Test func `a metric that one gateway has got is read by the others`() throws {
+        let journals = try (0..<2).map { _ in try PostgreSQLKeyJournal(settings, clock: { 0 }) }
+        let stored = try journals[0].commit(JournalBatch(enrolments: Self.keys(1))).enrolments
+        let key = try #require(stored[0]).key
+        let table = try KeyTable(journal: journals[1])
+        var state = ReceiptState(createdAt: 2_000_000, expiresAt: nil)
+        (state.riskMetric, state.metricAt) = (7, 2_000_000)
+        let change = ReceiptChange(row: key.row, keyID: key.keyID, receipt: [2], state: state)
+        _ = try journals[0].commit(JournalBatch(receipts: [change]))
+        try #require(journals[0].receiptStore()).announce([key.row])
+        #expect(table.refresh() == nil)
+        guard case .known(let known) = table.find(key.keyID) else {
+            Issue.record("the key is missing")
+            return
+        }
+        #expect(known.risk.metric == 7)
+        try table.close()
+        journals[0].close()
+    }
+
     @Test func `one gateway at a time has a duty, until its lease ends`() throws {
         let archive = try PostgreSQLKeyArchive(settings)
         let holders = Mutex<[Int64]>([])

@@ -54,6 +54,8 @@ final class ReceiptRenewer: Sendable {
         var schedule: RenewalSchedule
         /// Rows whose change waits for the disk.
         var storing: Set<Int64> = []
+        /// Rows with a new metric, of which the other gateways of the store don't know.
+        var untold: [Int64] = []
         var facts = ReceiptFacts()
         var isEnded = false
         /// The time of the last notice of each kind, milliseconds.
@@ -312,23 +314,42 @@ final class ReceiptRenewer: Sendable {
                 receipt: newer?.receipt.bytes,
                 state: stored
             )
+            let isNewer = newer != nil
             keys.renew(change) { [weak self] result in
                 guard let self else { return }
-                queue.async { self.stored(due.row, result) }
+                queue.async { self.stored(due.row, isNewer: isNewer, result) }
             }
         }
         pump()
     }
 
-    private func stored(_ row: Int64, _ result: Result<Void, JournalError>) {
+    private func stored(_ row: Int64, isNewer: Bool, _ result: Result<Void, JournalError>) {
         let now = clock.now()
-        state.withLock { state in
+        let untold = state.withLock { state -> [Int64] in
             state.storing.remove(row)
-            guard case .failure = result else { return state.schedule.storeWorked() }
-            state.facts.add("unstored", metric: nil)
-            state.schedule.storeFailed(at: now, random: RandomBytes.word())
+            guard case .success = result else {
+                state.facts.add("unstored", metric: nil)
+                state.schedule.storeFailed(at: now, random: RandomBytes.word())
+                return []
+            }
+            state.schedule.storeWorked()
+            if isNewer { state.untold.append(row) }
+            return state.untold
         }
+        announce(untold)
         pump()
+    }
+
+    /// Has the other gateways read the new metrics. What fails is done with the next renewal.
+    private func announce(_ rows: [Int64]) {
+        guard !rows.isEmpty else { return }
+        do throws(JournalError) {
+            try receipts.announce(rows)
+        } catch {
+            // An outage is reported where keys are read.
+            return
+        }
+        state.withLock { $0.untold = [] }
     }
 }
 

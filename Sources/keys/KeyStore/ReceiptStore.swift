@@ -20,6 +20,13 @@ package protocol ReceiptStore: AnyObject, Sendable {
     ///
     /// - `now`: second of Unix time.
     func census(at now: Int64) throws(JournalError) -> ReceiptCensus
+
+    /// Has the other gateways of the store read these keys, whose risk metrics are new.
+    func announce(_ rows: [Int64]) throws(JournalError)
+}
+
+extension ReceiptStore {
+    package func announce(_ rows: [Int64]) throws(JournalError) {}
 }
 
 /// The most receipts that are given at once among those that were asked for.

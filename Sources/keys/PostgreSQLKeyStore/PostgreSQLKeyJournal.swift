@@ -264,7 +264,7 @@ package final class PostgreSQLKeyJournal: KeyJournal {
 /// it took over gives their revisions to the next ones, which are then not above the last one read.
 private struct LostRevisions {
     /// The most revisions that a standby lacks unnoticed: those of a second.
-    private static let countMax: Int64 = 16
+    private static let countMax: Int64 = 64
 
     /// The reader's connections that were made when it last read.
     var connections: UInt64 = 0

@@ -124,4 +124,22 @@ final class PostgreSQLReceiptStore: ReceiptStore {
     func census(at now: Int64) throws(JournalError) -> ReceiptCensus {
         try ReceiptColumns.census(try ask(ReceiptColumns.census(at: now)))
     }
+
+    /// They read changes each second; so many notifications would cost more than they bring.
+    func announce(_ rows: [Int64]) throws(JournalError) {
+        _ = try ask(
+            PostgreSQLKeyArchive.nextRevision,
+            DatabaseStatement(
+                """
+                WITH told AS (
+                    SELECT id FROM keys WHERE id = ANY ($1) AND deleted_at IS NULL
+                    ORDER BY id FOR UPDATE
+                )
+                UPDATE keys k SET revision = (SELECT revision FROM state)
+                FROM told WHERE k.id = told.id
+                """,
+                [.numbers(rows.map { $0 })]
+            )
+        )
+    }
 }
