@@ -129,6 +129,38 @@ import Testing
         #expect(try journal.commit(batch).enrolments[0]?.isNew == true)
     }
 
+    @Test func `keys expire with their record, or not at all`() throws {
+        let settings = try DatabaseServer.shared.get().makeStore()
+        let journal = try PostgreSQLKeyJournal(settings, clock: { 0 })
+        _ = try journal.commit(JournalBatch(enrolments: [.sample(1), .sample(2)]))
+        let link = DatabaseLink(settings)
+        _ = try link.ask([
+            DatabaseStatement("UPDATE keys SET enrolled_at = 5, last_used_at = 5"),
+            DatabaseStatement(
+                """
+                CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS
+                $$ BEGIN RAISE EXCEPTION 'full' USING ERRCODE = '53100'; END $$
+                """
+            ),
+            DatabaseStatement(
+                """
+                CREATE TRIGGER refuse BEFORE INSERT ON key_changes
+                FOR EACH ROW EXECUTE FUNCTION refuse()
+                """
+            ),
+        ])
+        let archive = try PostgreSQLKeyArchive(settings)
+        let note = ChangeNote(now: 9, by: "test", why: "unused")
+        #expect(throws: StoreProblem.self) { try archive.expireAll(unusedSince: 6, note) }
+        #expect(try archive.count() == 2)
+        _ = try link.ask([DatabaseStatement("DROP TRIGGER refuse ON key_changes")])
+        #expect(try archive.expireAll(unusedSince: 6, note) == 2)
+        let changes = try archive.changes(of: nil, limit: 9)
+        #expect(changes == [KeyChange(.expired, nil, keys: 2, note)])
+        #expect(try archive.expireAll(unusedSince: 6, note) == 0)
+        #expect(try archive.changes(of: nil, limit: 9).count == 1)
+    }
+
     @Test func `a connection that the server has ended is made anew`() throws {
         let settings = try DatabaseServer.shared.get().makeStore()
         var named = settings

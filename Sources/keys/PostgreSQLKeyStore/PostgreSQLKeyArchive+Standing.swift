@@ -151,19 +151,23 @@ extension PostgreSQLKeyArchive {
                     DELETE FROM renewals WHERE key IN (SELECT id FROM old)
                 ), chain AS (
                     DELETE FROM chains WHERE key IN (SELECT id FROM old)
+                ), note AS (
+                    INSERT INTO key_changes (at, actor, action, key_id, keys, why)
+                    SELECT $5, $6, '\(KeyChange.Action.expired.rawValue)', NULL::bytea, count(*), $7
+                    FROM old HAVING count(*) > 0
                 )
                 SELECT count(*) FROM old
                 """,
-                [.number(max(note.now, 0)), .number(row), .number(last), .number(second)]
+                [
+                    .number(max(note.now, 0)), .number(row), .number(last), .number(second),
+                    .number(note.now), .text(note.actor), .text(note.why),
+                ]
             ),
             Self.notification,
         ])
         let deleted = Int(
             try attempt { () throws(JournalError) in try rows[1][0].present(0) }
         )
-        if deleted > 0 {
-            _ = try ask([Self.note(KeyChange(.expired, nil, keys: deleted, note))])
-        }
         return ExpiryPiece(deleted: deleted, next: looked < Self.expiryPiece ? nil : last)
     }
 
