@@ -224,26 +224,62 @@ import Testing
         return (table, archive)
     }
 
-    @Test func `a revocation that gets the revision of a lost one is read`() throws {
-        let settings = try DatabaseServer.shared.get().makeStore()
-        let (table, archive) = try table(settings, named: "older")
-        // A standby that had not got the first revocation takes over.
+    /// A standby that had not got the first revocation takes over.
+    private func lose(_ settings: PostgreSQLSettings) throws {
         _ = try DatabaseLink(settings).ask([
             DatabaseStatement("UPDATE keys SET revoked_at = NULL, revision = 0"),
             DatabaseStatement("UPDATE state SET revision = 0"),
         ])
-        let fault = try #require(table.refresh())
-        #expect(fault.reason == .replaced)
-        #expect(fault.next?.contains("portcullis keys history") == true)
+    }
+
+    @Test func `a revocation that gets the revision of a lost one is read`() throws {
+        let settings = try DatabaseServer.shared.get().makeStore()
+        let (table, archive) = try table(settings, named: "older")
+        try lose(settings)
+        // It sees that something is lost, whatever it says of it.
+        _ = table.refresh()
         #expect(
             try archive.revoke(KeyRecord.sample(2).keyID, ChangeNote(now: 2)) == .revoked
         )
-        #expect(table.refresh() == nil)
-        #expect(table.revokedCount == 2)
+        #expect(eventually { table.refresh() == nil && table.revokedCount == 2 })
         try table.close()
     }
 
-    @Test func `so is one that came before the gateway was connected again`() throws {
+    @Test func `what a standby lacks of the last seconds is told, and gateways go on`() throws {
+        let settings = try DatabaseServer.shared.get().makeStore()
+        let (table, archive) = try table(settings, named: "lacking")
+        let told = Box<JournalError>()
+        table.watchReading { error in if let error { told.set(error) } }
+        try lose(settings)
+        #expect(eventually { table.refresh() == nil })
+        // The follower may have read first, and tell later.
+        #expect(eventually { told.value != nil })
+        let fault = try #require(told.value)
+        #expect(fault.reason == .replaced)
+        #expect(fault.next?.contains("portcullis keys history") == true)
+        // What is known here stays.
+        #expect(table.revokedCount == 1)
+        #expect(
+            try archive.revoke(KeyRecord.sample(2).keyID, ChangeNote(now: 2)) == .revoked
+        )
+        #expect(eventually { table.refresh() == nil && table.revokedCount == 2 })
+        try table.close()
+    }
+
+    @Test func `a database that was put back far is not used by a gateway that knows better`()
+        throws
+    {
+        let settings = try DatabaseServer.shared.get().makeStore()
+        _ = try DatabaseLink(settings).ask([
+            DatabaseStatement("UPDATE state SET revision = 1000")
+        ])
+        let (table, _) = try table(settings, named: "back")
+        try lose(settings)
+        for _ in 0..<3 { #expect(table.refresh()?.reason == .replaced) }
+        #expect(throws: JournalError.self) { try table.close() }
+    }
+
+    @Test func `a revocation in the place of a lost one is read over the next connection`() throws {
         let settings = try DatabaseServer.shared.get().makeStore()
         let (table, _) = try table(settings, named: "again")
         _ = try DatabaseLink(settings).ask([

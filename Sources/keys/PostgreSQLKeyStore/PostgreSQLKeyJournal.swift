@@ -107,13 +107,18 @@ package final class PostgreSQLKeyJournal: KeyJournal {
     ) throws(JournalError) -> JournalRevision {
         let reached = try self.revision()
         let made = reader.tally.figures(of: .reader).made
-        let start = lost.withLock { $0.start(after: revision, reached, connections: made) }
-        guard reached >= revision else {
+        let (start, goesOn) = lost.withLock { lost in
+            (
+                lost.start(after: revision, reached, connections: made),
+                lost.goesOn(from: revision, at: reached)
+            )
+        }
+        guard goesOn else {
             throw JournalError(
                 .replaced,
                 "the database was put back to an older state",
-                next: "see in `portcullis keys history` what it has lost, restart the gateways one "
-                    + "after the other, and give those commands again"
+                next: "see in `portcullis keys history` which commands it has lost, and give them "
+                    + "again; if it goes on, restart the gateways one after the other"
             )
         }
         guard reached > start else { return reached }
@@ -260,16 +265,21 @@ package final class PostgreSQLKeyJournal: KeyJournal {
     }
 }
 
-/// Revisions that a database may have given twice. A standby that had not got the last changes when
-/// it took over gives their revisions to the next ones, which are then not above the last one read.
+/// Revisions that a database has lost: a standby that had not got the last changes took over. It
+/// gives their revisions to the next ones, which are then not above the last one read.
 private struct LostRevisions {
-    /// The most revisions that a standby lacks unnoticed: those of a second.
-    private static let countMax: Int64 = 64
+    /// The most revisions that a standby may lack: those of some seconds. A database that lacks
+    /// more was put back, and is not used by a gateway that knows better.
+    private static let countMax: Int64 = 256
 
     /// The reader's connections that were made when it last read.
     var connections: UInt64 = 0
     /// The revision after which changes have to be read again; `nil` for none.
     var unread: JournalRevision?
+    /// Whether it was told that some are lost.
+    private var isTold = false
+
+    init() {}
 
     /// The revision after which changes have to be read.
     ///
@@ -289,5 +299,17 @@ private struct LostRevisions {
         }
         if reached < known { unread = min(unread ?? reached, reached) }
         return min(unread ?? known, known)
+    }
+
+    /// Whether the gateway goes on with what the database has. Where that lacks little, it does so
+    /// once it was told. What is known of keys here stays.
+    mutating func goesOn(from known: JournalRevision, at reached: JournalRevision) -> Bool {
+        guard reached < known else {
+            isTold = false
+            return true
+        }
+        let wasTold = isTold
+        isTold = true
+        return wasTold && known.number - reached.number <= Self.countMax
     }
 }
