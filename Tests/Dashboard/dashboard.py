@@ -299,7 +299,7 @@ def late_answers(browser, gateway, screenshots):
         return {**report, "rules": [{**rule, "windows": [window for window in rule["windows"] if window["window"] == name]}
                                     for rule in report["rules"]]}
     visit.page.route(re.compile(r"/report/5m$"), lambda route: route.fulfill(json=of("5m")))
-    visit.page.route(re.compile(r"/report/1d$"), held.append)
+    visit.page.route(re.compile(r"/report/1d$"), lambda route: held.append(route))
     visit.page.route(re.compile(r"/report/series$"), lambda route: route.fulfill(json=series))
     visit.open()
     visit.page.wait_for_selector("#window option[value='1d']", state="attached")
