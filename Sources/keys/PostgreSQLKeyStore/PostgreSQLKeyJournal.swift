@@ -118,7 +118,7 @@ package final class PostgreSQLKeyJournal: KeyJournal {
                 .replaced,
                 "the database was put back to an older state",
                 next: "see in `portcullis keys history` which commands it has lost, and give them "
-                    + "again; if it goes on, restart the gateways one after the other"
+                    + "again; if this lasts, restart the gateways one after the other"
             )
         }
         guard reached > start else { return reached }
