@@ -235,6 +235,29 @@ extension Scenarios {
         }
 
         @Test(.enabled(if: DatabaseServer.programs != nil))
+        func `an order in the place of one that a failover has lost is obeyed by all`() throws {
+            let fleet = try Self.fleet(2)
+            defer { fleet.end() }
+            for to in ["50%", "100%"] {
+                _ = try fleet.order(at: 0, #""rule":"orders","to":"\#(to)""#)
+            }
+            #expect(try eventually { try fleet.versions() == [2, 2] })
+            #expect(try fleet.unproven() == [401, 401])
+            // Two others of these numbers, as a standby has them that had got none of the first.
+            _ = try fleet.database.query(
+                """
+                BEGIN;
+                UPDATE rollout_changes SET ticket = '\\x00', rule = NULL, changed_to = 'observe';
+                UPDATE rollout_state SET orders = '{"version":1,"emergency":
+                {"at":"2026-11-22T19:20:00Z","by":"uid 0","why":"all fail"},"rules":[]}'; COMMIT
+                """
+            )
+            #expect(try eventually { try fleet.unproven() == [200, 200] })
+            #expect(try fleet.versions() == [2, 2])
+            #expect(try #require(fleet.gateway(0)).complaints(of: "has lost order 2") == 1)
+        }
+
+        @Test(.enabled(if: DatabaseServer.programs != nil))
         func `where no gateway answers an order is given at the database`() throws {
             let fleet = try Self.fleet(2)
             defer { fleet.end() }

@@ -23,6 +23,13 @@ package struct FleetOrdering: Sendable {
         case busy
     }
 
+    /// Names a state of the orders. A failover may lose a version, which the next order then gets
+    /// again.
+    package struct Seal: Equatable, Sendable {
+        let version: Int64
+        let ticket: [UInt8]
+    }
+
     /// The most tries where others write at the same moment.
     private static let triesMax = 8
 
@@ -40,6 +47,10 @@ package struct FleetOrdering: Sendable {
     private var written: [FleetOrders.Pending] = []
     /// The version that the database is at.
     private var version: Int64 = 0
+    /// That of the database's orders, where they have the version of ``orders``.
+    private(set) var seal: Seal?
+    /// Whether orders were taken from the database, or written there, since the start.
+    private(set) var isMoved = false
 
     package init(
         _ database: FleetDatabase,
@@ -75,6 +86,11 @@ package struct FleetOrdering: Sendable {
 
     private mutating func take(_ reading: FleetReading) throws(JournalError) {
         version = reading.version
+        defer {
+            if version == orders.version {
+                seal = reading.ticket.map { Seal(version: reading.version, ticket: $0) }
+            }
+        }
         // A database that was put back to an older state changes nothing here.
         guard reading.version > orders.version, let text = reading.orders else { return }
         let agreed: RolloutOrders
@@ -89,6 +105,7 @@ package struct FleetOrdering: Sendable {
         }
         let found = reading.changes.compactMap(FleetOrders.Change.init)
         dropped += orders.take(version: reading.version, agreed, found)
+        isMoved = true
         changes += found
     }
 
@@ -205,6 +222,8 @@ package struct FleetOrdering: Sendable {
         }
         guard isSet else { return false }
         version = row.version
+        seal = Seal(version: row.version, ticket: row.ticket)
+        isMoved = true
         orders.wrote(version: row.version, next)
         changes.append(FleetOrders.Change(version: row.version, change, gateway: gateway))
         return true

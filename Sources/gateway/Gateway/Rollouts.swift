@@ -63,6 +63,8 @@ final class Rollouts: Sendable {
         var version: Int64
         /// The last change of the fleet's orders that this gateway knows.
         var lastChange: FleetOrders.Change?
+        /// That of ``reached``, as far as it is known.
+        var seal: FleetOrdering.Seal?
         var waiting: [Waiting] = []
         /// An order is being decided or saved.
         var isDeciding = false
@@ -272,6 +274,7 @@ final class Rollouts: Sendable {
         case .success(.given):
             state.value.isAway = false
             adopt(ordering, order)
+            compare(ordering)
         case .success(.impossible(let fault)):
             adopt(ordering)
             ended(order, .impossible(fault))
@@ -344,6 +347,23 @@ final class Rollouts: Sendable {
         save(reached, changes, order, .fleet(version: reached.version))
     }
 
+    /// Whether the database has another state of the version that this gateway obeys, is found out
+    /// here: a failover has lost that one. It is taken with the next reading.
+    private func compare(_ ordering: FleetOrdering) {
+        guard let seal = ordering.seal, seal.version == state.value.reached.version else { return }
+        guard !ordering.isMoved, let known = state.value.seal, known.version == seal.version else {
+            return state.value.seal = seal
+        }
+        guard known != seal else { return }
+        plane.log.warning(
+            """
+            the fleet's database has lost order \(seal.version), which this gateway obeys, and has \
+            another one of this number; this gateway takes that one; next: see `portcullis rollout`
+            """
+        )
+        state.value.reached.doubt()
+    }
+
     /// Writes the row of this gateway, and takes what is newer. `done` is called on the control
     /// queue, once.
     ///
@@ -364,6 +384,7 @@ final class Rollouts: Sendable {
             plane.perform { [self, ordering] in
                 state.value.isAway = if case .failure = result { true } else { false }
                 adopt(ordering)
+                compare(ordering)
                 done(result)
             }
         }

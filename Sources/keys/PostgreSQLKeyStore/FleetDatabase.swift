@@ -188,7 +188,9 @@ package final class FleetDatabase: Sendable {
             first + [
                 DatabaseStatement(
                     """
-                    SELECT version, CASE WHEN version > $1 THEN orders END
+                    SELECT version, CASE WHEN version > $1 THEN orders END, (
+                        SELECT ticket FROM rollout_changes AS made
+                        WHERE made.version = rollout_state.version)
                     FROM rollout_state WHERE id = 1
                     """,
                     [.number(version)]
@@ -213,6 +215,7 @@ package final class FleetDatabase: Sendable {
         }
         var reading = FleetReading(version: try found[0][0].present(0))
         reading.orders = found[0][0].text(1)
+        reading.ticket = found[0][0].bytes(2)
         reading.changes = try Self.changes(found[1])
         reading.members = try found[2].map { (row) throws(JournalError) in try FleetMember(row) }
         reading.drains = try found[3].map { (row) throws(JournalError) in
@@ -347,6 +350,8 @@ package struct FleetReading: Sendable {
     package let version: Int64
     /// The orders as JSON; `nil` where the reader knows this version.
     package var orders: String?
+    /// That of the change which has made them; `nil` where it is not kept.
+    package var ticket: [UInt8]?
     /// The changes since the version that the reader knows, the oldest first.
     package var changes: [FleetChange] = []
     package var members: [FleetMember] = []

@@ -136,6 +136,17 @@ import Testing
         #expect(here.pending == [])
     }
 
+    @Test func `a state that a failover has lost gives way to another one of its version`() throws {
+        let lost = try agreed(.order(.observe, rule: "carts"))
+        let next = try agreed(.order(.off, rule: "orders"))
+        for version in [1, 4] as [Int64] {
+            var orders = FleetOrders(version: version, agreed: lost)
+            orders.doubt()
+            #expect(orders.take(version: version, next, [change(version, "orders")]) == [])
+            #expect(orders == FleetOrders(version: version, agreed: next))
+        }
+    }
+
     @Test func `they are kept as they are`() throws {
         var orders = FleetOrders(version: 12, agreed: try agreed(.order(.off, rule: "carts")))
         _ = try orders.pend(.observeAll, note, rules)

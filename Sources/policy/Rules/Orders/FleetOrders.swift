@@ -100,6 +100,14 @@ package struct FleetOrders: Equatable, Sendable {
         return ended
     }
 
+    /// The fleet has another state of this version: a failover has lost the one that is here. The
+    /// next one that is taken may have the same version.
+    package mutating func doubt() {
+        version = max(version - 1, 0)
+        // Otherwise they would count as given to this gateway alone.
+        if version == 0 { agreed = RolloutOrders() }
+    }
+
     /// This gateway has written a state.
     package mutating func wrote(version: Int64, _ orders: RolloutOrders) {
         self.version = max(self.version, version)
