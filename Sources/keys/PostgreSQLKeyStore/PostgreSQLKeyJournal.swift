@@ -68,7 +68,8 @@ package final class PostgreSQLKeyJournal: KeyJournal {
         try check()
         // The revision is read first: a change meanwhile is read twice.
         let revision = try self.revision()
-        lost.withLock { $0.connections = reader.tally.figures(of: .reader).made }
+        let made = reader.tally.figures(of: .reader).made
+        lost.withLock { $0.loaded(revision, connections: made) }
         // Other keys are looked up when requested: the database may have more than fit here.
         try fetch("k.deleted_at IS NULL", [], most: settings.keysCached, into: body)
         return revision
@@ -123,7 +124,7 @@ package final class PostgreSQLKeyJournal: KeyJournal {
         }
         guard reached > start else { return reached }
         try fetch("k.revision > $3", [.number(start.number)], most: .max, into: body)
-        lost.withLock { $0.unread = nil }
+        lost.withLock { $0.read() }
         return reached
     }
 
@@ -268,18 +269,34 @@ package final class PostgreSQLKeyJournal: KeyJournal {
 /// Revisions that a database has lost: a standby that had not got the last changes took over. It
 /// gives their revisions to the next ones, which are then not above the last one read.
 private struct LostRevisions {
-    /// The most revisions that a standby may lack: those of some seconds. A database that lacks
-    /// more was put back, and is not used by a gateway that knows better.
-    private static let countMax: Int64 = 256
+    /// The most revisions that a standby may lack. A database that lacks more, or older ones than
+    /// ``ageMax`` before the last reading, was put back, and is not used by a gateway that knows
+    /// better.
+    private static let countMax = 256
+    private static let ageMax = Duration.seconds(30)
+
+    private typealias Reading = (revision: Int64, at: ContinuousClock.Instant)
 
     /// The reader's connections that were made when it last read.
-    var connections: UInt64 = 0
+    private var connections: UInt64 = 0
     /// The revision after which changes have to be read again; `nil` for none.
-    var unread: JournalRevision?
+    private var unread: JournalRevision?
+    /// When revisions were first read, the oldest first.
+    private var readings: [Reading] = []
+    private var lastReading = ContinuousClock.now
     /// Whether it was told that some are lost.
     private var isTold = false
 
     init() {}
+
+    /// All keys were read.
+    mutating func loaded(_ revision: JournalRevision, connections made: UInt64) {
+        connections = made
+        note(revision)
+    }
+
+    /// All changes were read that the database has.
+    mutating func read() { unread = nil }
 
     /// The revision after which changes have to be read.
     ///
@@ -294,22 +311,34 @@ private struct LostRevisions {
         if made != connections {
             // Maybe to another server.
             connections = made
-            let first = JournalRevision(max(known.number - Self.countMax, 0))
+            let first = JournalRevision(max(known.number - Int64(Self.countMax), 0))
             unread = min(unread ?? first, first)
         }
         if reached < known { unread = min(unread ?? reached, reached) }
         return min(unread ?? known, known)
     }
 
-    /// Whether the gateway goes on with what the database has. Where that lacks little, it does so
-    /// once it was told. What is known of keys here stays.
+    /// Whether the gateway goes on with what the database has. Where that lacks a few recent
+    /// changes alone, it does so once it was told. What is known of keys here stays.
     mutating func goesOn(from known: JournalRevision, at reached: JournalRevision) -> Bool {
-        guard reached < known else {
-            isTold = false
-            return true
+        if reached < known {
+            let first = readings.first { $0.revision > reached.number }
+            let isRecent = first.map { lastReading - $0.at <= Self.ageMax } ?? false
+            let isFew = known.number - reached.number <= Int64(Self.countMax)
+            let wasTold = isTold
+            isTold = true
+            guard wasTold, isRecent, isFew else { return false }
+            readings.removeAll { $0.revision > reached.number }
         }
-        let wasTold = isTold
-        isTold = true
-        return wasTold && known.number - reached.number <= Self.countMax
+        isTold = false
+        note(reached)
+        return true
+    }
+
+    private mutating func note(_ revision: JournalRevision) {
+        lastReading = .now
+        guard readings.last?.revision != revision.number else { return }
+        readings.append((revision.number, lastReading))
+        if readings.count > Self.countMax { readings.removeFirst() }
     }
 }
