@@ -53,4 +53,27 @@ import Testing
         #expect(meanwhile)
         #expect(!after)
     }
+
+    /// Trials come each second, and a connect may take longer.
+    @Test func `a connect over HTTP/2 that still runs says nothing about its server`() throws {
+        let http2 = OriginHTTP2(OriginRules(), head: HeadLimits())
+        let origin = try IdleOrigin("running", http2: http2)
+        let health = origin.server.state.health
+        try origin.loop.queue.sync {
+            let pool = origin.pool()
+            let server = pool.servers[0]
+            let shared = server.shared(
+                connectTimeout: 1_000,
+                QueueRule(),
+                pool.host,
+                origin.loop
+            )
+            health.failed(.connectTimedOut, begunAt: 1, now: origin.loop.now)
+            for _ in 0..<2 { try shared.connectAlone() }
+            #expect(shared.isMaking)
+            // The connection holds what has made it.
+            shared.failed(.connectTimedOut, nil)
+        }
+        #expect(health.trouble == .connectTimedOut)
+    }
 }

@@ -15,12 +15,13 @@ final class IdleOrigin {
     private let listener: Int32
 
     /// - name: unlike those of all other tests.
-    init(_ name: String, connectionsMax: Int? = nil) throws {
+    init(_ name: String, connectionsMax: Int? = nil, http2: OriginHTTP2? = nil) throws {
         let address = try #require(SocketAddress(abstractName: "portcullis-\(name)-\(getpid())"))
         listener = try Listener.open(address)
         loop = try EventLoop(number: 0)
         var server = OriginServerSettings(name: name, address: address)
         server.connectionsMax = connectionsMax
+        server.http2 = http2
         self.server = server
         settings = OriginSettings(name: name, servers: [server])
     }

@@ -114,9 +114,10 @@ final class SharedConnections {
 
     private var mayConnect: Bool { making == nil && open.count < settings.connectionsMax }
 
-    /// Connects, to see whether the server answers again.
+    /// Connects, to see whether the server answers again. Where a connect runs, its end will tell.
     func connectAlone() throws(SocketError) {
-        guard making == nil, open.isEmpty else { return server.health.connected(now: loop.now) }
+        guard making == nil else { return }
+        guard open.isEmpty else { return server.health.connected(now: loop.now) }
         try connect()
     }
 
