@@ -82,6 +82,35 @@ extension Scenarios {
             withExtendedLifetime(deaf) {}
         }
 
+        /// The server gets the end of the content when the time is over.
+        @Test func `an upload that takes all of the time says nothing about its server`() throws {
+            let http2: TestOrigin.Script = { connection in
+                let server = try HTTP2Server(connection)
+                while try server.nextRequest() != nil {}
+            }
+            for (script, more) in [(Self.silent, ""), (http2, ", http2: on")] {
+                let origin = try TestOrigin(script: script)
+                defer { origin.stop() }
+                let gateway = try TestGateway(
+                    [("shop", [origin.address])],
+                    originOptions: ", total_timeout: 400ms" + more
+                )
+                defer { gateway.stop() }
+                let client = try gateway.connect()
+                try client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\na")
+                // The time has begun.
+                #expect(origin.wait { !$0.isEmpty })
+                // Nothing comes before the content is whole: this is a pause.
+                #expect(!client.isReadable(within: 800))
+                try client.send("b")
+                #expect(try client.readFinalResponse(to: "POST").status == 504)
+                let snapshot = try gateway.server.snapshot()
+                let server = try #require(snapshot.origins.first?.servers.first)
+                #expect(server.state == "up")
+                #expect(server.failures == 0)
+            }
+        }
+
         @Test func `a server that accepts and never answers gets one request of all loops`()
             throws
         {

@@ -40,6 +40,7 @@ final class HTTP1OriginStream: OriginConnection, DialedStream {
     // The request; see ``begin(_:framing:limits:)``.
     var method = Method.other
     var asksUpgrade = false
+    var givenAt: UInt64 = 0
     var limits = ResponseLimits.none
     @exclusivity(unchecked) var out = OutgoingContent()
     /// Whether `out` has the event loop's memory.
@@ -150,6 +151,7 @@ final class HTTP1OriginStream: OriginConnection, DialedStream {
     /// A request begins.
     func requestBegan() {
         begunAt = loop.now
+        givenAt = begunAt
         load.requestBegan()
     }
 
@@ -219,8 +221,7 @@ final class HTTP1OriginStream: OriginConnection, DialedStream {
         case .trial: trialEnded(.connectTimedOut)
         case .busy(let owner):
             if progress == .head {
-                server.health.wasSilent(since: begunAt, now: loop.now)
-                server.failed(.timeout, on: loop)
+                server.wasSilent(begunAt: begunAt, givenAt: givenAt, on: loop)
             }
             owner.originTimedOut(self)
         case .idle: leavePool()

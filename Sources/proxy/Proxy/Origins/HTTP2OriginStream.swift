@@ -43,6 +43,7 @@ final class HTTP2OriginStream {
     @exclusivity(unchecked) var inputMax = EventLoop.inputBytes
 
     // The request.
+    @exclusivity(unchecked) var givenAt: UInt64 = 0
     @exclusivity(unchecked) private var method = Method.other
     @exclusivity(unchecked) private var framing = BodyFraming.none
     @exclusivity(unchecked) private var limits = ResponseLimits.none
@@ -151,8 +152,7 @@ final class HTTP2OriginStream {
         case .granted, .joined, .over: break
         case .busy(let connection, _):
             if progress == .head {
-                server.health.wasSilent(since: begunAt, now: loop.now)
-                server.failed(.timeout, on: loop)
+                server.wasSilent(begunAt: begunAt, givenAt: givenAt, on: loop)
             }
             connection.suspect()
             owner?.originTimedOut(self)
@@ -227,6 +227,7 @@ extension HTTP2OriginStream: OriginStream {
     /// may ignore Upgrade (RFC 9110 §7.8).
     func begin(_ facts: RequestFacts, framing: BodyFraming, limits: ResponseLimits) {
         begunAt = loop.now
+        givenAt = begunAt
         load.requestBegan()
         deadline = nil
         method = facts.method

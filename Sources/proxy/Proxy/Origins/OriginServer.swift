@@ -18,11 +18,13 @@ final class OriginServer {
     /// Whether the server no longer belongs to the origin.
     private var isGone = false
     private let ejection: Ejection
+    private let firstByteTimeout: UInt64
     private let origin: OriginState
 
     init(_ settings: OriginServerSettings, of origin: OriginSettings) {
         self.settings = settings
         ejection = origin.rules.ejection
+        firstByteTimeout = origin.rules.firstByteTimeout
         self.origin = origin.state
     }
 
@@ -38,6 +40,21 @@ final class OriginServer {
         } else {
             state.succeeded()
         }
+    }
+
+    /// A response did not begin in time.
+    ///
+    /// `total_timeout` includes the time that a client takes for its upload. So this is the
+    /// server's failure only if it had the whole request for as long as that took, or for
+    /// `first_byte_timeout`: no client makes a server look silent.
+    ///
+    /// - begunAt: when the request began; - givenAt: when all of it was given to the stream, or
+    ///   `begunAt` where it was not.
+    func wasSilent(begunAt: UInt64, givenAt: UInt64, on loop: EventLoop) {
+        let now = loop.now
+        guard now &- givenAt >= min(givenAt &- begunAt, firstByteTimeout) else { return }
+        health.wasSilent(since: begunAt, now: now)
+        failed(.timeout, on: loop)
     }
 
     func connectFailed(_ error: SocketError, begunAt: UInt64, on loop: EventLoop) {

@@ -40,6 +40,9 @@ protocol OriginStream: AnyObject {
     func flush() -> Connection.WriteOutcome
     /// The server has taken all of the request.
     func requestTaken()
+    /// When the stream was given all of the request, or when the request began, while more is to
+    /// come: milliseconds of ``EventLoop/now``.
+    var givenAt: UInt64 { get set }
     /// Bytes that wait in memory to be sent.
     var unsentBytes: Int { get }
     /// Whether the server has taken no byte of the request.

@@ -237,6 +237,7 @@ extension Exchange {
     func awaitResponse(_ output: Output, _ held: Leg.HeldContent) {
         endRequest(output, held)
         let time = settings.origins[originPlace].rules.firstByteTimeout
+        origin?.givenAt = loop.now
         origin?.setDeadline(milliseconds: min(time, side.left(now: loop.now)))
         client?.expectNothing()
     }
