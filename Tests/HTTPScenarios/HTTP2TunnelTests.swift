@@ -1,4 +1,5 @@
 import LoopbackKit
+import Synchronization
 import Testing
 
 extension Scenarios {
@@ -81,6 +82,44 @@ extension Scenarios {
             #expect(try client.answer(id).isComplete)
             try client.send(Array("last".utf8), on: id)
             try gate.pass()
+        }
+
+        @Test func `what a client sends before its end waits for an origin that reads late`()
+            throws
+        {
+            let (read, done) = (Gate(), Gate())
+            let received = Mutex(0)
+            let bench = try Bench(http2: true) { connection in
+                guard try connection.agreeToTunnel() else { return }
+                connection.wire.finishSending()
+                try read.pass()
+                var count = 0
+                do {
+                    while true {
+                        count += connection.wire.inbox.count
+                        connection.wire.inbox = []
+                        try connection.wire.receive()
+                    }
+                } catch WireFault.ended {
+                    received.withLock { $0 = count }
+                } catch {}
+                done.open()
+            }
+            defer { bench.stop() }
+            let client = try bench.connectHTTP2()
+            try client.readUntil { client.settings[8] == 1 }
+            let id = try client.open(Self.handshake(), ends: false)
+            #expect(try client.answer(id).isComplete)
+            let content = [UInt8](repeating: 7, count: 64 << 20)
+            let count = try client.sendUntilStalled(content, on: id, milliseconds: 1_000)
+            #expect(count < content.count)
+            try client.send(.data, flags: HTTP2Client.endsStream, on: id)
+            // The gateway has read the end when it answers.
+            try client.send(.ping, [UInt8](repeating: 0, count: 8))
+            try client.readUntil { client.pongs == 1 }
+            read.open()
+            try done.pass()
+            #expect(received.withLock { $0 } == count)
         }
 
         @Test func `an origin that does not switch is no tunnel`() throws {

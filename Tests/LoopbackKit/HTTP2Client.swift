@@ -198,6 +198,31 @@ package final class HTTP2Client {
         } while start < content.count
     }
 
+    /// Sends content as the gateway's windows open, until they stay closed for this time; how much
+    /// that was.
+    package func sendUntilStalled(
+        _ content: [UInt8],
+        on id: UInt32,
+        milliseconds: Int32
+    ) throws -> Int {
+        var start = 0
+        while start < content.count {
+            let window = windows[id] ?? Int(settings[4] ?? 65_535)
+            let end = min(start + min(Self.payloadMax, connectionWindow, window), content.count)
+            guard end > start else {
+                let goesOn = !wire.inbox.isEmpty || wire.isReadable(within: milliseconds)
+                guard goesOn else { return start }
+                try readFrame()
+                continue
+            }
+            connectionWindow -= end - start
+            windows[id] = window - (end - start)
+            try send(.data, on: id, Array(content[start..<end]))
+            start = end
+        }
+        return start
+    }
+
     package func openWindow(_ id: UInt32, by count: UInt32) throws {
         try send(.windowUpdate, on: id, Self.bytes(count))
     }

@@ -58,6 +58,8 @@ package protocol ByteStreamOwner: AnyObject {
     func drained(_ stream: any ByteStream)
     /// The peer has closed both directions, and the owner has not read that yet.
     func broke(_ stream: any ByteStream)
+    /// Both directions have ended in order, and ``closed(_:)`` follows. What came last is read now.
+    func endedInOrder(_ stream: any ByteStream)
     /// The deadline has passed, or the waiting bytes can't be sent.
     func failed(_ stream: any ByteStream)
     func closed(_ stream: any ByteStream)

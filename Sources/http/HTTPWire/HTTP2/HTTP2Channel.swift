@@ -68,10 +68,8 @@ package final class HTTP2Channel: NotedChannel {
     init(_ id: Int32) { self.id = id }
 
     package var isClosed: Bool { closeCode != nil }
-    /// Both directions of a tunnel have ended, and what came before the client's end is still here.
-    package var hasLastContent: Bool {
-        isTunnel && isInputEnded && closeCode == 0 && !inbox.isEmpty
-    }
+    /// Both directions of a tunnel have ended. What came before the client's end may still be here.
+    package var hasEndedTunnel: Bool { isTunnel && isInputEnded && closeCode == 0 }
     package var hasHead: Bool { head != nil }
     /// Bytes of content that the driver has not taken.
     package var inboxCount: Int { inbox.count }

@@ -126,7 +126,7 @@ extension HTTP2Session {
             }
             session.closed(channel, code)
             // Content that is dropped must not close the connection's window.
-            if !channel.hasLastContent { _ = session.takeContent(of: channel) }
+            if !channel.hasEndedTunnel { _ = session.takeContent(of: channel) }
             return 0
         }
     }

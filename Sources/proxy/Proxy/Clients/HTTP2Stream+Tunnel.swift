@@ -34,12 +34,11 @@ extension HTTP2Stream {
         if channel.inboxCount > 0 || channel.isInputEnded { tunnel.readable(self) }
     }
 
-    /// The stream is closed. What came with the client's end of a tunnel is passed on, if the
-    /// origin takes it now.
+    /// The stream is closed. What came with the client's end of a tunnel is passed on.
     func passLastContent() {
-        guard channel.hasLastContent else { return }
-        if case .active(let tunnel) = tunnelling { tunnel.readable(self) }
-        // The rest is dropped, and must not close the connection's window.
+        guard channel.hasEndedTunnel else { return }
+        if case .active(let tunnel) = tunnelling { tunnel.endedInOrder(self) }
+        // What is still here is dropped, and must not close the connection's window.
         _ = session.takeContent(of: channel)
     }
 

@@ -14,6 +14,8 @@ final class Tunnel: ByteStreamOwner {
     private var originEnded = false
     /// The client has closed both directions. The tunnel ends when its last bytes were read.
     private var clientIsGone = false
+    /// The client's stream is closed, and the tunnel ends when the origin has taken its last bytes.
+    private var awaitsOrigin = false
     private var carried = Carried()
     /// Called once, when both sides are closed.
     private let ended: (Carried) -> Void
@@ -108,6 +110,10 @@ final class Tunnel: ByteStreamOwner {
     }
 
     func drained(_ target: any ByteStream) {
+        if awaitsOrigin {
+            sides?.origin.shutDownOutput()
+            return end()
+        }
         touch()
         other(than: target)?.resumeReading()
     }
@@ -133,9 +139,23 @@ final class Tunnel: ByteStreamOwner {
         clientIsGone = true
     }
 
+    /// The client's stream has ended. The origin gets all that it has sent, though it may take it
+    /// later.
+    func endedInOrder(_ stream: any ByteStream) {
+        guard let (client, origin) = sides else { return }
+        while case .bytes(let bytes) = client.read() {
+            carried.fromClient += UInt64(bytes.count)
+            if case .failed = origin.write(bytes.span) { return end() }
+        }
+        clientEnded = true
+        awaitsOrigin = true
+        guard origin.unsentBytes > 0 else { return drained(origin) }
+        origin.setDeadline(milliseconds: idleMilliseconds)
+    }
+
     func failed(_ stream: any ByteStream) { end() }
 
-    func closed(_ stream: any ByteStream) { end() }
+    func closed(_ stream: any ByteStream) { if !awaitsOrigin { end() } }
 
     private func touch() { sides?.client.setDeadline(milliseconds: idleMilliseconds) }
 
