@@ -45,6 +45,29 @@ extension Scenarios {
             #expect(order == ["/first", "/1", "/lone", "/2", "/3", "/4", "/5", "/6"])
         }
 
+        /// As `queue: { max: 0 }` says: none waits for a connection that is full.
+        @Test func `requests whose connection is still to be made need no place in the line`()
+            throws
+        {
+            let queue = ", queue: { max: 0 }"
+            let place = try Place(options: queue)
+            defer { place.stop() }
+            let client = try place.connect()
+            for id in try Self.open(["/1", "/2", "/3"], client) {
+                #expect(try client.answer(id).status == 200)
+            }
+            let gate = Gate()
+            let full = try Self.place(gate, queue)
+            defer { full.stop() }
+            let crowd = try full.connect()
+            let first = try Self.open(["/first"], crowd)
+            #expect(full.origin.wait { $0.first?.heads.count == 1 })
+            let other = try Self.open(["/1"], crowd)
+            #expect(try crowd.answer(other[0]).status == 503)
+            gate.open()
+            #expect(try crowd.answer(first[0]).status == 200)
+        }
+
         @Test func `a client that fills the line can't keep another one out`() throws {
             let gate = Gate()
             let place = try Self.place(gate, ", queue: { max: 3 }")

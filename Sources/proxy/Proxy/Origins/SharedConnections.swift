@@ -31,7 +31,7 @@ final class SharedConnections {
     private unowned let host: any OriginHost
     /// Milliseconds; a reload may change it.
     var connectTimeout: UInt64 = 0
-    /// The most requests that wait; a reload may change it.
+    /// The most requests that wait while all connections are full; a reload may change it.
     var lineMax = 0
     /// Those that take requests.
     @exclusivity(unchecked) private var open: [HTTP2OriginConnection] = []
@@ -81,7 +81,7 @@ final class SharedConnections {
         }
         lastNumber += 1
         let waiter = WaitingLine.Waiter(id: lastNumber, loop: loop.number, flow: dial.flow)
-        switch line.enter(waiter, max: lineMax) {
+        switch line.enter(waiter, max: waitersMax) {
         case .entered: break
         case .displaced(let other): displace(other)
         case .full: throw .noStream
@@ -113,6 +113,13 @@ final class SharedConnections {
     private var free: HTTP2OriginConnection? { open.first(where: \.hasRoom) }
 
     private var mayConnect: Bool { making == nil && open.count < settings.connectionsMax }
+
+    /// How many may wait: those that connections which are still to be made will take, and
+    /// ``lineMax`` more.
+    private var waitersMax: Int {
+        let missing = max(settings.connectionsMax - open.count, 0)
+        return lineMax + missing * settings.limits.streamsMax
+    }
 
     /// Connects, to see whether the server answers again. Where a connect runs, its end will tell.
     func connectAlone() throws(SocketError) {
