@@ -49,6 +49,22 @@ extension Scenarios {
             #expect(answer.content == Array(repeating: 7, count: 60_000))
         }
 
+        /// As servers do that have too many connections.
+        @Test func `a server whose first word is GOAWAY took no connection`() throws {
+            let place = try Place { connection in
+                let goAway = HTTP2Client.bytes(0) + HTTP2Client.bytes(0)
+                let frames = HTTP2Client.frame(.settings, 0, 0)
+                try connection.wire.send(frames + HTTP2Client.frame(.goAway, 0, 0, goAway))
+                try connection.awaitEnd()
+            }
+            defer { place.stop() }
+            let answer = try place.connect().ask(HTTP2Client.get())
+            #expect(answer.status == 502)
+            #expect(answer.text.contains("origin-unreachable"))
+            // That of the request, and a trial or two: there is one a second.
+            #expect(place.origin.connections.count <= 3)
+        }
+
         /// The upload finds its stream reset, and reads what the server has sent beside it.
         @Test func `an upload whose stream has ended takes no other request's answer away`() throws
         {

@@ -258,6 +258,9 @@ public struct SocketError: Error, Equatable, CustomStringConvertible {
     /// A peer that does not speak HTTP/2.
     package static let noHTTP2 = SocketError("http2", code: EPROTO)
 
+    /// A peer that speaks HTTP/2 and takes no request on the connection.
+    package static let goneAway = SocketError("http2", code: ECONNREFUSED)
+
     /// A peer with no free stream on any connection.
     package static let noStream = SocketError("stream", code: EAGAIN)
 

@@ -277,11 +277,13 @@ final class HTTP2OriginConnection: OriginConnection {
     private func greet() {
         guard isMade else { return }
         switch session.standing {
-        case .open, .leaving:
+        case .open:
             phase = .serving
             expectNothing()
             shared.made(self)
             schedule()
+        // Otherwise another connection would be made at once, and ended as soon.
+        case .leaving: failed(.goneAway)
         case .greeting, .violated:
             guard isBroken || session.isOver || session.standing == .violated else { return }
             failed(tlsFault == nil ? .noHTTP2 : .handshakeFailed)
