@@ -137,6 +137,15 @@ struct ClientSessionTests {
         #expect(session.isOver)
     }
 
+    @Test func `a head as long as may be configured goes out`() throws {
+        let line = try Line()
+        let field = "X-Long: " + String(repeating: "x", count: 40_000) + "\r\n"
+        let fields = String(repeating: field, count: 25)
+        let channel = try line.ask("GET / HTTP/1.1\r\nHost: a.test\r\n\(fields)\r\n")
+        #expect(channel.isHeadSent)
+        #expect(channel.end == nil)
+    }
+
     @Test func `a response becomes a head of HTTP/1.1, content and trailers`() throws {
         let line = try Line()
         let channel = try line.ask()

@@ -38,6 +38,8 @@ enum NGHTTP2Session {
         nghttp2_option_set_no_auto_window_update(option, 1)
         // nghttp2 keeps nothing of closed streams.
         nghttp2_option_set_no_closed_streams(option, 1)
+        // Otherwise nghttp2 sends no head beyond 64 KiB. Each is bounded where it was read.
+        nghttp2_option_set_max_send_header_block_length(option, headSentMax)
         // The ledgers count, by the limits of the configuration.
         cnghttp2_count_nothing(option)
         set(callbacks)
@@ -52,6 +54,10 @@ enum NGHTTP2Session {
         guard let made else { throw outOfMemory }
         return made
     }
+
+    /// More than any head that is sent, in bytes: `limits.head` is at most 1 MiB, and nghttp2
+    /// counts some more for each field.
+    private static let headSentMax = 4 << 20
 
     private static let outOfMemory = Failure(code: NGHTTP2_ERR_NOMEM.rawValue)
 
