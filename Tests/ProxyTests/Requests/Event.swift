@@ -36,7 +36,8 @@ enum Event {
         Via = .reused,
         inMemory: UInt64 = 0,
         clientSent: Leg.Arrival = .partial,
-        retriesMax: Int = 0
+        retriesMax: Int = 0,
+        mayRefuse: Bool = false
     )
     case connectFailed(OriginFailure)
     case headSent
@@ -130,12 +131,13 @@ extension Event {
 
     private func originAction(of flow: inout Flow) -> Flow.Action {
         switch self {
-        case .connected(let via, let inMemory, let clientSent, let retriesMax):
+        case .connected(let via, let inMemory, let clientSent, let retriesMax, let mayRefuse):
             flow.connected(
                 via,
                 inMemory: inMemory,
                 clientSent: clientSent,
-                retriesMax: retriesMax
+                retriesMax: retriesMax,
+                mayRefuse: mayRefuse
             )
         case .connectFailed(let failure): flow.connectFailed(failure)
         case .headSent: flow.headSent()

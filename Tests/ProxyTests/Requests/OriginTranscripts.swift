@@ -130,6 +130,30 @@ extension Transcript {
             again(.fresh, retriesMax: 0)
             on(.originRefused(), .answer(.failed(.originRefused), .close, .goesOn))
         },
+        Transcript("held content is kept for a server that refuses", .post, .holding, ends: .whole)
+        {
+            held(100)
+            on(.connected(inMemory: 100, mayRefuse: true), .sendHead(heldBytes: 100, .inOrder))
+            on(.headSent, .awaitResponse(.clear, .keep))
+            on(.originRefused(.spent), .retry(.unsent, .close, .again(1)))
+            on(
+                .connected(.fresh, inMemory: 100, mayRefuse: true),
+                .sendHead(heldBytes: 100, .inOrder)
+            )
+            on(.headSent, .awaitResponse(.clear, .drop))
+            response(.keep)
+        },
+        Transcript(
+            "that content is kept repeats nothing that broke",
+            .post,
+            .holding,
+            ends: .whole
+        ) {
+            held(100)
+            on(.connected(inMemory: 100, mayRefuse: true), .sendHead(heldBytes: 100, .inOrder))
+            on(.headSent, .awaitResponse(.clear, .keep))
+            on(.originBroke(.nothing), .answer(.failed(.originClosed), .close, .goesOn))
+        },
         Transcript("what a server refused again takes a retry", RequestFacts(.post), ends: .whole) {
             tried(.fresh, retriesMax: 2)
             on(.originRefused(), .retry(.unsent, .close, .again(1)))

@@ -99,6 +99,8 @@ final class HTTP1OriginStream: OriginConnection, DialedStream {
 
     var lateness: SocketError { .connectTimedOut }
 
+    var mayRefuse: Bool { false }
+
     /// Whether it may carry another request: as far as is known, there is nothing to read and no
     /// end.
     var isFit: Bool { !isClosed && isQuiet() }

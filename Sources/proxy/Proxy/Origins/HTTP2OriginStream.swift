@@ -223,6 +223,8 @@ extension HTTP2OriginStream: HTTP2ChannelOwner {
 extension HTTP2OriginStream: OriginStream {
     var tlsFault: TLSFailure? { connection?.tlsFault }
 
+    var mayRefuse: Bool { true }
+
     /// A stream has no other protocol (RFC 9113 §8.6), so a request for one has no effect: a server
     /// may ignore Upgrade (RFC 9110 §7.8).
     func begin(_ facts: RequestFacts, framing: BodyFraming, limits: ResponseLimits) {

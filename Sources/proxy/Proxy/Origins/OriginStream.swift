@@ -14,6 +14,8 @@ protocol OriginStream: AnyObject {
     var waited: UInt64 { get set }
     /// The failure of TLS after the handshake; `nil` while there is none.
     var tlsFault: TLSFailure? { get }
+    /// Whether the server may say that it has not processed a request; see ``OriginRead/refused``.
+    var mayRefuse: Bool { get }
 
     // MARK: The request
 

@@ -79,7 +79,8 @@ extension Exchange {
             connection.isReused ? .reused : .fresh,
             inMemory: UInt64(inMemory),
             clientSent: client?.hasWholeContent == true ? .whole : .partial,
-            retriesMax: settings.origins[originPlace].rules.retries.max
+            retriesMax: settings.origins[originPlace].rules.retries.max,
+            mayRefuse: connection.mayRefuse
         )
     }
 

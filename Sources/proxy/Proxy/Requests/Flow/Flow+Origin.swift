@@ -8,11 +8,13 @@ extension Flow {
     ///
     /// - retriesMax: the most retries that the origin allows for a request.
     /// - inMemory: the number of held bytes that can be sent with the head.
+    /// - mayRefuse: whether ``originRefused(_:)`` may follow.
     mutating func connected(
         _ via: Via,
         inMemory: UInt64,
         clientSent: Leg.Arrival,
-        retriesMax: Int
+        retriesMax: Int,
+        mayRefuse: Bool
     ) -> Action {
         guard case .connecting(let approach) = state else { impossible("connected") }
         // A request whose assertion was used is repeated only when its method is safe. The server
@@ -26,7 +28,8 @@ extension Flow {
             heldBytes: contentBytes,
             inMemory: inMemory,
             isHarmless: isHarmless,
-            retriesMax: retriesMax
+            retriesMax: retriesMax,
+            mayRefuse: mayRefuse
         )
         state = .forwarding(leg)
         return leg.sendHead(clientSent)

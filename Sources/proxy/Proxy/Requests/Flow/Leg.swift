@@ -35,6 +35,8 @@ struct Leg: Equatable {
     private let isHarmless: Bool
     /// The most retries that the origin allows.
     private let retriesMax: Int
+    /// Whether the server may say that it has not processed the request.
+    private let mayRefuse: Bool
     /// Bytes of held content.
     private let heldBytes: UInt64
 
@@ -46,13 +48,15 @@ struct Leg: Equatable {
         heldBytes: UInt64,
         inMemory: UInt64,
         isHarmless: Bool,
-        retriesMax: Int
+        retriesMax: Int,
+        mayRefuse: Bool
     ) {
         attempt = approach.attempt
         told = approach.told
         isReused = via == .reused && approach.attempt == .first
         self.isHarmless = isHarmless
         self.retriesMax = retriesMax
+        self.mayRefuse = mayRefuse
         self.heldBytes = heldBytes
         let content = approach.content
         switch content {
@@ -143,6 +147,9 @@ extension Leg {
         isHarmless && hasAll && (isReused || attempt.number < retriesMax)
     }
 
+    /// Whether a request that the server refuses may go to another connection.
+    private var mayGoOn: Bool { mayRefuse && (attempt == .first || attempt.number < retriesMax) }
+
     private func retries(_ why: Retry) -> Step {
         switch upload {
         case .replaying(_, let content), .given(.all(let content)): .retries(why, content)
@@ -228,7 +235,7 @@ extension Leg {
             return .does(.streamOn)
         case .replaying(_, let content):
             // Kept only while the request may have to be retried.
-            let isKept = !hasResponse && mayRepeat
+            let isKept = !hasResponse && (mayRepeat || mayGoOn)
             upload = .given(isKept ? .all(content) : .nothing)
             return isOut(isKept ? .keep : .drop)
         case .streaming, .given, .abandoned:
