@@ -1,6 +1,7 @@
 import EventLoops
 import Foundation
 import LoopbackKit
+import Synchronization
 import Testing
 
 extension Scenarios {
@@ -63,6 +64,37 @@ extension Scenarios {
             #expect(answer.text.contains("origin-unreachable"))
             // That of the request, and a trial or two: there is one a second.
             #expect(place.origin.connections.count <= 3)
+        }
+
+        /// Servers of gRPC end a connection on which they are pinged while they send nothing.
+        @Test func `a server is not pinged because a client reads slowly`() throws {
+            let pings = Mutex(0)
+            let timeouts = "timeouts: { response_idle: 5s, response_minimum_rate: 0B/s }"
+            let place = try Place(more: timeouts) { connection in
+                let server = try Server(connection)
+                guard let (id, _) = try server.nextRequest() else { return }
+                try server.sendHead(id, [(":status", "200")])
+                let content = Array(repeating: UInt8(7), count: 60_000)
+                try server.sendContent(content, on: id, ends: true)
+                guard let (last, _) = try server.nextRequest() else { return }
+                pings.withLock { $0 = server.pings }
+                try server.answer(last, content: "ok")
+                try connection.awaitEnd()
+            }
+            defer { place.stop() }
+            let slow = try HTTP2Client(try place.gateway.connect(), settings: [(4, 10)])
+            slow.opensWindows = false
+            let id = try slow.open(HTTP2Client.get())
+            let idle = try place.gateway.connect()
+            for round in 1...20 {
+                try slow.readUntil { slow.soFar(id).content.count == 10 * round }
+                // Nothing comes on a connection without a request: this is a pause.
+                #expect(!idle.isReadable(within: 300))
+                try slow.openWindow(id, by: 10)
+            }
+            #expect(try place.connect().ask(HTTP2Client.get()).text == "ok")
+            #expect(pings.withLock { $0 } == 0)
+            #expect(place.origin.connections.count == 1)
         }
 
         /// The upload finds its stream reset, and reads what the server has sent beside it.

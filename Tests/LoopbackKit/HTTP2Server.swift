@@ -34,7 +34,8 @@ package final class HTTP2Server {
     private var connectionWindow = 65_535
     private var windows: [UInt32: Int] = [:]
     private var initialWindow = 65_535
-    /// Answers to pings that came.
+    /// Pings that came, and answers to pings.
+    package private(set) var pings = 0
     package private(set) var pongs = 0
     /// Whether windows open by themselves as content comes.
     package var opensWindows = true
@@ -194,6 +195,7 @@ package final class HTTP2Server {
             }
             try send(.settings, flags: 1)
         case .ping where flags & 1 == 0:
+            pings += 1
             if answersPings { try send(.ping, flags: 1, payload) }
         case .ping: pongs += 1
         case .windowUpdate:

@@ -154,7 +154,8 @@ final class HTTP2OriginStream {
             if progress == .head {
                 server.wasSilent(begunAt: begunAt, givenAt: givenAt, on: loop)
             }
-            connection.suspect()
+            // Otherwise the client is late, and not the server.
+            if !hasNews { connection.suspect() }
             owner?.originTimedOut(self)
         }
     }
