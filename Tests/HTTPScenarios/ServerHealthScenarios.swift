@@ -85,6 +85,29 @@ extension Scenarios {
             #expect(isBack)
         }
 
+        /// All but the first have a connection that has carried another one.
+        @Test func `a server of HTTP/2 that resets each request is passed over`() throws {
+            let bad = try TestOrigin { connection in
+                let server = try HTTP2Server(connection)
+                // INTERNAL_ERROR.
+                while let (id, _) = try server.nextRequest() { try server.reset(id, 2) }
+            }
+            let good = try TestOrigin(script: HTTP2Server.friendly)
+            defer {
+                bad.stop()
+                good.stop()
+            }
+            let gateway = try TestGateway(
+                [("shop", [bad.address, good.address])],
+                originOptions: ", http2: on, eject: { failures: 3, time: 1h, time_max: 1h }"
+            )
+            defer { gateway.stop() }
+            let statuses = try (0..<20).map { _ in try gateway.ask(Self.get).status }
+            // Those with such a connection are sent once more, to the other server.
+            #expect(statuses.count { $0 == 200 } == 19)
+            #expect(Self.requests(bad) == 3)
+        }
+
         /// Reads a request and ends.
         private static let dying: TestOrigin.Script = { connection in
             _ = try connection.nextRequest()

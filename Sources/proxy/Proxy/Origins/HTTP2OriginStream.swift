@@ -344,8 +344,13 @@ extension HTTP2OriginStream {
         let found = take(channel, connection, owner)
         switch found {
         case .some, .none, .complete, .stopped, .refused: break
-        // It is no failure of the server if an idle connection ends at the moment it is taken.
-        case .broke: if !isReused || !hasReceivedNothing { server.failed(.closed, on: loop) }
+        case .broke:
+            // It is no failure of the server if an idle connection ends at the moment it is taken.
+            // Other codes can be its client's doing: CANCEL after a deadline, PROTOCOL_ERROR for a
+            // field that the server does not take.
+            let hasFailed = channel.end == .reset(HTTP2Code.internalError.rawValue)
+            guard !isReused || !hasReceivedNothing || hasFailed else { break }
+            server.failed(.closed, on: loop)
         case .malformed, .tooManyInterim, .violated: server.failed(.malformed, on: loop)
         }
         return found
