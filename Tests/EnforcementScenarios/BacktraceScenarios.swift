@@ -49,7 +49,7 @@ extension Scenarios {
             let size = { (path: String) in
                 try FileManager.default.attributesOfItem(atPath: path)[.size] as? Int ?? 0
             }
-            #expect(try size(program) < size(before) * 3 / 4)
+            #expect(try size(program) < size(before) * 9 / 10)
             let function = "ObjectFile.bytes"
             let backtrace = try crash(program, scenario)
             #expect(backtrace.contains(function), "\(backtrace)")
