@@ -75,8 +75,7 @@ class Kept:
         try:
             self.process = subprocess.Popen(
                 [sys.executable, "-I", "-S", KEEP, *command], stdin=reading, stdout=output,
-                stderr=output, start_new_session=True,
-                env=os.environ | {"PYTHONDONTWRITEBYTECODE": "1"} | environment,
+                stderr=output, start_new_session=True, env=os.environ | environment,
             )
         except OSError:
             os.close(self.pipe)
