@@ -59,9 +59,13 @@ enum SizeCheck {
         }
     }
 
+    private static let functionWords: Set<String> = ["func", "init", "deinit", "subscript"]
+
     private static func functionName(_ index: Int, in source: SwiftSource) -> String? {
         let token = source.token(index)
-        guard token.kind == .word, !source.reads(index - 1, ".") else { return nil }
+        guard token.kind == .word, functionWords.contains(token.text),
+            !source.reads(index - 1, ".")
+        else { return nil }
         switch token.text {
         case "func": return source.token(index, 1).text
         case "init" where !source.reads(index + 1, ":"): return "init"

@@ -32,7 +32,9 @@ struct SwiftSource {
 
     init(path: String, text: String) {
         self.path = path
-        lines = text.split(separator: "\n", omittingEmptySubsequences: false)
+        let newline = UInt8(ascii: "\n")
+        let pieces = text.utf8.split(separator: newline, omittingEmptySubsequences: false)
+        lines = pieces.map { Substring($0) }
         var lexer = Lexer(text)
         lexer.run()
         tokens = lexer.tokens
@@ -62,10 +64,16 @@ struct SwiftSource {
     /// The token `offset` places after `index`; an empty one outside the file.
     func token(_ index: Int, _ offset: Int = 0) -> Token {
         let place = index + offset
-        guard tokens.indices.contains(place) else {
+        guard place >= 0, place < tokens.count else {
             return Token(kind: .punctuation, text: "", line: 0, isSpacedBefore: true)
         }
         return tokens[place]
+    }
+
+    /// Whether the token at `index` reads so. Asked of each token by several checks.
+    func reads(_ index: Int, _ word: String) -> Bool {
+        guard index >= 0, index < tokens.count, tokens[index].text == word else { return false }
+        return tokens[index].kind != .string && tokens[index].kind != .rawIdentifier
     }
 
     /// Whether the tokens from `index` on read so.

@@ -3,11 +3,23 @@ struct TokenCheck {
     /// Whether the file belongs to a program, which may print.
     let isProgram: Bool
 
+    /// The tokens that something may begin with. There are millions, and few begin anything.
+    private static let beginnings: Set<String> = {
+        let words: Set<String> = [
+            "!", ".", "@", "Date", "DispatchQueue", "OpaquePointer", "debugPrint", "dump",
+            "fatalError", "for", "nanosleep", "nonisolated", "print", "sleep", "usleep",
+        ]
+        return words.union(Held.impureFoundation).union(Held.impureTypes)
+    }()
+
     func findings(in source: SwiftSource) -> [Finding] {
-        source.tokens.indices.flatMap { finding($0, in: source) } + remarks(in: source)
+        let places = source.tokens.indices.filter {
+            Self.beginnings.contains(source.tokens[$0].text)
+        }
+        return places.flatMap { finding($0, in: source) } + remarks(in: source)
     }
 
-    /// What begins with a token. There are millions of them, and few begin anything.
+    /// What begins with a token of ``beginnings``.
     private func finding(_ index: Int, in source: SwiftSource) -> [Finding] {
         let token = source.token(index)
         let found: [Finding?] =
@@ -152,7 +164,8 @@ struct TokenCheck {
 
     /// `Date() < deadline` and `.now < deadline`: a wait of a test's own.
     private func waited(_ index: Int, in source: SwiftSource) -> Finding? {
-        guard source.isTest, !Held.waits.contains(source.path),
+        guard source.reads(index, "Date") || source.reads(index + 1, "now"),
+            source.isTest, !Held.waits.contains(source.path),
             source.reads(index, "Date", "(", ")", "<") || source.reads(index, ".", "now", "<")
         else { return nil }
         return source.finding(
