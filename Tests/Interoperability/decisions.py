@@ -290,7 +290,7 @@ def twins(mark, method, target, ask=()):
         # One of them alone may be refused, all others are then unseen.
         for field in [[one] for one in fields[:len(NAMES)]] if method == "GET" else [fields]:
             stand.ask(method, whole, [*field, *ask])
-        for record in stand.records().get(token, []):
+        for record in stand.records_of(token):
             for name, value in record.get("fields", {}).items():
                 if "forged" in str(value):
                     return f"the application read {name}: {value}"
@@ -325,7 +325,7 @@ def called(stand, token):
 def override(name):
     def run(stand, token):
         stand.ask("GET", f"/open?t={token}", [(name, "host=forged")])
-        for record in stand.records().get(token, []):
+        for record in stand.records_of(token):
             for read, value in record.get("fields", {}).items():
                 if "forged" in str(value):
                     return f"the application read {read}: {value}"
@@ -340,7 +340,7 @@ def nominated(options):
         stand.promise(token, "GET", target)
         fields = [("Connection", options), *stand.signed("GET", target)]
         stand.ask("GET", target, fields)
-        ran = [record for record in stand.records().get(token, [])
+        ran = [record for record in stand.records_of(token)
                if record["stage"] == "executed"]
         if any(record["fields"].get("app-attest-verdict") != "pass" for record in ran):
             return "the application saw no verdict"

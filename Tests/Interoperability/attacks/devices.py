@@ -54,7 +54,7 @@ class Sent:
 
 def told(stand, token, name):
     """What the application was told in a field; None when it did not run."""
-    for record in stand.records().get(token, []):
+    for record in stand.records_of(token):
         if record["stage"] == "executed":
             return record["fields"].get(name, "")
     return None
@@ -162,7 +162,7 @@ def forged(name, value, rule):
         more = [(spelling, value) for spelling in spellings(name)]
         fault = Sent(stand, token, rule, [new_token(stand, token)], more=more,
                      key=stand.risky_device()).unlike(200)
-        for record in stand.records().get(token, []):
+        for record in stand.records_of(token):
             for field, seen in record.get("fields", {}).items():
                 if value in str(seen):
                     return f"the application saw {field}: {seen}"

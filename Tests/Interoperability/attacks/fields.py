@@ -62,7 +62,7 @@ def forged_identity(name):
         for path in ["/open", "/files/x", "/off/x"]:
             for word in spelt:
                 stand.ask("GET", f"{path}?t={token}", [(word, "forged")])
-        for record in stand.records().get(token, []):
+        for record in stand.records_of(token):
             for field, value in record.get("fields", {}).items():
                 if "forged" in str(value):
                     return f"the application saw {field}: {value}"
@@ -94,7 +94,7 @@ def nominated_verdict(nominated):
     def run(stand, token):
         target = f"/open?t={token}"
         stand.ask("GET", target, [("App-Attest-Verdict", "pass"), ("Connection", nominated)])
-        lines = [record for record in stand.records().get(token, [])
+        lines = [record for record in stand.records_of(token)
                  if record["stage"] == "executed"]
         if any("app-attest-verdict" not in record["fields"] for record in lines):
             return "the application saw no verdict"
@@ -135,7 +135,7 @@ def overriding(name):
     def run(stand, token):
         spelt = [name, name.replace("-", "_"), name.replace("-", "."), name.upper()]
         stand.ask("GET", f"/open?t={token}", [(word, "198.51.100.66") for word in spelt])
-        for record in stand.records().get(token, []):
+        for record in stand.records_of(token):
             for field, value in record.get("fields", {}).items():
                 if field.replace("_", "-").replace(".", "-").lower() == name.lower() \
                         and "198.51.100.66" in str(value):

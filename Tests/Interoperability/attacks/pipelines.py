@@ -184,7 +184,7 @@ def refused_content(method, path, framing):
             client.half_close()
             while client.answer():
                 pass
-        ran = [record for record in stand.records().get(token, []) if "hidden" in record["query"]]
+        ran = [record for record in stand.records_of(token) if "hidden" in record["query"]]
         return "its content was executed as a request" if ran else None
 
     return run
