@@ -70,7 +70,9 @@ import Testing
                 let number = max(1, highest + (state >> 33) % spread) - min(highest, spread / 2)
                 guard let sequence = SequenceNumber(number) else { continue }
                 let isFree = !seen.contains(number) && number + UInt64(width) >= highest
-                #expect(use(sequence, &window) == isFree, "\(number) of \(highest) at \(width)")
+                if use(sequence, &window) != isFree {
+                    Issue.record("\(number) of \(highest) at \(width)")
+                }
                 if isFree { seen.insert(number) }
                 highest = max(highest, number)
             }
