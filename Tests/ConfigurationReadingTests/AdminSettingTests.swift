@@ -106,8 +106,10 @@ import Testing
         #expect(loaded.configuration == nil)
         #expect(
             loaded.errors.map(\.text) == [
-                "p.yaml:4: admin.token_file: found no token in t; use a file with one line of "
-                    + "32…256 visible characters: (umask 077; openssl rand -hex 32 > t)"
+                """
+                p.yaml:4: admin.token_file: found no token in t; use a file with one line of \
+                32…256 visible characters: (umask 077; openssl rand -hex 32 > t)
+                """
             ]
         )
     }

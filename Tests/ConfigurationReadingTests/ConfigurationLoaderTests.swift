@@ -265,9 +265,8 @@ import Verification
                 """,
                 """
                 rules/2.yaml:1: [0].match: found only requests that meet the rule at \
-                rules/1.yaml:1 (a) 
-                """
-                    + "before; use this rule before that one, or none",
+                rules/1.yaml:1 (a) before; use this rule before that one, or none
+                """,
             ]
         )
     }
@@ -319,8 +318,10 @@ import Verification
         #expect(app.environments == [.development])
         #expect(
             loaded.problems.map(\.text) == [
-                "p.yaml:5: warning: apps[0].environments: found a test app; "
-                    + "use it only where keys of ca.pem may pass for devices"
+                """
+                p.yaml:5: warning: apps[0].environments: found a test app; \
+                use it only where keys of ca.pem may pass for devices
+                """
             ]
         )
     }

@@ -36,11 +36,15 @@ import Testing
             lines == [
                 "coverage what reaches an enforced rule's origin without an enforced verdict",
                 "  a",
-                "    p.yaml:5: warning: default.mode: found off for any other host, or none "
-                    + "(HTTP/1.0); any other method; any other path; use enforce or deny",
+                """
+                    p.yaml:5: warning: default.mode: found off for any other host, or none \
+                (HTTP/1.0); any other method; any other path; use enforce or deny
+                """,
                 "  b",
-                "    p.yaml:5: warning: default.mode: found off for any other path; use enforce "
-                    + "or deny",
+                """
+                    p.yaml:5: warning: default.mode: found off for any other path; use enforce \
+                or deny
+                """,
                 "p.yaml: ok, 2 warnings",
             ]
         )
@@ -74,12 +78,16 @@ import Testing
             lines == [
                 "coverage what reaches an enforced rule's origin without an enforced verdict",
                 "  pay",
-                "    p.yaml:16: warning: read.accept: found check without a signature, for any "
-                    + "other method; use assertion alone where its requests matter as those of "
-                    + "pay",
+                """
+                    p.yaml:16: warning: read.accept: found check without a signature, for any \
+                other method; use assertion alone where its requests matter as those of \
+                pay
+                """,
                 "  also",
-                "    p.yaml:18: warning: w.also: found no check for any other method; use what "
-                    + "also asks for where its requests matter as much",
+                """
+                    p.yaml:18: warning: w.also: found no check for any other method; use what \
+                also asks for where its requests matter as much
+                """,
                 "p.yaml: ok, 2 warnings",
             ]
         )
@@ -157,8 +165,10 @@ import Testing
         #expect(
             lines.dropFirst() == [
                 "  a",
-                "    p.yaml:7: warning: read.mode: found observe for any other host, or none "
-                    + "(HTTP/1.0); GET, PUT; use enforce or deny",
+                """
+                    p.yaml:7: warning: read.mode: found observe for any other host, or none \
+                (HTTP/1.0); GET, PUT; use enforce or deny
+                """,
                 "    p.yaml:9: warning: www.mode: found off for *.c; use enforce or deny",
                 "p.yaml: ok, 2 warnings",
             ]
@@ -243,8 +253,10 @@ import Testing
         #expect(
             lines.dropFirst() == [
                 "  a",
-                "    p.yaml:8: warning: b.mode: found off for any other method, to t:80 as origin "
-                    + "old; use enforce or deny",
+                """
+                    p.yaml:8: warning: b.mode: found off for any other method, to t:80 as origin \
+                old; use enforce or deny
+                """,
                 "p.yaml: ok, 1 warning",
             ]
         )
@@ -301,8 +313,10 @@ import Testing
         #expect(
             lines.dropFirst() == [
                 "  a",
-                "    p.yaml:7: warning: a.preflight: found forward, for OPTIONS that anybody can "
-                    + "send; use judge",
+                """
+                    p.yaml:7: warning: a.preflight: found forward, for OPTIONS that anybody can \
+                send; use judge
+                """,
                 "p.yaml: ok, 1 warning",
             ]
         )

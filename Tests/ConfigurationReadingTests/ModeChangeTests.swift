@@ -58,9 +58,11 @@ import Testing
             Set(changed.warnings.filter(isOther).map(\.text))
                 == Set(
                     idle.map { key in
-                        "p.yaml:\(line(of: key)): warning: rules[0].\(key): found it with mode: "
-                            + "\(mode), where it has no effect; use it when the mode is changed "
-                            + "back, or no \(key)"
+                        """
+                        p.yaml:\(line(of: key)): warning: rules[0].\(key): found it with mode: \
+                        \(mode), where it has no effect; use it when the mode is changed \
+                        back, or no \(key)
+                        """
                     }
                 )
         )

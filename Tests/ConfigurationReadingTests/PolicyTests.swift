@@ -112,9 +112,11 @@ import Testing
         let (_, problems) = try configuration(rules)
         #expect(
             problems == [
-                "p.yaml:11: warning: b.match.host: found b.example, where an assertion of "
-                    + "production apps for a.example (p.yaml:10) passes too; use headers: [host], "
-                    + "so that the host is signed, or different apps"
+                """
+                p.yaml:11: warning: b.match.host: found b.example, where an assertion of \
+                production apps for a.example (p.yaml:10) passes too; use headers: [host], \
+                so that the host is signed, or different apps
+                """
             ]
         )
         let signed = rules.replacing("mode: enforce", with: "mode: enforce, headers: [host]")
@@ -140,8 +142,10 @@ import Testing
         )
         #expect(
             problems.map { $0.prefix(117) } == [
-                "p.yaml:9: warning: a.match.host: found *.example, where an assertion of "
-                    + "TEAM123456.shop for one of these hosts passes"
+                """
+                p.yaml:9: warning: a.match.host: found *.example, where an assertion of \
+                TEAM123456.shop for one of these hosts passes
+                """
             ]
         )
     }
@@ -191,9 +195,11 @@ import Testing
         )
         #expect(
             problems == [
-                "p.yaml:8: warning: default.headers[1]: found \(name.lowercased()), which "
-                    + "\(reason); use a field that the app sets itself, or the request is refused "
-                    + "as signature-mismatch"
+                """
+                p.yaml:8: warning: default.headers[1]: found \(name.lowercased()), which \
+                \(reason); use a field that the app sets itself, or the request is refused \
+                as signature-mismatch
+                """
             ]
         )
         #expect(found.rules.fallback.signing == .lines(.all, headers: ["x-a", name.lowercased()]))

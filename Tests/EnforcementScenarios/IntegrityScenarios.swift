@@ -19,8 +19,10 @@ extension Scenarios {
                 let answer = try stand.send("marked", phone, stand.token("marked"))
                 #expect(answer.status == 200, "\(answer.text)")
                 #expect(
-                    stand.told == "met;device=\"basic device\";recognized;licensed;activity=1;"
-                        + "play-protect=no-issues"
+                    stand.told == """
+                        met;device="basic device";recognized;licensed;activity=1;\
+                        play-protect=no-issues
+                        """
                 )
             }
             let head = try #require(stand.origin.seen.last).head
@@ -58,8 +60,10 @@ extension Scenarios {
             }
             #expect(try stand.send("marked", phone, poor).status == 200)
             #expect(
-                stand.told == "unmet;of=\"test device recognized licensed activity play-protect\";"
-                    + "device=\"basic\";activity=4;play-protect=high-risk;test"
+                stand.told == """
+                    unmet;of="test device recognized licensed activity play-protect";\
+                    device="basic";activity=4;play-protect=high-risk;test
+                    """
             )
             #expect(stand.origin.seen.last?.head.value("App-Attest-Proof") == "assertion")
             #expect(try stand.send("marked", phone, nil).status == 200)

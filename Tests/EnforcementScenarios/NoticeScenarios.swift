@@ -50,9 +50,11 @@ extension Scenarios {
             let field = try #require(missing.value("WWW-Authenticate"))
             let challenge = try #require(missing.member("challenge"))
             #expect(
-                field == #"AppAttest error="assertion-missing", next="sign-again", "#
-                    + #"challenge="\#(challenge)", sign="method target", headers="x-a", "#
-                    + #"counter="64""#
+                field == """
+                    AppAttest error="assertion-missing", next="sign-again", \
+                    challenge="\(challenge)", sign="method target", headers="x-a", \
+                    counter="64"
+                    """
             )
             var stranger = Scenario.device.makeKey()
             let request = Self.request()
@@ -61,9 +63,10 @@ extension Scenarios {
                 stranger.proof(of: request, signing: Self.signing)
             )
             #expect(
-                unknown.value("WWW-Authenticate")
-                    == #"AppAttest error="key-unknown", next="enrol", sign="method target", "#
-                    + #"headers="x-a", counter="64""#
+                unknown.value("WWW-Authenticate") == """
+                    AppAttest error="key-unknown", next="enrol", sign="method target", \
+                    headers="x-a", counter="64"
+                    """
             )
         }
 

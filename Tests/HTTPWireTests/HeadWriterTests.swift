@@ -42,9 +42,11 @@ struct HeadWriterTests {
                 + "App-Attest-Assertion: AAAA\r\nTransfer-Encoding: chunked\r\nX-Last:v\r\n\r\n"
         )
         #expect(
-            out == "POST /a%20b?c HTTP/1.1\r\nHost: a\r\naccept: x\r\nAccept: y\r\n"
-                + "App-Attest-Assertion: AAAA\r\nX-Last: v\r\nTransfer-Encoding: chunked\r\n"
-                + "Via: 1.1 portcullis\r\n\r\n"
+            out == """
+                POST /a%20b?c HTTP/1.1\r\nHost: a\r\naccept: x\r\nAccept: y\r\n\
+                App-Attest-Assertion: AAAA\r\nX-Last: v\r\nTransfer-Encoding: chunked\r\n\
+                Via: 1.1 portcullis\r\n\r\n
+                """
         )
     }
 
@@ -53,8 +55,10 @@ struct HeadWriterTests {
             "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 0010\r\n\r\n"
         )
         #expect(
-            out == "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n"
-                + "Via: 1.1 portcullis\r\n\r\n"
+            out == """
+                POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\
+                Via: 1.1 portcullis\r\n\r\n
+                """
         )
     }
 
@@ -105,8 +109,10 @@ struct HeadWriterTests {
             $0.guarding = FieldNameSet(["idempotency-key", "x.y"])
         }
         #expect(
-            out == "GET / HTTP/1.1\r\nHost: a\r\nIdempotency-KEY: 1\r\nIdempotency-Keys: 5\r\n"
-                + "X.Y: 6\r\nX1Y: 8\r\nVia: 1.1 portcullis\r\n\r\n"
+            out == """
+                GET / HTTP/1.1\r\nHost: a\r\nIdempotency-KEY: 1\r\nIdempotency-Keys: 5\r\n\
+                X.Y: 6\r\nX1Y: 8\r\nVia: 1.1 portcullis\r\n\r\n
+                """
         )
     }
 
@@ -134,9 +140,11 @@ struct HeadWriterTests {
             $0.addsVia = true
         }
         #expect(
-            out == "HTTP/1.1 200 \r\nX: y\r\nX_Z: 1\r\nTransfer-Encoding: chunked\r\n"
-                + "Date: Sun, 06 Nov 1994 08:49:37 GMT\r\nConnection: close\r\n"
-                + "Via: 1.0 portcullis\r\n\r\n"
+            out == """
+                HTTP/1.1 200 \r\nX: y\r\nX_Z: 1\r\nTransfer-Encoding: chunked\r\n\
+                Date: Sun, 06 Nov 1994 08:49:37 GMT\r\nConnection: close\r\n\
+                Via: 1.0 portcullis\r\n\r\n
+                """
         )
     }
 
@@ -169,10 +177,11 @@ struct HeadWriterTests {
         HeadWriter.field(text: Array("X-\r\nA".utf8), Array("b\r\nc: \u{0}".utf8), into: &out)
         HeadWriter.endHead(into: &out)
         #expect(
-            String(decoding: out, as: UTF8.self)
-                == "HTTP/1.1 401 Unauthorized\r\nDate: Tue, 29 Feb 2000 00:00:00 GMT\r\n"
-                + "Content-Length: 12\r\nConnection: keep-alive\r\nWWW-Authenticate: AppAttest\r\n"
-                + "X-A: b  c:  \r\n\r\n"
+            String(decoding: out, as: UTF8.self) == """
+                HTTP/1.1 401 Unauthorized\r\nDate: Tue, 29 Feb 2000 00:00:00 GMT\r\n\
+                Content-Length: 12\r\nConnection: keep-alive\r\nWWW-Authenticate: AppAttest\r\n\
+                X-A: b  c:  \r\n\r\n
+                """
         )
     }
 

@@ -38,9 +38,10 @@ import Testing
             )
         )
         #expect(
-            String(decoding: message, as: UTF8.self)
-                == "portcullis-key-v1\ncom.example.shop\n17\n"
-                + "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\n"
+            String(decoding: message, as: UTF8.self) == """
+                portcullis-key-v1\ncom.example.shop\n17\n\
+                AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\n
+                """
         )
     }
 

@@ -139,9 +139,10 @@ import Testing
     @Test func `the error says what is missing`() {
         let error = PortcullisError.proofUnavailable(.unsupported)
         #expect(
-            error.localizedDescription
-                == "The request was not sent, since it can't be proven now: "
-                + "this device or process can't attest."
+            error.localizedDescription == """
+                The request was not sent, since it can't be proven now: \
+                this device or process can't attest.
+                """
         )
     }
 }

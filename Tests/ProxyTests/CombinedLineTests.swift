@@ -24,8 +24,10 @@ import Testing
             line.agent = Array("Shop/1.2 (iPhone)".utf8)
         }
         #expect(
-            line == "192.0.2.7 - - [06/Nov/1994:08:49:37 +0000] \"GET /v1/orders HTTP/1.1\" 200 17 "
-                + "\"https://example.com/a\" \"Shop/1.2 (iPhone)\"\n"
+            line == """
+                192.0.2.7 - - [06/Nov/1994:08:49:37 +0000] \"GET /v1/orders HTTP/1.1\" 200 17 \
+                \"https://example.com/a\" \"Shop/1.2 (iPhone)\"\n
+                """
         )
     }
 

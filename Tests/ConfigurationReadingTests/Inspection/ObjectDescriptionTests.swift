@@ -72,9 +72,10 @@ import Tokens
         let report = ObjectDescription.challenge(text + [0x0A])
         #expect(report.status == .accepted)
         #expect(
-            report.json.line
-                == #"{"version": 1, "purpose": "assertion", "epoch": "00000000000000ab", "#
-                + #""serial": 1, "expiry": 1800000300, "expires_at": "2027-01-15T08:05:00Z"}"#
+            report.json.line == """
+                {"version": 1, "purpose": "assertion", "epoch": "00000000000000ab", \
+                "serial": 1, "expiry": 1800000300, "expires_at": "2027-01-15T08:05:00Z"}
+                """
         )
     }
 }
