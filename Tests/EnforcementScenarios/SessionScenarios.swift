@@ -206,7 +206,8 @@ extension Scenarios {
             let answers = try (0..<12).map { _ in
                 try stage.gateway.client().send("GET", "/v1/chat/1", proof.fields)
             }
-            #expect(answers.map(\.status) == [200] + Array(repeating: 401, count: 11))
+            let expected = [200] + Array(repeating: 401, count: 11)
+            #expect(answers.map(\.status) == expected)
             #expect(Set(answers.dropFirst().map(\.reason)) == ["session-replayed"])
             #expect(answers[1].member("next") == "sign-again")
             #expect(answers[1].value("App-Attest-Challenge")?.isEmpty == false)
@@ -229,7 +230,8 @@ extension Scenarios {
                     Thread.Answer { try client.send("GET", request.target, fields) }
                 }
                 let statuses = try racing.map { try $0.value().status }
-                #expect(statuses.sorted() == [200] + Array(repeating: 401, count: 7))
+                let expected = [200] + Array(repeating: 401, count: 7)
+                #expect(statuses.sorted() == expected)
             }
             #expect(stage.origin.seen.count == 20)
         }

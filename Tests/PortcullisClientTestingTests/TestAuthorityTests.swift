@@ -22,12 +22,14 @@ import Testing
         let root = try #require(roots.first)
         #expect(roots.count == 1)
         #expect(root.notBefore.seconds == 1_790_000_000 - 86_400)
-        #expect(root.notAfter.seconds == 1_790_000_000 + 3_650 * 86_400)
+        let years: Int64 = 3_650 * 86_400
+        #expect(root.notAfter.seconds == 1_790_000_000 + years)
         #expect(root.subject(.organization) == "Portcullis test authority")
         // RFC 5280 §4.1.2.5 wants another form of time from 2050 on.
         let late = try TestAuthority(madeAt: Date(timeIntervalSince1970: 2_500_000_000))
         let lateRoots = try X509Certificate.certificates(pem: late.rootPEM)
-        #expect(lateRoots.map(\.notAfter.seconds) == [2_500_000_000 + 3_650 * 86_400])
+        let end = 2_500_000_000 + years
+        #expect(lateRoots.map(\.notAfter.seconds) == [end])
     }
 
     @Test func `what is no authority says what is missing`() throws {

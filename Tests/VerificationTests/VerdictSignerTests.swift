@@ -67,7 +67,8 @@ import Testing
         #expect(web["kid"] as? String == header["kid"] as? String)
         let x = try #require((web["x"] as? String).flatMap { Base64.decode($0) })
         let y = try #require((web["y"] as? String).flatMap { Base64.decode($0) })
-        #expect([4] + x + y == key.publicKey.x963)
+        let point: [UInt8] = [4] + x + y
+        #expect(point == key.publicKey.x963)
 
         #expect(claims["aud"] as? String == "orders")
         #expect(claims["iat"] as? Int64 == Self.now)

@@ -53,6 +53,7 @@ struct FrameWalkTests {
             return walk.isMidFields
         }
         // The preface and a frame's head; then up to the byte before the last.
-        #expect(under == Array((24 + 8)..<(24 + 11 + 9)))
+        let places = (24 + 8)..<(24 + 11 + 9)
+        #expect(under == Array(places))
     }
 }

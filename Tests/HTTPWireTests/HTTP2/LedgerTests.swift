@@ -48,7 +48,8 @@ struct LedgerTests {
     @Test func `a limit is a minute's, and time makes up for what was taken`() throws {
         var allowance = HTTP2Ledger.Allowance(60)
         var taken = (0..<61).map { _ in allowance.take(now: 5_000) }
-        #expect(taken == Array(repeating: true, count: 60) + [false])
+        let expected = Array(repeating: true, count: 60) + [false]
+        #expect(taken == expected)
         var later = HTTP2Ledger.Allowance(60)
         taken = (0..<600).map { later.take(now: $0 * 1_000) }
         #expect(!taken.contains(false))

@@ -183,6 +183,7 @@ import Verification
         let bound = Double(1_048_575) * 1e-9
         let times = [0.001, bound, bound, bound]
         let rows = try #require(first["rows"] as? [[Double]])
-        #expect(rows == [[1_776_679_210, 1, 0, 0, 0, 0, 0, 0] + times])
+        let row: [Double] = [1_776_679_210, 1, 0, 0, 0, 0, 0, 0] + times
+        #expect(rows == [row])
     }
 }
