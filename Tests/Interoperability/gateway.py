@@ -1,8 +1,10 @@
 """The gateway in front of one backend: its configuration, its keys, its processes."""
 import json
 import os
+import shutil
 import socket
 import subprocess
+import threading
 
 from client import Client
 from device import APP, TEST_APP, Device, test_root
@@ -91,6 +93,10 @@ RISKY_COUNT, RISKY_METRIC = 16, 20
 class Gateway:
     """One gateway process and what it reads."""
 
+    # Lists of devices, each with a database that has their keys; and who adds one.
+    filled = []
+    filling = threading.Lock()
+
     def __init__(self, program, folder, origin, devices, limits="{}",
                  address="x-forwarded-for", apple="", http2=False):
         """`apple`: the section, where there is one; `http2`: how the origin is spoken to."""
@@ -105,13 +111,29 @@ class Gateway:
             file.write(self.configuration(origin, limits, address, apple))
         with open(os.path.join(folder, "test-root.pem"), "wb") as file:
             file.write(test_root())
-        keys = os.path.join(folder, "keys")
-        with open(keys, "w", encoding="utf-8") as file:
-            file.writelines(device.import_line() for device in devices)
         if devices:
-            self.command("keys", "import", "--config", self.path, keys)
+            self.take_keys(devices)
         self.processes = Processes(os.path.join(folder, "gateway.output"))
         self.processes.start([program, "serve", self.path])
+
+    def take_keys(self, devices):
+        """Imports the devices' keys. Twelve gateways have the same thousand: only the first one
+        imports them, and the others get a copy of its database."""
+        database = os.path.join(self.folder, "portcullis.db")
+        with Gateway.filling:
+            for others, filled in Gateway.filled:
+                if others is devices:
+                    copy_store(filled, database)
+                    return
+            keys = os.path.join(self.folder, "keys")
+            with open(keys, "w", encoding="utf-8") as file:
+                file.writelines(device.import_line() for device in devices)
+            self.command("keys", "import", "--config", self.path, keys)
+            # Once a gateway runs on it, a copy would lack what is in its log.
+            if not os.path.exists(database + "-wal"):
+                filled = os.path.join(self.folder, "imported.db")
+                copy_store(database, filled)
+                Gateway.filled.append((devices, filled))
 
     def configuration(self, origin, limits, address, apple):
         rules = RULES + CLOSED + (DEVICES if apple else "") + RISK
@@ -173,6 +195,13 @@ class Gateway:
 
     def stop(self):
         self.processes.stop()
+
+
+def copy_store(database, copy):
+    """Copies a store that no process uses: the database, and the file that says how far it has
+    come. A gateway takes a database without that file for an older copy, and refuses to start."""
+    for suffix in ["", ".generation"]:
+        shutil.copy2(database + suffix, copy + suffix)
 
 
 def devices(count):
