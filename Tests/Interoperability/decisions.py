@@ -160,7 +160,8 @@ class Front(Stand):
         # They read their files where they are started.
         self.processes.start(
             ["sh", "-c", 'cd "$0" && exec "$@"', place, program_of(self.proxy), *words],
-            {"XDG_CONFIG_HOME": place, "XDG_DATA_HOME": place},
+            # Programs in Go collect garbage several times while they start.
+            {"XDG_CONFIG_HOME": place, "XDG_DATA_HOME": place, "GOGC": "400"},
         )
         self.processes.wait(self.connect, self.proxy)
         # Traefik listens before it has routes.

@@ -137,6 +137,9 @@ enum DecidingProxy: String, CaseIterable, Sendable {
         try String(contentsOf: examples().appending(path: file), encoding: .utf8)
     }
 
+    /// For programs in Go, which collect garbage several times while they start.
+    private static let collection = "GOGC=400"
+
     private func run(_ program: String, _ scenario: Scenario) throws -> ChildProcess {
         switch self {
         case .nginx:
@@ -145,11 +148,14 @@ enum DecidingProxy: String, CaseIterable, Sendable {
         case .caddy:
             // It writes into folders below the home of its user.
             let folder = scenario.folder.path
-            let words = ["XDG_CONFIG_HOME=\(folder)", "XDG_DATA_HOME=\(folder)", program]
+            let homes = ["XDG_CONFIG_HOME=\(folder)", "XDG_DATA_HOME=\(folder)"]
             let arguments = ["run", "--config", "Caddyfile", "--adapter", "caddyfile"]
-            return try scenario.start("/usr/bin/env", words + arguments)
+            let words = homes + [Self.collection, program] + arguments
+            return try scenario.start("/usr/bin/env", words)
         case .haproxy: return try scenario.start(program, ["-db", "-V", "-f", "haproxy.cfg"])
-        case .traefik: return try scenario.start(program, ["--configfile=traefik.yaml"])
+        case .traefik:
+            let words = [Self.collection, program, "--configfile=traefik.yaml"]
+            return try scenario.start("/usr/bin/env", words)
         case .envoy, .envoyGRPC, .mesh:
             let arguments = ["--disable-hot-restart", "--concurrency", "1", "-c", files[0]]
             return try scenario.start(program, arguments)
