@@ -48,8 +48,8 @@ extension Scenarios {
             defer { bench.stop() }
             let scheme = isSecure ? "https" : "http"
             let url = "\(scheme)://127.0.0.1:\(bench.gateway.port)/a"
-            let text = try run("h2load", ["-n", "2000", "-c", "8", "-m", "16", url])
-            #expect(text.contains("2000 succeeded, 0 failed, 0 errored"))
+            let text = try run("h2load", ["-n", "800", "-c", "8", "-m", "16", url])
+            #expect(text.contains("800 succeeded, 0 failed, 0 errored"))
         }
     }
 }
