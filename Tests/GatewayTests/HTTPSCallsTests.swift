@@ -40,7 +40,7 @@ import Testing
                 timeout: .milliseconds(milliseconds)
             )
             let roots = try #require(FileManager.default.contents(atPath: server.rootFile))
-            request.trust = .pem([UInt8](roots))
+            request.roots = [UInt8](roots)
             return request
         }
 
@@ -73,7 +73,7 @@ import Testing
         let stand = try Stand()
         defer { stand.end() }
         var request = try stand.request()
-        request.trust = .system
+        request.roots = nil
         #expect(await stand.reason(request) == .tls)
         let other = ECPrivateKey(generating: .p256)
         let root = CertificateBuilder(
@@ -83,7 +83,7 @@ import Testing
             notAfter: UnixTime(seconds: 4_000_000_000),
             isAuthority: true
         ).selfSigned(by: other)
-        request.trust = .pem(Array(root.pem.utf8))
+        request.roots = Array(root.pem.utf8)
         #expect(await stand.reason(request) == .tls)
         #expect(stand.server.calls.count == 0)
     }

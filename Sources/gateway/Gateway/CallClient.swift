@@ -164,14 +164,14 @@ extension HTTPSRequest {
     init(_ call: CallRequest) {
         self.init(
             url: call.url,
+            fields: call.fields.map { ($0.name, $0.value) },
             contentType: call.contentType,
             content: call.content,
-            timeout: call.timeout
+            timeout: call.timeout,
+            roots: call.roots,
+            proxy: call.proxy,
+            avoidsOldConnections: call.avoidsOldConnections,
+            answerBytesMax: call.answerBytesMax
         )
-        fields = call.fields.map { ($0.name, $0.value) }
-        trust = call.roots.map { .pem($0) } ?? .system
-        proxy = call.proxy
-        avoidsOldConnections = call.avoidsOldConnections
-        answerBytesMax = call.answerBytesMax
     }
 }

@@ -131,8 +131,8 @@ final class FetchedKeySet: Sendable {
             return .some(state.tag)
         }
         guard let tag else { return }
-        var request = HTTPSRequest(getting: address.url, timeout: address.timeout)
-        request.trust = address.roots.map { .pem($0) } ?? .system
+        var request = HTTPSRequest(url: address.url, timeout: address.timeout)
+        request.roots = address.roots
         request.proxy = address.proxy
         request.answerBytesMax = TokenKeySet.bytesMax
         request.keptFields = FetchedFields.names

@@ -138,8 +138,8 @@ final class GoogleOperations: Sendable {
 
     private func fetch(_ number: UInt64) {
         let google = state.withLock(\.settings.google)
-        var request = HTTPSRequest(getting: google.statusListURL, timeout: google.timeout)
-        request.trust = google.roots.map { .pem($0) } ?? .system
+        var request = HTTPSRequest(url: google.statusListURL, timeout: google.timeout)
+        request.roots = google.roots
         request.proxy = google.proxy
         request.answerBytesMax = StatusList.bytesMax
         request.keptFields = FetchedFields.names

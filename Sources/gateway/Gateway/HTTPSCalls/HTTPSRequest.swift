@@ -2,14 +2,6 @@ internal import CCurl
 
 /// A request to another party's service: a POST with content, or a GET without.
 package struct HTTPSRequest: Sendable {
-    /// The authorities whose certificates are trusted.
-    package enum Trust: Hashable, Sendable {
-        /// The authorities that this machine trusts.
-        case system
-        /// Only the authorities of a PEM text.
-        case pem([UInt8])
-    }
-
     /// `https://host[:port]/path`.
     package var url: String
     /// Fields beside `Content-Type`, each without line ends.
@@ -21,7 +13,8 @@ package struct HTTPSRequest: Sendable {
     package var keptFields: [String] = []
     /// The time for everything from the look-up of the name to the last byte.
     package var timeout: Duration
-    package var trust = Trust.system
+    /// The only authorities that are trusted, in PEM; `nil` for those that this machine trusts.
+    package var roots: [UInt8]?
     /// `http://host:port` of a proxy that supports CONNECT; `nil` for none. The environment is not
     /// used.
     package var proxy: String?
@@ -29,20 +22,6 @@ package struct HTTPSRequest: Sendable {
     package var avoidsOldConnections = false
     /// The longest answer that is accepted.
     package var answerBytesMax = 256 << 10
-
-    /// A GET.
-    package init(getting url: String, timeout: Duration) {
-        self.url = url
-        self.timeout = timeout
-    }
-
-    /// A POST.
-    package init(url: String, contentType: String, content: [UInt8], timeout: Duration) {
-        self.url = url
-        self.contentType = contentType
-        self.content = content
-        self.timeout = timeout
-    }
 }
 
 /// The answer of a service.
@@ -53,19 +32,7 @@ package struct HTTPSAnswer: Hashable, Sendable {
     package let content: [UInt8]
     /// Those of ``HTTPSRequest/keptFields`` that it has, by their names in lower case. Several
     /// fields of one name are joined by commas (RFC 9110 §5.2).
-    package let fields: [String: String]
-
-    package init(
-        status: Int,
-        retryAfter: Int?,
-        content: [UInt8],
-        fields: [String: String] = [:]
-    ) {
-        self.status = status
-        self.retryAfter = retryAfter
-        self.content = content
-        self.fields = fields
-    }
+    package var fields: [String: String] = [:]
 }
 
 /// Why a call has no answer.

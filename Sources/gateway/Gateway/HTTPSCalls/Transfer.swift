@@ -73,7 +73,7 @@ final class Transfer {
         if !keptFields.isEmpty {
             codes.append(ccurl_set_field_receiver(call, { Transfer.field($0, $1, $2, $3) }, me))
         }
-        if case .pem(let text) = request.trust {
+        if let text = request.roots {
             codes += [
                 ccurl_set_text(call, CURLOPT_CAINFO, nil),
                 ccurl_set_text(call, CURLOPT_CAPATH, nil),
