@@ -22,9 +22,7 @@ final class DeviceCheckClient: DeviceChecking {
     struct Board {
         var used: UsedTokens
         var updates = DeviceUpdates()
-        var kept: UInt64 = 0
-        var failed: UInt64 = 0
-        var dropped: UInt64 = 0
+        var facts = DeviceFacts()
         var terms: Terms
         var pace = NoticePace<String>()
         /// Called when no change is pending.
@@ -43,15 +41,6 @@ final class DeviceCheckClient: DeviceChecking {
 
     /// The time that the end of the process waits for changes that Apple has not stored yet.
     static let finishTime = Duration.seconds(5)
-
-    /// The state of the changes.
-    struct Standing: Sendable {
-        let pending: Int
-        let kept: UInt64
-        let failed: UInt64
-        let dropped: UInt64
-        let tokens: Int
-    }
 
     private let apple: any AppleCalling
     private let log: Logger
@@ -84,15 +73,11 @@ final class DeviceCheckClient: DeviceChecking {
         }
     }
 
-    var standing: Standing {
-        board.withLock {
-            Standing(
-                pending: $0.updates.pending,
-                kept: $0.kept,
-                failed: $0.failed,
-                dropped: $0.dropped,
-                tokens: $0.used.count
-            )
+    var facts: DeviceFacts {
+        board.withLock { board in
+            board.facts.pendingChanges = board.updates.pending
+            board.facts.usedTokens = board.used.count
+            return board.facts
         }
     }
 
@@ -185,7 +170,7 @@ final class DeviceCheckClient: DeviceChecking {
 
     /// Calls `idle` when no change is pending, or after a time, with the number of pending ones.
     func finish(within time: Duration, _ idle: @escaping @Sendable (_ left: Int) -> Void) {
-        let once = FirstAnswer<Void> { [self] _ in idle(standing.pending) }
+        let once = FirstAnswer<Void> { [self] _ in idle(facts.pendingChanges) }
         let isIdle = board.withLock { board in
             board.idle = { once.give(()) }
             return board.updates.pending == 0
@@ -205,9 +190,9 @@ final class DeviceCheckClient: DeviceChecking {
             let (action, outcome) = decide(&board.updates)
             switch outcome {
             case nil: break
-            case .kept: board.kept += 1
-            case .failed: board.failed += 1
-            case .dropped: board.dropped += 1
+            case .kept: board.facts.keptChanges += 1
+            case .failed: board.facts.failedChanges += 1
+            case .dropped: board.facts.droppedChanges += 1
             }
             return (action, outcome, board.updates.pending == 0 ? board.idle : nil)
         }
@@ -268,17 +253,6 @@ extension DeviceCheckClient.Terms {
 
     var used: UsedTokens.Limits {
         UsedTokens.Limits(callsPerSecond: perSecond, hosts: KeyEnvironment.allCases.count)
-    }
-}
-
-extension DeviceFacts {
-    init(_ standing: DeviceCheckClient.Standing) {
-        self.init()
-        pendingChanges = standing.pending
-        keptChanges = standing.kept
-        failedChanges = standing.failed
-        droppedChanges = standing.dropped
-        usedTokens = standing.tokens
     }
 }
 

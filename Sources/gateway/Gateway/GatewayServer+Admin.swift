@@ -119,7 +119,7 @@ extension GatewayServer: AdminSource {
         snapshot.apple = parts.apple.facts
         snapshot.proofCalls = parts.parties.proofs.callFacts
         snapshot.tls = parts.certificates.facts(addresses)
-        snapshot.devices = DeviceFacts(parts.apple.devices.standing)
+        snapshot.devices = parts.apple.devices.facts
         snapshot.receipts = parts.apple.receiptFacts
         snapshot.statusList = parts.google.facts
         snapshot.keySets = parts.parties.proofs.facts
