@@ -17,6 +17,13 @@ struct AppleDraft {
     ]
 
     private(set) var settings = AppleSettings()
+    private static let rows: [SettingRow<AppleSettings>] = [
+        SettingRow("timeout", .time(\.timeout, .milliseconds(100) ... .seconds(300))),
+        SettingRow("concurrent", .count(\.concurrent, 1...64)),
+        SettingRow("queue", .count(\.queue, 1...100_000)),
+        SettingRow("rate", .perSecond(\.perSecond, of: "calls to one host in a second", max: 1000)),
+    ]
+
     private var credentials: [Key] = []
     private var roots: Located<String>?
 
@@ -32,18 +39,7 @@ struct AppleDraft {
         readHosts(reader)
         roots = reader.value("roots", use: "a PEM file's path") { $0.isEmpty ? nil : $0 }
         settings.proxy = OutboundDraft.proxy(reader)
-        if let time = reader.duration("timeout", in: .milliseconds(100)...Duration.seconds(300)) {
-            settings.timeout = time.value
-        }
-        if let number = reader.integer("concurrent", in: 1...64) {
-            settings.concurrent = number.value
-        }
-        if let number = reader.integer("queue", in: 1...100_000) { settings.queue = number.value }
-        let rate = reader.value("rate", use: "calls to one host in a second, 1/s…1000/s") { text in
-            let number = text.hasSuffix("/s") ? MappingReader.digits(text.dropLast(2)) : nil
-            return number.flatMap { (1...1_000).contains($0) ? $0 : nil }
-        }
-        if let rate { settings.perSecond = rate.value }
+        for row in Self.rows { row.read(reader, into: &settings) }
         settings.receipts = RenewalSettings(reader.node("receipts"), log: log)
     }
 
@@ -127,10 +123,7 @@ extension RenewalSettings {
         guard let node, let reader = MappingReader(node, "apple.receipts", keys: keys, log: log)
         else { return }
         if let flag = reader.flag("renew") { renews = flag.value }
-        let rate = reader.value("rate", use: "calls a second, 1/s…1000/s") { text in
-            let number = text.hasSuffix("/s") ? MappingReader.digits(text.dropLast(2)) : nil
-            return number.flatMap { (1...1_000).contains($0) ? $0 : nil }
-        }
+        let rate = reader.rate("rate", of: "calls a second", max: 1_000)
         if let rate { perSecond = rate.value }
         let day = Duration.seconds(86_400)
         if let time = reader.duration("every", in: day...(day * 60)) { every = time.value }

@@ -223,10 +223,7 @@ extension EnrolmentAdmission.Settings {
         guard let node, let reader = MappingReader(node, "enrolment", keys: keys, log: log) else {
             return
         }
-        let rate = reader.value("rate", use: "challenges a second, 1/s…10000/s") { text in
-            let number = text.hasSuffix("/s") ? MappingReader.digits(text.dropLast(2)) : nil
-            return number.flatMap { (1...10_000).contains($0) ? $0 : nil }
-        }
+        let rate = reader.rate("rate", of: "challenges a second", max: 10_000)
         if let rate { perSecond = rate.value }
         if let number = reader.integer("burst", in: 1...1_000_000) { burst = number.value }
         if let number = reader.countOrOff("per_attester", unit: "/d") { perAttester = number.value }

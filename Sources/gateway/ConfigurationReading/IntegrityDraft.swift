@@ -22,7 +22,7 @@ struct IntegrityDraft {
     private let verification: Located<String>?
     private let ageMax: Located<Duration>?
     private let url: Located<String>?
-    private let limits: CallLimitsDraft
+    private let calls: TokenCallSettings
     private let roots: Located<String>?
     private let proxy: String?
 
@@ -39,7 +39,7 @@ struct IntegrityDraft {
         let ageMost = Duration.seconds(IntegrityTerms.ageMost)
         ageMax = reader.duration("max_token_age", in: .seconds(10)...ageMost)
         url = reader.value("url", use: "https://host/path", OutboundDraft.url)
-        limits = CallLimitsDraft(reader)
+        calls = TokenCallSettings(reader)
         roots = file("roots")
         proxy = OutboundDraft.proxy(reader)
         if isMeant { checkDecoder() }
@@ -87,7 +87,7 @@ struct IntegrityDraft {
             guard let read = serviceAccount(account, files) else { return nil }
             var service = IntegrityService(name: name, account: read)
             if let url { service.url = url.value }
-            limits.fill(&service.calls)
+            service.calls = calls
             (service.calls.roots, service.calls.proxy) = (certificates, proxy)
             decoder = .service(service)
         } else {

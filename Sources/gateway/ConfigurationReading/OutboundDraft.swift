@@ -73,34 +73,17 @@ extension NamedFiles {
     }
 }
 
-/// The limits of the calls about tokens; `nil` where the file does not say them.
-struct CallLimitsDraft {
-    /// `timeout`: 100ms…30s.
-    let timeout: Duration?
-    /// `concurrent`: 1…64.
-    let concurrent: Int?
-    /// `queue`: 1…100000.
-    let queue: Int?
-    /// `rate`: 1/s…1000/s.
-    let perSecond: Int?
+extension TokenCallSettings {
+    private static let rows: [SettingRow<Self>] = [
+        SettingRow("timeout", .time(\.timeout, .milliseconds(100) ... .seconds(30))),
+        SettingRow("concurrent", .count(\.concurrent, 1...64)),
+        SettingRow("queue", .count(\.queue, 1...100_000)),
+        SettingRow("rate", .perSecond(\.perSecond, of: "calls in a second", max: 1_000)),
+    ]
 
+    /// The limits of the calls about tokens.
     init(_ reader: MappingReader) {
-        timeout =
-            reader.duration("timeout", in: .milliseconds(100)...Duration.seconds(30))?.value
-        concurrent = reader.integer("concurrent", in: 1...64)?.value
-        queue = reader.integer("queue", in: 1...100_000)?.value
-        perSecond =
-            reader.value("rate", use: "calls in a second, 1/s…1000/s") { text -> Int? in
-                let number = text.hasSuffix("/s") ? MappingReader.digits(text.dropLast(2)) : nil
-                return number.flatMap { (1...1_000).contains($0) ? $0 : nil }
-            }?.value
-    }
-
-    /// Takes over what the file says.
-    func fill(_ settings: inout TokenCallSettings) {
-        if let timeout { settings.timeout = timeout }
-        if let concurrent { settings.concurrent = concurrent }
-        if let queue { settings.queue = queue }
-        if let perSecond { settings.perSecond = perSecond }
+        self.init()
+        for row in Self.rows { row.read(reader, into: &self) }
     }
 }

@@ -13,6 +13,8 @@ struct SettingRow<Section>: Sendable {
         case orOff(Path<Int?>, unit: String)
         /// Bytes a second, 0B/s…1GiB/s.
         case byteRate(Path<UInt64>)
+        /// From 1 a second on.
+        case perSecond(Path<Int>, of: String, max: Int)
     }
 
     let key: String
@@ -59,6 +61,8 @@ struct SettingRow<Section>: Sendable {
         case .time(let path, let range): put(reader.duration(key, in: range), path)
         case .orOff(let path, let unit): put(reader.countOrOff(key, unit: unit), path)
         case .byteRate(let path): put(reader.byteRate(key), path)
+        case .perSecond(let path, let what, let max):
+            put(reader.rate(key, of: what, max: max), path)
         }
     }
 
@@ -72,6 +76,7 @@ struct SettingRow<Section>: Sendable {
         case .time(let path, _): section[keyPath: path].settingText
         case .orOff(let path, let unit): section[keyPath: path].map { "\($0)\(unit)" } ?? "off"
         case .byteRate(let path): ByteCount(Int(clamping: section[keyPath: path])).text + "/s"
+        case .perSecond(let path, _, _): "\(section[keyPath: path])/s"
         }
     }
 }
@@ -80,6 +85,14 @@ extension MappingReader {
     /// A time in whole milliseconds.
     func milliseconds(_ key: String, in range: ClosedRange<Duration>) -> Located<UInt64>? {
         duration(key, in: range)?.map { UInt64(clamping: $0.settingMilliseconds) }
+    }
+
+    /// A number a second, from 1/s on.
+    func rate(_ key: String, of what: String, max: Int) -> Located<Int>? {
+        value(key, use: "\(what), 1/s…\(max)/s") { text in
+            let number = text.hasSuffix("/s") ? Self.digits(text.dropLast(2)) : nil
+            return number.flatMap { (1...max).contains($0) ? $0 : nil }
+        }
     }
 
     fileprivate func byteRate(_ key: String) -> Located<UInt64>? {

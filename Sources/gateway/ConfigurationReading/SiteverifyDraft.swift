@@ -43,7 +43,7 @@ struct SiteverifyDraft {
         let hosts = reader.texts("hostname", use: Self.wordUse, Self.word) ?? []
         read.hostnames = Set(hosts.map { $0.value.lowercased() })
         if let flag = reader.flag("remote_address") { read.sendsAddress = flag.value }
-        CallLimitsDraft(reader).fill(&read.calls)
+        read.calls = TokenCallSettings(reader)
         read.calls.proxy = OutboundDraft.proxy(reader)
         settings = service == nil || url == nil ? nil : read
         if service?.value == .enterprise, isMeant {
