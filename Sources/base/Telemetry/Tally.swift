@@ -49,7 +49,6 @@ package struct Tally: Sendable {
     /// The times until the first bytes of a rule's origins.
     package func firstBytes(rule: Int) -> Histogram { rules.firstBytes(of: rule) }
 
-    /// The times of the requests of a rule.
     package func requestTimes(rule: Int) -> Histogram { rules.times(of: rule) }
 
     /// Responses to requests of a rule whose status begins with a digit, 1 to 5.

@@ -51,7 +51,6 @@ package struct ConfigurationDifference: Sendable {
         self.endpoints = endpoints
     }
 
-    /// The report.
     package var text: String {
         guard !endpoints.isEmpty else { return "no endpoint changes\n" }
         return endpoints.map { endpoint in

@@ -16,7 +16,6 @@ package struct ConfigurationSchema {
         var text: ReadingRecord.Text?
         /// The keys of a mapping, in the reader's order; empty where no mapping is allowed.
         var members: [(key: String, setting: Setting)] = []
-        /// The mandatory ones of the keys.
         var mandatory: [String] = []
         /// The setting of each member of a mapping with free names; at most one.
         var others: [Setting] = []

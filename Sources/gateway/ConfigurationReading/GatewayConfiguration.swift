@@ -105,7 +105,6 @@ package struct GatewayConfiguration: Sendable {
         }
     }
 
-    /// The configuration with the orders of operators.
     package func ordered(by orders: RolloutOrders) -> GatewayConfiguration {
         var ordered = self
         ordered.orderedRules = orders.rules(fileRules)

@@ -180,7 +180,6 @@ struct IntegrityRuleDraft: Placed {
         )
     }
 
-    /// The rule, of a proof.
     func rule(_ proof: TokenProof) -> IntegrityRule {
         var rule = IntegrityRule(proof)
         rule.device = Set(devices?.map(\.value) ?? [])

@@ -82,7 +82,6 @@ extension ListenSettings {
         /// `nil` where clients are not asked.
         package let client: Client?
 
-        /// The files that are loaded.
         package var files: [String] {
             certificates.flatMap { [$0.certificateFile, $0.keyFile, $0.stapleFile] }
                 .compactMap(\.self) + [client?.authoritiesFile].compactMap(\.self)

@@ -118,7 +118,6 @@ package struct OriginTLSSettings: Hashable, Sendable {
     /// `minimum`: default 1.2.
     package let minimumVersion: ListenSettings.TLS.Version
 
-    /// The files that are loaded.
     package var files: [String] {
         let authorities: [String] = if case .file(let path) = trust { [path] } else { [] }
         return authorities + [certificateFile, keyFile].compactMap(\.self)

@@ -78,7 +78,6 @@ extension PathInterpretation {
         ),
     ]
 
-    /// The settings that have a step of this interpretation.
     var involved: [Setting] { Self.settings.filter { !isDisjoint(with: $0.steps) } }
     /// Their keys.
     var names: [String] { involved.map(\.key) }

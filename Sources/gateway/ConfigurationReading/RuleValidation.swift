@@ -8,7 +8,6 @@ struct RuleValidation {
     let origins: [String]
     let fallback: RuleDraft?
     let log: ProblemLog
-    /// The App IDs of the file.
     let appIDs: [String]
     let knownApps: Set<String>
     /// The proofs that rules may name.

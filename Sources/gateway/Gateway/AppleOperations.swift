@@ -9,7 +9,6 @@ import Services
 /// Apple's services: the calls, the bits of devices, the renewal of receipts, and their logs for
 /// operators. No line has a token, a whole key id, a receipt or a device token.
 final class AppleOperations: Sendable {
-    /// Takes the calls.
     let calls: AppleClient
     /// Asks Apple about devices.
     let devices: DeviceCheckClient

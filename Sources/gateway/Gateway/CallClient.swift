@@ -10,7 +10,6 @@ import Synchronization
 final class CallClient<Party: CalledParty>: Sendable {
     private struct Board {
         var machine: CallQueue<Party>
-        /// Takes the reply of each call.
         var askers: [CallLine.Ticket: @Sendable (CallReply) -> Void] = [:]
         var lastTicket: CallLine.Ticket = 0
         var tell: @Sendable (CallNotice<Party.Call>, _ detail: String?) -> Void = { _, _ in }

@@ -55,7 +55,6 @@ enum DescriptorLimit {
         return all == 0 ? .max : Int32(clamping: all - reserve)
     }
 
-    /// The reserved ones.
     static var reserve: UInt64 { current / 8 }
 
     /// The hard limit, to which the gateway raises its own; 0 when it can't be read.

@@ -126,7 +126,6 @@ final class Fleet: Sendable {
         plane.log.warning("the others can't be told that this gateway has ended: \(fault)")
     }
 
-    /// The state of its connection to the database.
     var connection: DatabaseStatistics.Connection { access.database.statistics }
 
     private func turn() {
@@ -230,7 +229,6 @@ final class Fleet: Sendable {
         }
     }
 
-    /// The fleet, for operators.
     var facts: FleetFacts {
         let now = ControlPlane.monotonicSeconds
         let orders = rollouts.fleetOrders

@@ -37,15 +37,12 @@ package struct FleetOrdering: Sendable {
     /// This gateway's name.
     private let gateway: String
     private let now: UnixTime
-    /// The orders that were reached.
     package private(set) var orders: FleetOrders
     /// The changes since the start that were found or made, the oldest first.
     package private(set) var changes: [FleetOrders.Change] = []
     /// Pending orders that have ended without being written, since there is something newer.
     package private(set) var dropped: [FleetOrders.Pending] = []
-    /// Pending orders that were written.
     private var written: [FleetOrders.Pending] = []
-    /// The version that the database is at.
     private var version: Int64 = 0
     /// That of the database's orders, where they have the version of ``orders``.
     private(set) var seal: Seal?
@@ -62,7 +59,6 @@ package struct FleetOrdering: Sendable {
         (self.orders, self.now) = (orders, now)
     }
 
-    /// The pending orders that have ended.
     var ended: [FleetOrders.Pending] { written + dropped }
 
     // MARK: Reading

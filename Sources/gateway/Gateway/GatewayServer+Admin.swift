@@ -28,7 +28,6 @@ extension GatewayServer: AdminSource {
         }
     }
 
-    /// The state of the rules.
     var ruleFacts: [RuleFacts] {
         let configuration = plane.configuration
         return configuration.fileRules.rules.map { rule in

@@ -33,7 +33,6 @@ package final class GatewayServer: @unchecked Sendable {
             path in
             Result { () throws(StoreProblem) in try SQLiteKeyJournal(path: path) }
         }
-        /// Looks names up.
         package var lookUp: @Sendable (String, UInt16) -> [SocketAddress] = {
             SocketAddress.resolve($0, port: $1)
         }

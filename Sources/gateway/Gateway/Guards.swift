@@ -157,7 +157,6 @@ final class Guards: Sendable {
         return exchange
     }
 
-    /// The exchange has ended.
     func exchanged(_ sent: FleetExchange, _ result: Result<FleetReading, JournalError>) {
         guard case .success(let reading) = result else {
             for count in sent.counts {

@@ -6,7 +6,6 @@ enum HandoverMessage: Equatable {
     /// A listening socket that is handed over, in the order of the configuration, the operators'
     /// last.
     struct Socket: Equatable {
-        /// Its address in the configuration.
         let address: String
         /// Whether it belongs to the service manager.
         let isLent: Bool

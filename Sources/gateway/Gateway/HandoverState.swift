@@ -112,7 +112,6 @@ extension Rollouts {
     /// and in a fleet newer ones where its database answers.
     struct Start {
         let orders: FleetOrders
-        /// The orders in force.
         let inForce: RolloutOrders
         let file: RolloutFile?
         let fleet: FleetAccess?

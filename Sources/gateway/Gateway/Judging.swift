@@ -14,7 +14,6 @@ struct Judging: Sendable {
     let issuer: ChallengeIssuer
     let sessions: SessionTable
     let probes = ProbeResponder()
-    /// The open trials of fronts.
     let trials = OpenTrials()
     /// Google's list, for enrolments of Android phones.
     let statusLists = StatusLists()

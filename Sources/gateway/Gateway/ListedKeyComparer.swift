@@ -39,7 +39,6 @@ final class ListedKeyComparer: Sendable {
     }
 
     private struct State {
-        /// The list to compare with.
         var list: KnownStatusList?
         var done: Done?
         var isRunning = false

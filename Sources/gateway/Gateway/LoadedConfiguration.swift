@@ -9,7 +9,6 @@ struct LoadedConfiguration: Sendable {
     let configuration: GatewayConfiguration
     let settings: ProxySettings
     let servers: ServerRegistry
-    /// The warnings for the operator.
     let warnings: [Problem]
     let certificates: LoadedCertificates
     /// The stamps of the certificates' files, from before they were read.

@@ -100,7 +100,6 @@ final class LogLosses: Sendable {
         state.withLock { $0.tell = tell }
     }
 
-    /// Lines were dropped.
     func lost(_ lines: UInt64) {
         self.lines.add(lines, ordering: .relaxed)
         tell { $0.lost(lines, now: MonotonicClock.nanoseconds) }
@@ -132,7 +131,6 @@ struct LossReport {
     private var isBeginTold = false
     private var toldAt: UInt64?
 
-    /// Lines were dropped.
     mutating func lost(_ lines: UInt64, now: UInt64) -> Notice {
         untold &+= lines
         guard !isBeginTold, !isQuiet(now) else { return .none }

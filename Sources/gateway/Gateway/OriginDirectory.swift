@@ -13,7 +13,6 @@ import Services
 final class OriginDirectory: Sendable {
     private struct State {
         var servers: ServerRegistry
-        /// The served origins.
         var origins: [OriginSettings]
         var pace: LookUpPace
         /// Counts the scheduled look-ups; an older one is skipped.

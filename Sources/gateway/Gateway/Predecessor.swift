@@ -26,7 +26,6 @@ package final class Predecessor: Sendable {
 
     private let socket: HandoverSocket
     private let store: String
-    /// The sockets to listen on.
     package let sockets: InheritedSockets
     private let taken = Mutex<State?>(nil)
     /// Reports each second that this process lives, until it has everything.

@@ -19,7 +19,6 @@ final class ReceiptRenewer: Sendable {
         var renewal: RenewalSettings
         /// The apps; their test authorities verify their receipts.
         var apps: [AppPolicy]
-        /// The teams that have a key.
         var teams: AppleTeams
         /// The time of a call, from the hand-in to the answer.
         var timeout = Duration.seconds(30)

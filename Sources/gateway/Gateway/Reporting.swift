@@ -19,7 +19,6 @@ final class Reporting: Sendable {
         var isCollecting = false
         /// For charts, the oldest first.
         var marks: [Report.Mark] = []
-        /// The state of the rules.
         var ruleFacts: @Sendable () -> [RuleFacts] = { [] }
     }
 

@@ -40,7 +40,6 @@ final class Rollouts: Sendable {
         /// Gives the current orders to every event loop; `told` is called on the control queue for
         /// each event loop that has them.
         var serve: @Sendable (_ told: @escaping @Sendable () -> Void) -> Void = { _ in }
-        /// An order takes effect.
         var tookEffect: @Sendable (FleetOrders.Change) -> Void = { _ in }
         /// The counts of a rule in the last hour; `nil` where event loops are too busy.
         var lastHour: @Sendable (String, @escaping @Sendable (Report?) -> Void) -> Void = { _, _ in
@@ -57,7 +56,6 @@ final class Rollouts: Sendable {
     private struct State {
         /// What was reached. It is in force soon, when it is on disk.
         var reached: FleetOrders
-        /// The orders in force.
         var orders: RolloutOrders
         /// The version of the orders in force; 0 without a fleet.
         var version: Int64
@@ -100,7 +98,6 @@ final class Rollouts: Sendable {
 
     func start(_ consumers: Consumers) { state.value.consumers = consumers }
 
-    /// The orders in force.
     var orders: RolloutOrders { state.value.orders }
 
     /// The version of the fleet's orders in force, and the number of orders that the fleet does not

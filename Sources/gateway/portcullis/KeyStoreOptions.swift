@@ -12,7 +12,6 @@ struct KeyStoreOptions: ParsableArguments {
     )
     var file: String
 
-    /// Opens the store.
     func administration(creates: Bool = false) throws -> (any KeyArchive, StoreSettings) {
         let settings = try LoadedFile.store(file)
         guard let keys = try settings.store.archive(creates: creates) else {

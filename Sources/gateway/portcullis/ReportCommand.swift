@@ -102,6 +102,5 @@ struct FleetMemberOptions: ParsableArguments {
         }
     }
 
-    /// The query of a call.
     var query: String { name.map { "?gateway=\($0)" } ?? "" }
 }

@@ -266,7 +266,6 @@ extension Array where Element == UInt8 {
         }
     }
 
-    /// Ends a line.
     @inline(__always)
     mutating func appendLineEnd() {
         append(ASCIIByte.carriageReturn)

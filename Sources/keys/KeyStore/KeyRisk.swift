@@ -16,7 +16,6 @@ package struct KeyRisk: Hashable, Sendable {
     /// Android phone's key it is the day of the enrolment, also without a metric.
     package let day: UInt16
 
-    /// The metric is unknown.
     package static let unknown = KeyRisk(metric: nil, at: nil)
 
     /// - Parameters:

@@ -14,7 +14,6 @@ enum DatabaseHint {
         + "ask who else writes to them; then restore a backup of the database, and empty the table "
         + "shared_secrets before gateways start"
 
-    /// The hint for all other faults.
     private static let other =
         "see in the database's log why; portcullis doctor FILE tries all that a gateway needs of it"
 

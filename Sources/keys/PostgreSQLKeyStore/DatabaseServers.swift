@@ -94,7 +94,6 @@ struct DatabaseServers {
         host.isEmpty || host.hasPrefix("/") || host.hasPrefix("@")
     }
 
-    /// The settings in the string.
     static func settings(_ address: String) throws(DatabaseFault) -> [String: String] {
         var message: UnsafeMutablePointer<CChar>?
         guard let options = PQconninfoParse(address, &message) else {

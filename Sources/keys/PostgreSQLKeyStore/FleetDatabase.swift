@@ -346,7 +346,6 @@ package final class FleetDatabase: Sendable {
 
 /// What the database says of a fleet.
 package struct FleetReading: Sendable {
-    /// The version of the orders.
     package let version: Int64
     /// The orders as JSON; `nil` where the reader knows this version.
     package var orders: String?

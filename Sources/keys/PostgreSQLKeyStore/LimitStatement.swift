@@ -133,7 +133,6 @@ enum LimitStatement {
 
 /// What a gateway has taken of a limit that all gateways share.
 package struct FleetUse: Hashable, Sendable {
-    /// The limit's number.
     package let limit: Int64
     package let subject: Int64
     /// The time in which it is refilled, in microseconds.
@@ -146,7 +145,6 @@ package struct FleetUse: Hashable, Sendable {
 
 /// What all gateways together have taken of a limit.
 package struct FleetLevel: Sendable {
-    /// The limit's number.
     package let limit: Int64
     package let subject: Int64
     /// Microseconds until nothing of it is taken.

@@ -26,7 +26,6 @@ final class NameLookUp: Sendable {
 
     init(resolve: @escaping Resolve = NameLookUp.system) { self.resolve = resolve }
 
-    /// The addresses of a name, as numbers.
     func addresses(
         of name: String,
         until deadline: ContinuousClock.Instant

@@ -31,7 +31,6 @@ final class GenerationFile: Sendable {
 
     private let path: String
     private let descriptor: Int32
-    /// The number in the file.
     private let written: Mutex<Int64>
 
     /// Writes the file again, durably.
@@ -140,7 +139,6 @@ struct Generation: Equatable, Sendable {
         (SELECT max(generation, coalesce((SELECT max(id) FROM counter_log), 0)) + 1 FROM state)
         """
 
-    /// The generation of the database.
     static func current(_ db: Database) throws -> Generation {
         let statement = try db.cachedStatement(sql: "SELECT store, \(next) - 1 FROM state")
         guard let row = try Row.fetchOne(statement) else {
@@ -183,7 +181,6 @@ struct FileIdentity: Equatable, Sendable, CustomStringConvertible {
         self.init(status)
     }
 
-    /// The file of a descriptor.
     init?(descriptor: Int32) {
         var status = stat()
         guard fstat(descriptor, &status) == 0 else { return nil }

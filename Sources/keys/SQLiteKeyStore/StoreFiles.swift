@@ -42,7 +42,6 @@ final class StoreFiles: Sendable {
     /// The identities that others compare, one for each suffix.
     var texts: [String] { files.map(\.identity.description) }
 
-    /// The record for the generation file.
     func record(_ generation: Generation) -> GenerationFile.Record {
         let database = files.first { $0.suffix.isEmpty }?.identity
         let log = files.first { $0.suffix == Self.logSuffix }?.identity

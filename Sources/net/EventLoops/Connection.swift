@@ -44,7 +44,6 @@ open class Connection: Endpoint {
     /// far fewer.
     private static let unsentAnswersMax = 1 << 20
 
-    /// The peer's address.
     package final let peer: SocketAddress
     /// The TLS machine; `nil` for a plain connection.
     final var tls: TLSSession?

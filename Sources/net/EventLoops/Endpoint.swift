@@ -35,7 +35,6 @@ open class Endpoint {
     /// several event loops. Closing one of them does not end the watch.
     var mayHaveTwins: Bool { true }
 
-    /// Whether the descriptor has been closed.
     package final var isClosed: Bool { descriptor < 0 }
 
     /// The event loop found the descriptor ready and will call ``ready(_:)``, after others.
@@ -144,6 +143,5 @@ final class EndpointTable {
     /// The endpoint in a reserved slot; `nil` when it is empty.
     func endpoint(in slot: Int) -> Endpoint? { slots[slot].endpoint }
 
-    /// The number of a token's slot.
     static func slot(_ token: UInt64) -> Int { Int(UInt32(truncatingIfNeeded: token)) }
 }

@@ -47,7 +47,6 @@ package final class EventLoop: @unchecked Sendable {
     package struct Iteration {
         /// Monotonic nanoseconds.
         package fileprivate(set) var beganAt: UInt64 = 0
-        /// Events that were served.
         package fileprivate(set) var events = 0
         /// The number of polls for events; 0 where the iteration is a tick's.
         package fileprivate(set) var polls = 0
@@ -455,7 +454,6 @@ package struct LoopBound<Value>: @unchecked Sendable {
     private let carried: Value
     private let loop: EventLoop
 
-    /// A value of this event loop.
     package init(_ value: Value, on loop: EventLoop) {
         carried = value
         self.loop = loop

@@ -92,7 +92,6 @@ struct FairQueue {
     /// Whether a flow has used its quantum and still waits: a new flow would go before it.
     var hasBusy: Bool { busy.first != Self.nobody }
 
-    /// Whether this member waits.
     func holds(_ member: Int) -> Bool { member < members.count && members[member].news != 0 }
 
     /// Makes a member wait with the event bits `news`, which is not 0: at the end of its flow, or

@@ -80,7 +80,6 @@ package struct CallBreaker: Sendable {
         }
     }
 
-    /// The host failed.
     package mutating func failed(_ admission: Admission, now: UInt64, random: UInt64) {
         switch state {
         case .closed(let failures) where failures + 1 < Self.failuresMax:

@@ -77,7 +77,6 @@ package struct CallLine: Sendable {
         return nil
     }
 
-    /// The next step.
     package mutating func next(now: UInt64) -> Step {
         guard let first = waiting.first, underWay.count < limits.concurrent else { return .idle }
         if first.isOver(at: now) {

@@ -19,7 +19,6 @@ package struct CallTally<Call: OutboundCall>: Sendable {
 
     package init() {}
 
-    /// A call ended.
     package mutating func add(_ call: Call, _ reply: CallReply, nanoseconds: UInt64) {
         ends[End(kind: call.kind, status: reply.statusText), default: 0] &+= 1
         if case .unsent = reply { return }

@@ -7,7 +7,6 @@ package struct FetchSchedule: Sendable {
     package struct Bounds: Hashable, Sendable {
         /// The shortest time from one answer to the next request.
         package var least: Duration
-        /// The longest one.
         package var most: Duration
 
         package init(least: Duration, most: Duration) {

@@ -18,7 +18,6 @@ package struct FetchedCopy: Hashable, Sendable {
     /// Second of Unix time at which the other party vouched for it.
     package var date: Int64
     package var tag: String?
-    /// What was fetched, as it came.
     package var text: [UInt8]
 
     package init(

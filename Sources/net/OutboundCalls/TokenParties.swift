@@ -17,7 +17,6 @@ package struct TokenCallSettings: Hashable, Sendable {
 
     package init() {}
 
-    /// The limits of the calls.
     package var limits: CallLine.Limits {
         CallLine.Limits(
             concurrent: concurrent,

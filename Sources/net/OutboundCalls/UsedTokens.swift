@@ -108,7 +108,6 @@ package struct UsedTokens: Sendable {
     /// The number of these of each key and each address.
     private var underWayOfKey: [KeyID: Int] = [:]
     private var underWayOfAddress: [IPAddress: Int] = [:]
-    /// The number of remembered tokens.
     package private(set) var count = 0
 
     package init(_ limits: Limits) { self.limits = limits }

@@ -41,13 +41,11 @@ package struct PathPattern: Hashable, Sendable {
         /// Those of them that a server with this spelling takes. It takes no others of them.
         var taken: PathInterpretation = []
 
-        /// Whether a server with this interpretation has this spelling.
         func isMade(by interpretation: PathInterpretation) -> Bool {
             interpretation.intersection(decisive) == taken
         }
     }
 
-    /// The segments as written.
     package let segments: [Segment]
     /// The segments in all interpretations.
     let spellings: [Spelling]

@@ -42,7 +42,6 @@ package struct Rollout: Sendable {
         key = HMACSHA256.Key(bytes.span)
     }
 
-    /// The share at a moment.
     package func share(at now: UnixTime) -> Share {
         switch schedule {
         case .fixed(let share): return share
@@ -115,7 +114,6 @@ package struct Bucket: Hashable, Sendable {
         number = Int(value % 1_000_000)
     }
 
-    /// Whether a share includes this bucket.
     package func isWithin(_ share: Share) -> Bool { number < share.millionths }
 }
 

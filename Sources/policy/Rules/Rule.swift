@@ -16,7 +16,6 @@ package final class Rule: Sendable {
     /// What is asked. The initial values are those of a rule that is `off`.
     package struct Demands: Equatable, Sendable {
         package var rollout: Rollout
-        /// What the assertion signs.
         package var signing = SigningForm.lines([], headers: [])
         package var challenge = ChallengeRule.none
         package var challengeSource = ChallengeSource.field

@@ -68,7 +68,6 @@ extension HostPattern {
 }
 
 extension PathPattern {
-    /// A path that the pattern matches.
     fileprivate var sample: String {
         let parts = text.split(separator: "/", omittingEmptySubsequences: false).map { part in
             part == "*" ? "-0-" : String(part)

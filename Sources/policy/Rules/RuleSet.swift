@@ -28,7 +28,6 @@ package final class RuleSet: Sendable {
     private let decisions: [Int32]
     /// For each rule, what its origin may do to a path.
     private let interpretations: [PathInterpretation]
-    /// The guarded fields of all rules.
     package let guardedFields: FieldNameSet
     /// Whether there are rules that decide differently at all.
     private let isMixed: Bool

@@ -66,7 +66,6 @@ package struct TokenKeySet: Sendable {
     /// The number of keys that can verify tokens.
     package var count: Int { entries.count }
 
-    /// Reads a set.
     package init(json text: [UInt8]) throws(Fault) {
         guard text.count <= Self.bytesMax else { throw Fault(detail: "it is too long") }
         do throws(JSONError) {

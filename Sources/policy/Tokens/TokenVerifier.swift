@@ -141,7 +141,6 @@ private struct Claims {
 
         var isThere: Bool { self != .null }
 
-        /// The text, or the texts of a list.
         var texts: [[UInt8]] {
             switch self {
             case .text(let text): [text]

@@ -208,7 +208,6 @@ package struct VerdictSigner: Sendable {
 }
 
 extension Rule {
-    /// Whether a signature covers the content.
     package var signsContent: Bool { signing.coversBody }
 }
 

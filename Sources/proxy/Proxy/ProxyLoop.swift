@@ -167,7 +167,6 @@ package final class ProxyLoop {
         }
     }
 
-    /// A connection was accepted.
     package func accept(
         _ descriptor: Int32,
         _ peer: SocketAddress,
@@ -383,6 +382,5 @@ extension ProxyLoop {
         lines.refusalsLeftOut = refusalsLeftOut
     }
 
-    /// The last refusals.
     package var refusals: RefusalMemory { seen.refusals }
 }

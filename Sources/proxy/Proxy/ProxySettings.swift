@@ -93,7 +93,6 @@ package struct ProxyLimits: Hashable, Sendable {
     package var requestHead = HeadLimits()
     /// `http2`: the bounds of HTTP/2 connections.
     package var http2 = HTTP2Limits()
-    /// Limits of the heads of origins' responses.
     package var responseHead = HeadLimits()
     /// `connections`: client connections; one more is closed at once. Default 100000, 1…10000000.
     /// Of the requests that are under way at once on an HTTP/2 connection, each but the first

@@ -40,7 +40,6 @@ package enum VerdictSlot {
     /// Slots for a reason: one for each source, observed and enforced.
     private static let width = sources.count * 2
 
-    /// Slots for a rule.
     package static let count = reasons.count * width
 
     static func index(

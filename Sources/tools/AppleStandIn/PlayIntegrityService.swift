@@ -288,7 +288,6 @@ extension StandInServer {
         change { $0.integrity.add(token, verdict) }
     }
 
-    /// Refuses all access tokens that it has given.
     package func refuseAccessTokens() { change { $0.integrity.refusePasses() } }
 
     /// Sets the play of all calls that have no script.

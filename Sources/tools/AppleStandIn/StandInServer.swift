@@ -27,7 +27,6 @@ package final class StandInServer: Sendable {
 
     /// The authority of the certificates, in PEM; `apple.roots` names this file.
     package let rootFile: String
-    /// The port of each host.
     package let ports: [AppleHost: UInt16]
     /// The port of Google's list of revoked certificates.
     package let statusListPort: UInt16
@@ -271,7 +270,6 @@ package struct StandInCalls: Sendable {
 
     package var count: Int { all.count }
 
-    /// The calls of a service.
     package func of(_ service: AppleService) -> [Sighting] { all.filter { $0.service == service } }
 
     /// The statuses of the answers.

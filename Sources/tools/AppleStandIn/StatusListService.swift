@@ -14,7 +14,6 @@ struct StatusListService {
         if let fields { self.fields = fields }
     }
 
-    /// The tag of the list that is served.
     private var tag: String { "\"list-\(version)\"" }
 
     mutating func answer(_ request: StandInRequest) -> (StandInPlay, StandInAnswer) {
@@ -52,6 +51,5 @@ package struct StandInListCall: Hashable, Sendable {
     /// The value of `If-None-Match`.
     package let tag: String?
     package let hasAuthorization: Bool
-    /// The status of the answer.
     package let status: Int
 }

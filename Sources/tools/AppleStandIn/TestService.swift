@@ -11,7 +11,6 @@ struct TestService {
 
     /// The secret, or API key, that the services accept.
     static let secret = "s3cret+&="
-    /// The site key that the services know.
     static let siteKey = "site-key-1"
 
     /// The tokens that are good, with the answer's members beside the verdict.
@@ -185,7 +184,6 @@ package struct StandInTestCall: Hashable, Sendable {
     package let token: String?
     package let address: String?
     package let cookie: String?
-    /// The status of the answer.
     package let status: Int
 }
 

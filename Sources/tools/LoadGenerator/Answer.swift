@@ -51,7 +51,6 @@ extension Answer {
     private static let challengeName = Array("app-attest-challenge".utf8)
     private static let retryName = Array("retry-after".utf8)
 
-    /// Reads the fields of the head.
     mutating func read(_ section: borrowing FieldSection, _ bytes: Span<UInt8>) {
         for index in section.fields.indices {
             let field = section.fields[index]

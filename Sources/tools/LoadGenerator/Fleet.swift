@@ -66,7 +66,6 @@ package struct Fleet: Sendable {
         )
     }
 
-    /// The text of its file.
     package var text: String {
         var json = JSONWriter(.indented)
         json.object { json in
@@ -130,7 +129,6 @@ package struct FleetDevices: Sendable {
         )
     }
 
-    /// The key of a device.
     func key(_ index: Int) -> SoftwareKey {
         device(index).makeKey(seed: Array("load device \(fleet.seed) \(index)".utf8))
     }
@@ -254,7 +252,6 @@ struct DeviceSet {
         return nil
     }
 
-    /// How many counters the device has used.
     func order(of device: Int) -> Int { Int(next[device] - firstCounter) }
 
     /// Uses the device's next counter.
@@ -277,7 +274,6 @@ struct DeviceSet {
     /// Whether the gateway has admitted a counter above the reserved one of a device.
     func isReservedOvertaken(_ device: Int) -> Bool { admitted[device] }
 
-    /// The first counter of each device.
     var firstCounter: UInt32 { reservedCounter + Self.counterGap }
 
     /// One more than the highest used counter.

@@ -176,7 +176,6 @@ final class LoadLoop {
         return taken
     }
 
-    /// The counts at the end.
     func results() -> LoopResults {
         isIssuing = false
         for connection in idle { connection.close() }

@@ -163,7 +163,6 @@ package struct LoadPlan: Sendable {
         demand.challenge != nil && options.mix.share(of: .stale) > 0
     }
 
-    /// The number of devices of an event loop.
     func deviceCount(loop: Int) -> Int {
         (fleet.count - loop + options.loops - 1) / options.loops
     }
@@ -176,7 +175,6 @@ package struct LoadPlan: Sendable {
     /// The number in the fleet of an event loop's device.
     func fleetIndex(_ device: Int, loop: Int) -> Int { device * options.loops + loop }
 
-    /// The number of connections of an event loop.
     func connectionCount(loop: Int) -> Int {
         (options.connections - loop + options.loops - 1) / options.loops
     }

@@ -256,7 +256,6 @@ struct RequestDemand: Sendable {
         }
     }
 
-    /// The challenge is a field of the head.
     var sendsChallengeField: Bool { challenge == .field }
 
     /// The changes that the gateway can detect.

@@ -66,7 +66,6 @@ struct SessionStock {
         return true
     }
 
-    /// A device asks for a session, with an assertion by this key.
     mutating func ask(_ device: Int, keyID: [UInt8]) { keyIDs[device] = keyID }
 
     /// Reads the gateway's answer; an unreadable one has no effect.

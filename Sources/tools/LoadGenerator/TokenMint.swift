@@ -11,7 +11,6 @@ import Tokens
 /// Makes the tokens of Play Integrity that a fleet's phones show: those of classic requests, which
 /// a gateway reads itself, with the two keys that `prepare` has written.
 struct TokenMint: Sendable {
-    /// The field of the tokens.
     let field: [UInt8]
     private let console: StandInPlayConsole
     private let package: String

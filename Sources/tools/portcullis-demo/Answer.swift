@@ -41,7 +41,6 @@ struct Answer {
     /// A field's value.
     subscript(name: String) -> String? { head[name] }
 
-    /// The next challenge.
     var challenge: String? { self["App-Attest-Challenge"] }
 
     var text: String { String(decoding: content, as: UTF8.self) }

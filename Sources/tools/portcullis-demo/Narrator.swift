@@ -12,7 +12,6 @@ final class Narrator {
 
     init(isQuiet: Bool) { self.isQuiet = isQuiet }
 
-    /// Begins a step.
     func begin(_ title: String) {
         stepCount += 1
         say("\n" + styled("\(stepCount)  \(title)", "1"))
@@ -32,7 +31,6 @@ final class Narrator {
         }
     }
 
-    /// Prints the answer.
     func answered(_ answer: Answer) {
         var line = "   ← \(answer.status) \(answer.phrase)"
         if let reason = answer.problem("reason") { line += ", reason \(reason)" }
@@ -52,7 +50,6 @@ final class Narrator {
         }
     }
 
-    /// Prints a claim and whether it holds.
     func claim(_ text: String, _ holds: Bool) {
         claims += 1
         if holds { return say("   \(styled("✔", "32")) \(text)") }

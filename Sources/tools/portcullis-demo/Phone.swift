@@ -24,7 +24,6 @@ struct Phone {
         self.port = port
     }
 
-    /// Asks for a challenge.
     func challenge(_ purpose: String) throws(DemoError) -> String {
         let answer = try Self.challengeCall(purpose).send(to: port)
         guard answer.status == 200, let text = answer.json("/challenges/0") else {

@@ -23,7 +23,6 @@ final class Socket: Sendable {
 
     deinit { close(descriptor) }
 
-    /// Connects to a port of this host.
     static func connected(to port: UInt16) throws(DemoError) -> Socket {
         let socket = Socket(Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0))
         guard withLoopback(port, { connect(socket.descriptor, $0, $1) }) == 0 else {
@@ -73,7 +72,6 @@ final class Socket: Sendable {
         }
     }
 
-    /// Ends the output.
     func endOutput() { shutdown(descriptor, Int32(SHUT_WR)) }
 
     /// The bytes that have come, at least one; empty when the peer has ended or is gone.

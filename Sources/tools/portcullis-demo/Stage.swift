@@ -63,10 +63,8 @@ final class Stage {
         narrator.say("admin    127.0.0.1:\(adminPort)")
     }
 
-    /// Another device with the app on it.
     var anotherDevice: SoftwareDevice { Self.device(authority) }
 
-    /// An Android phone with the app on it.
     var androidPhone: SoftwareDevice {
         SoftwareDevice(authority: authority, package: Phone.package, phone: SoftwarePhone())
     }
@@ -122,7 +120,6 @@ final class Stage {
         return port
     }
 
-    /// Plays the steps.
     func play(_ steps: [any Step]) throws(DemoError) {
         do throws(DemoError) {
             for step in steps {

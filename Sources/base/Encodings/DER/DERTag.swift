@@ -37,7 +37,6 @@ extension Span<UInt8> {
 package struct DERTag: Hashable, Sendable {
     /// The class and form bits of the identifier byte: 0xE0 of it.
     package let bits: UInt8
-    /// The tag number.
     package let number: UInt32
 
     /// A tag of these class and form bits.

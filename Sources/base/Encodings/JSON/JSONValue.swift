@@ -26,7 +26,6 @@ package indirect enum JSONValue: Hashable, Sendable {
         return members.first { $0.name == name }?.value
     }
 
-    /// The text on one line.
     package var line: String { written(.spaced) }
 
     /// The text with a line for each member and element.

@@ -100,7 +100,6 @@ package struct JSONWriter: Sendable {
 
     // MARK: Elements
 
-    /// A text.
     package mutating func element(_ value: String) { element(.string(value)) }
 
     package mutating func element(_ value: some BinaryInteger) {

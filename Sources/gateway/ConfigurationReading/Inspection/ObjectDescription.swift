@@ -34,7 +34,6 @@ package enum ObjectDescription {
         }
     }
 
-    /// The parts of an assertion.
     package static func assertion(_ bytes: [UInt8]) -> TrialReport {
         do throws(AssertionRefusal) {
             let object = try UnverifiedAssertion(bytes: bytes)
@@ -51,7 +50,6 @@ package enum ObjectDescription {
         }
     }
 
-    /// The fields of a receipt.
     package static func receipt(_ bytes: [UInt8]) -> TrialReport {
         do throws(ReceiptRefusal) {
             let fields = try UnverifiedReceipt(bytes: bytes).fields

@@ -119,7 +119,6 @@ extension FieldKindSet {
         hopByHop, verdict, session, FieldKindSet([.appAttestChallenge]),
     ]
 
-    /// The fields of a response for caches.
     static let caching = FieldKindSet([
         .cacheControl, .expires, .lastModified, .targetedCacheControl,
     ])

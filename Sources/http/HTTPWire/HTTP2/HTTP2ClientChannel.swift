@@ -8,7 +8,6 @@ package final class HTTP2ClientChannel: NotedChannel {
         set { driver = newValue }
     }
     private var driver: (any HTTP2ChannelOwner)?
-    /// The request is HEAD.
     let isHead: Bool
     /// The channel waits among the session's news.
     @exclusivity(unchecked) var isNoted = false
@@ -92,7 +91,6 @@ package final class HTTP2ClientChannel: NotedChannel {
         return isDrained
     }
 
-    /// Takes the next head.
     package func takeHead() -> ResponseHeadBuilder.Built? {
         guard let head = heads.first else { return nil }
         // Most responses have one head, and then the array's memory is of no more use.
@@ -101,7 +99,6 @@ package final class HTTP2ClientChannel: NotedChannel {
         return head
     }
 
-    /// A head has come.
     func took(_ head: ResponseHeadBuilder.Built, _ limits: HeadLimits) {
         guard !hasFinalHead else { return }
         hasFinalHead = !head.isInterim

@@ -106,19 +106,15 @@ package final class HTTP2ClientSession {
 extension HTTP2ClientSession {
     package var hasNews: Bool { !news.isEmpty }
 
-    /// How many channels have news.
     package var newsCount: Int { news.count }
 
-    /// Takes the next channel with news.
     package func nextNews() -> HTTP2ClientChannel? { news.next() }
 
     /// Puts a channel among the news again.
     package func remind(_ channel: HTTP2ClientChannel) { note(channel) }
 
-    /// How many streams are open.
     package var openCount: Int { channels.count }
 
-    /// All open streams.
     package var openChannels: [HTTP2ClientChannel] { channels.channels }
 
     /// How many streams may be open at once: the smaller of both limits.

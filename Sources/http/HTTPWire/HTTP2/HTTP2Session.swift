@@ -179,7 +179,6 @@ package final class HTTP2Session {
 extension HTTP2Session {
     package var hasNews: Bool { !news.isEmpty }
 
-    /// Takes the next channel with news.
     package func nextNews() -> HTTP2Channel? { news.next() }
 
     /// Puts a channel among the news again.
@@ -234,10 +233,8 @@ extension HTTP2Session {
     /// Content that the client takes on all streams together.
     private var openWindow: Int { Int(nghttp2_session_get_remote_window_size(pointer)) }
 
-    /// How many streams are open.
     package var openCount: Int { channels.count }
 
-    /// All open streams.
     package var openChannels: [HTTP2Channel] { channels.channels }
 
     /// Whether there may be bytes for the client. Cheap, and mostly there are none.

@@ -103,7 +103,6 @@ struct ChannelNews<Channel: NotedChannel> {
         channels.append(channel)
     }
 
-    /// Takes the next channel.
     mutating func next() -> Channel? {
         guard !isEmpty else { return nil }
         let channel = channels[start]

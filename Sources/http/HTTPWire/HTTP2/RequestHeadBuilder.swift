@@ -71,7 +71,6 @@ package struct RequestHeadBuilder {
         start = min(start, bytes.count)
     }
 
-    /// A head begins.
     package mutating func begin() {
         start = bytes.count
         fault = nil
@@ -173,7 +172,6 @@ package struct RequestHeadBuilder {
         Self.appendLine(name, value, to: &bytes)
     }
 
-    /// Writes the request line and Host.
     private mutating func writeLine() {
         isLineWritten = true
         let isConnect = Self.equal(method, "CONNECT")

@@ -9,7 +9,6 @@ struct StreamTable<Channel: AnyObject> {
 
     var count: Int { channels.count }
 
-    /// The stream of a number.
     subscript(id: Int32) -> Channel? {
         let place = place(of: id)
         return place < ids.count && ids[place] == id ? channels[place] : nil

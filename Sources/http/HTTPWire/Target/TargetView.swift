@@ -65,7 +65,6 @@ package struct TargetView: Sendable {
 }
 
 extension TargetView {
-    /// Views the path of a head.
     package mutating func read(_ head: borrowing RequestHead, _ bytes: Span<UInt8>) {
         read(bytes, head.path)
     }

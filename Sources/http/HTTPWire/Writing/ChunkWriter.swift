@@ -82,9 +82,7 @@ package struct OutgoingContent: ~Copyable {
     /// to give the kernel two pieces.
     private static let copiedMax = 1024
 
-    /// What is gathered.
     package var bytes: [UInt8] = []
-    /// How content is framed.
     package var framing = BodyFraming.none
     private var chunk = ChunkGatherer()
 
@@ -103,7 +101,6 @@ package struct OutgoingContent: ~Copyable {
         return true
     }
 
-    /// The content is complete.
     package mutating func end(_ trailers: TrailerSection?) {
         guard framing == .chunked else { return }
         chunk.finish(in: &bytes)

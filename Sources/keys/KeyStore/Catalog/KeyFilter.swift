@@ -89,7 +89,6 @@ package enum KeyName: Hashable, Sendable {
     private static let digitsMin = 4
     private static let digitsMax = 12
 
-    /// The allowed names of a key, for messages.
     package static let allowed = """
         use the key id (base64 of 32 bytes, 44 characters) or the short name that the log shows \
         (at least \(digitsMin) of its \(digitsMax) hexadecimal digits)

@@ -63,7 +63,6 @@ package struct StoreProblem: Error, Hashable, Sendable, CustomStringConvertible 
             }
     }
 
-    /// The next step.
     package var hint: String { next ?? usualHint }
 
     private var usualHint: String {

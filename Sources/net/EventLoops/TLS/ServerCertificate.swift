@@ -34,7 +34,6 @@ package struct TLSCertificate: Hashable, Sendable {
     package let file: String
     /// The names in it that a client can ask for: its DNS names (RFC 5280 §4.2.1.6).
     package let ownNames: [String]
-    /// The names for which it is shown.
     package let names: [String]
     /// The end of its validity, in seconds of Unix time.
     package let expiry: Int64

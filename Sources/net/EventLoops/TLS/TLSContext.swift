@@ -46,7 +46,6 @@ package final class TLSContext: @unchecked Sendable {
     /// The facts of the certificates, in the order of the files.
     package let certificates: [TLSCertificate]
     private let names: ServerNames
-    /// Whether clients are asked for a certificate.
     let asksClients: Bool
     /// The stapled response of each certificate, by its `SSL_CTX`.
     let staples: [OpaquePointer: StapledResponse]

@@ -20,7 +20,6 @@ package struct TLSContextError: Error, Equatable, Sendable {
         case library = "library"
     }
 
-    /// What is wrong.
     package let reason: Reason
     /// The file, as the operator named it; empty where no file is to blame.
     package let path: String

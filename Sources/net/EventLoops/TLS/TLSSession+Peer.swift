@@ -85,7 +85,6 @@ package struct ClientTrust: Hashable, Sendable {
 }
 
 extension TLSSession {
-    /// Whether clients are asked for a certificate.
     package var asksClients: Bool { context.asksClients }
 
     /// The client's certificate, from this connection or from the one that it resumes; `nil` for

@@ -89,7 +89,6 @@ package final class TicketKeys: Sendable {
         return true
     }
 
-    /// The number of keys that open tickets.
     package var count: Int { keys.withLock { $0.count } }
 }
 

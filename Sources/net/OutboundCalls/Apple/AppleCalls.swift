@@ -6,7 +6,6 @@ import Verification
 package struct AppleCalls: CalledParty {
     private var settings: AppleSettings
     private var tokens: [AppleCredential: ProviderToken] = [:]
-    /// Tokens that were signed.
     package private(set) var tokensSigned: UInt64 = 0
 
     package init(_ settings: AppleSettings) { self.settings = settings }
@@ -106,7 +105,6 @@ package struct AppleSettings: Sendable {
         for host in AppleHost.all { hosts[host] = host.address }
     }
 
-    /// The limits of the calls to each host.
     var limits: CallLine.Limits {
         CallLine.Limits(
             concurrent: concurrent,
@@ -126,7 +124,6 @@ package struct ProviderToken: Hashable, Sendable {
     /// that waits.
     package static let lifetimeSeconds: Int64 = 50 * 60
 
-    /// The token as text of a field.
     package let text: String
     /// `iat`, seconds since 1970.
     package let issuedAt: Int64

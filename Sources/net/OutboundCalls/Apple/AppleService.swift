@@ -32,7 +32,6 @@ package enum AppleService: String, CaseIterable, Hashable, Sendable {
         case deviceCheck = "device-check"
     }
 
-    /// The service of Apple that takes it.
     package var family: Family {
         switch self {
         case .receipts: .receipts
@@ -132,7 +131,6 @@ package struct AppleHost: Comparable, Hashable, Sendable {
         (all.firstIndex(of: left) ?? 0) < (all.firstIndex(of: right) ?? 0)
     }
 
-    /// Its key in the configuration.
     package var key: String {
         let suffix = environment == .production ? "" : "_\(environment.rawValue)"
         return family.rawValue.replacing("-", with: "_") + suffix

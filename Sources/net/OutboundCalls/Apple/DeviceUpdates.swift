@@ -95,7 +95,6 @@ package struct DeviceUpdates: Sendable {
         return (.ask(update.question, update.device), nil)
     }
 
-    /// The pause of this key is over.
     package func pauseEnded(of keyID: KeyID) -> Action {
         guard let update = updates[keyID]?.first else { return .none }
         return .ask(update.question, update.device)

@@ -67,7 +67,6 @@ struct RenewalQueue {
     /// All receipts were offered.
     mutating func close() { entries.sort { $0.rank < $1.rank } }
 
-    /// The rank of the next receipt.
     var nextRank: Rank? { entries.last?.rank }
 
     /// The next receipt; after ``close()``.

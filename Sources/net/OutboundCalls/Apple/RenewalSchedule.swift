@@ -104,7 +104,6 @@ package struct RenewalSchedule {
         return until > now ? until : nil
     }
 
-    /// The next action.
     package mutating func next(at now: Int64, random: UInt64) -> Action {
         clamp(now)
         guard !isScanning, !lines.keys.allSatisfy(isFull) || lines.isEmpty else {

@@ -55,7 +55,6 @@ package struct IntegrityCall: OutboundCall {
         case token([UInt8], package: String, AccessToken)
     }
 
-    /// The name of the proof.
     package let proof: String
     package let question: Question
     package let timeout: Duration

@@ -21,7 +21,6 @@ package struct SiteverifyAnswer: Hashable, Sendable {
 
     package init(isValid: Bool) { self.isValid = isValid }
 
-    /// Reads the content of an answer.
     package init(_ content: [UInt8], of service: SiteverifySettings.Service) throws(JSONError) {
         switch service {
         case .recaptcha, .hcaptcha, .turnstile: try self.init(siteverify: content.span)

@@ -24,7 +24,6 @@ package struct FleetOrders: Equatable, Sendable {
 
     /// A change that the fleet has made.
     package struct Change: Equatable, Sendable {
-        /// The version that it has made.
         package let version: Int64
         package let change: RolloutOrders.Change
         /// The gateway that took the order.
@@ -165,7 +164,6 @@ package struct FleetOrders: Equatable, Sendable {
 }
 
 extension RolloutOrders {
-    /// The orders one by one.
     fileprivate var pending: [FleetOrders.Pending] {
         let all = emergency.map { FleetOrders.Pending(rule: nil, order: .observe, note: $0) }
         let single = entries.sorted { $0.key < $1.key }.map { id, entry in

@@ -21,7 +21,6 @@ package enum RolloutOrder: Hashable, Sendable {
         }
     }
 
-    /// The order as it is written.
     package var text: String {
         switch self {
         case .share(let share): share.text
@@ -201,7 +200,6 @@ package enum RolloutRequest: Hashable, Sendable {
             (self.request, self.why, self.after) = (request, why, after)
         }
 
-        /// The call as JSON.
         package var json: [UInt8] {
             var out = JSONWriter(.compact)
             out.object { out in

@@ -144,7 +144,6 @@ package struct RolloutStanding: Sendable {
         case emergency
     }
 
-    /// The rule as it is served.
     package let rule: Rule
     package let source: Source
     /// The note of the order; `nil` for the file.

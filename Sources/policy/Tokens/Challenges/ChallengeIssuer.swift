@@ -268,7 +268,6 @@ package final class ChallengeIssuer: Sendable {
     /// Bounds a time, so that additions and subtractions can't overflow.
     private static func bounded(_ now: Int64) -> Int64 { min(max(now, 0), 1 << 60) }
 
-    /// A challenge that has expired.
     func deadText(_ purpose: ChallengePurpose, now: Int64) -> [UInt8] {
         let key = signingKey(of: purpose, now: now)
         return UnverifiedChallenge.text(of: purpose, epoch: epoch, serial: 0, expiry: now, key: key)

@@ -245,7 +245,6 @@ struct SpentBlocks: Sendable {
     /// Bytes that the table takes.
     var bytes: Int { places.count * Self.blockBytes }
 
-    /// Whether the number was added.
     func contains(_ number: UInt64) -> Bool {
         let (tag, word, bit) = Self.parts(number)
         let place = place(of: tag)

@@ -63,7 +63,6 @@ package final class Session: Sendable {
         return window.withLock { $0.use(number) }
     }
 
-    /// Writes the used numbers.
     func writeWindow(to out: inout ByteWriter) { window.withLock { $0.write(to: &out) } }
 }
 

@@ -72,7 +72,6 @@ struct SessionID: Sendable {
         return difference == 0
     }
 
-    /// The secret of the session.
     func secret(under key: HMACSHA256.Key) -> SHA256Digest {
         key.code(Self.secretLabel.span, bytes.span)
     }

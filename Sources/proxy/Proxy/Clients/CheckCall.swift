@@ -25,7 +25,6 @@ final class CheckCall {
     private static let prefixCount = 5
 
     private let proxy: ProxyLoop
-    /// The stream of the call.
     private let stream: any ClientStream
     private var state = State.collecting
     /// The call's own head.

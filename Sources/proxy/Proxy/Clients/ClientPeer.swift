@@ -39,7 +39,6 @@ final class ClientPeer {
 
     /// Whether what it says of its clients is believed.
     var isTrusted: Bool { provenance.peerIsTrusted }
-    /// The certificate that it has shown.
     var certificate: ClientCertificate? { provenance.certificate }
 
     /// Tells an origin who the client is: see ``HTTPWire/ProvenanceWriter``.

@@ -69,7 +69,6 @@ final class HTTP1Stream {
         body = BodyReader(framing, limits: settings.limits.requestHead)
     }
 
-    /// The connection was closed.
     func closed() { leave()?.clientClosed(end) }
 
     /// The client's content did not come in time.
@@ -80,7 +79,6 @@ final class HTTP1Stream {
         owner?.contentTimedOut()
     }
 
-    /// Releases the owner.
     @discardableResult
     func leave() -> (any ClientStreamOwner)? {
         defer { owner = nil }

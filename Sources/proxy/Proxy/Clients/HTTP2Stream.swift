@@ -53,14 +53,12 @@ final class HTTP2Stream {
 
     var session: HTTP2Session { connection.session }
 
-    /// Releases the owner.
     @discardableResult
     func leave() -> (any ClientStreamOwner)? {
         defer { owner = nil }
         return owner
     }
 
-    /// The stream or the connection was closed.
     func closed() {
         deadline = nil
         connection.giveBackPlace(of: self)

@@ -68,7 +68,6 @@ final class ProxiedConnection: Connection {
     /// The header did not come in time.
     override public func deadlinePassed() { end(.late) }
 
-    /// Closes it.
     func end(_ fault: Fault) {
         guard let ended = take() else { return }
         close()

@@ -13,7 +13,6 @@ struct Balancer {
     }
 
     private let balance: Balance
-    /// The credit of each server.
     private var credits: [Int]
     /// Where a search begins, so that equal servers are used in turn.
     private var next = 0

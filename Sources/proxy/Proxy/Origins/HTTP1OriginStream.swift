@@ -150,7 +150,6 @@ final class HTTP1OriginStream: OriginConnection, DialedStream {
         return self
     }
 
-    /// A request begins.
     func requestBegan() {
         begunAt = loop.now
         givenAt = begunAt

@@ -127,7 +127,6 @@ final class HTTP2OriginConnection: OriginConnection {
 
     // MARK: Streams
 
-    /// Requests that have a stream of it.
     var streamCount: Int { streams.count }
 
     /// A request gets a stream.
@@ -325,7 +324,6 @@ final class HTTP2OriginConnection: OriginConnection {
         }
     }
 
-    /// Says that it ends, and ends.
     private func end() {
         session.terminate(.noError)
         send()

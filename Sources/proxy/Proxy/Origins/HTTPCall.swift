@@ -300,7 +300,6 @@ package struct HTTPResponse: Sendable, Equatable {
     package var content: [UInt8] = []
     package var trailers: [Field] = []
 
-    /// The fields of a section, as texts.
     static func fields(_ section: FieldSection, _ bytes: Span<UInt8>) -> [Field] {
         func text(_ range: Range<Int>) -> String {
             bytes.extracting(range).withUnsafeBufferPointer { String(decoding: $0, as: UTF8.self) }

@@ -64,6 +64,5 @@ package final class HTTPClient {
         return call
     }
 
-    /// Closes the idle connections.
     package func closeIdle() { pool.closeIdle() }
 }

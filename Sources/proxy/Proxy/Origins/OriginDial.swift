@@ -94,7 +94,6 @@ final class OriginDial {
         owner.originConnected(stream)
     }
 
-    /// A connect failed.
     func failed(_ stream: any DialedStream, _ error: SocketError) {
         running.removeAll { $0 === stream }
         stream.noteFailure(error)

@@ -201,7 +201,6 @@ final class OriginServer {
 
     // MARK: Places
 
-    /// Whether the number of its connections is limited.
     var isLimited: Bool { settings.connectionsMax != nil }
 
     /// Whether a request may have a connection now.

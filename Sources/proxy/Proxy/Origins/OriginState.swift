@@ -52,7 +52,6 @@ package final class OriginState: Sendable {
 
 // Places.
 extension OriginState {
-    /// The number of requests that wait for a place.
     package var waiting: Int { places.withLock { $0.slots.waiting } }
 
     /// Connections that a server has; `nil` where they are not limited.

@@ -51,7 +51,6 @@ package struct ServerCheck: Hashable, Sendable {
     /// `HealthCheckResponse { ServingStatus status = 1; }` with `SERVING`, which is 1.
     private static let serving: [UInt8] = [0, 0, 0, 0, 2, 0x08, 0x01]
 
-    /// What a response says.
     package func result(of response: HTTPResponse) -> CheckResult {
         guard grpc != nil else {
             return statuses.contains(response.status) ? .passed : .status(response.status)
@@ -80,7 +79,6 @@ package enum CheckResult: Sendable, Equatable {
     /// It takes no connection, or gave no response.
     case failed
 
-    /// The text for operators.
     package var text: String {
         switch self {
         case .passed: "passed"

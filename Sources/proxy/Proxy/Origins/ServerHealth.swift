@@ -29,7 +29,6 @@ package final class ServerHealth: Sendable {
         var fault = Fault.refused
         /// Consecutive failures.
         var failures = 0
-        /// When the last one was noted.
         var failedAt: UInt64 = 0
     }
 

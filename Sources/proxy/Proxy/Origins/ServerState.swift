@@ -53,7 +53,6 @@ package final class ServerState: Sendable {
     /// Requests under way at the server, and connects for a request.
     package var active: Int { Int(requests.load(ordering: .relaxed) & Self.activeMask) }
 
-    /// Requests that have ended.
     package var served: UInt64 { requests.load(ordering: .relaxed) >> Self.activeBits }
 
     /// A connect for a request begins, or a request takes an idle connection.
@@ -79,14 +78,12 @@ package final class ServerState: Sendable {
 
     // MARK: Failures
 
-    /// A request succeeded.
     func succeeded() {
         // Event loops contend for memory that is written, not for memory that is only read.
         guard failuresInRow.load(ordering: .relaxed) > 0 else { return }
         failuresInRow.store(0, ordering: .relaxed)
     }
 
-    /// Notes a failure.
     func note(_ failure: ServerFailure, wall: Int64) {
         notes.withLock { notes in
             notes.failures += 1
@@ -125,7 +122,6 @@ package final class ServerState: Sendable {
     /// Whether it gets no request at all.
     var isClosed: Bool { closures.load(ordering: .relaxed) != 0 }
 
-    /// Whether an operator drains it.
     package var isDrained: Bool {
         closures.load(ordering: .relaxed) & Closure.drained.rawValue != 0
     }

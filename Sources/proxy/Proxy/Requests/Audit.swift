@@ -29,7 +29,6 @@ struct Audit {
         )
     }
 
-    /// Counts the request.
     func count() {
         verdictIsFinal()
         let nanoseconds = MonotonicClock.nanoseconds &- exchange.record.startedAt

@@ -15,7 +15,6 @@ extension Exchange {
         return origin.rawValue
     }
 
-    /// Connects to a server.
     func connect(_ attempt: Attempt) -> Flow.Action {
         let place = originPlace
         let isFirst = attempt == .first
@@ -161,7 +160,6 @@ extension Exchange {
         return flow.contentSent()
     }
 
-    /// Sends a piece of streamed content.
     func sendContent(_ piece: Flow.Piece) -> Flow.Action {
         guard let origin else { return .none }
         if case .last = piece {

@@ -316,7 +316,6 @@ extension Exchange {
         }
     }
 
-    /// The problem document of a refusal.
     private func problem(_ refusal: Refusal) -> LocalResponse {
         let outcome = LocalOutcome.refused(refusal)
         var details = LocalResponse.Details()

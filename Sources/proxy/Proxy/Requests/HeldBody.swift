@@ -41,9 +41,7 @@ final class HeldBody {
         let entry: AddressEntry?
         /// The most bytes of this content in memory.
         let memoryMax: Int
-        /// The folder for the file.
         let folder: String
-        /// The thread of all calls on it.
         let files: FileThread
 
         init(_ exchange: Exchange) {
@@ -317,7 +315,6 @@ enum KeptContent {
     /// It is streamed, and must have the digest that the head states. The value is the hash so far.
     case hashed(ContentDigest)
 
-    /// Content that is held, judged or not.
     var heldBody: HeldBody? {
         switch self {
         case .unjudged(let body, _), .held(let body): body

@@ -64,7 +64,6 @@ final class ServiceCall {
         return answer
     }
 
-    /// Asks the service.
     func ask(for exchange: Exchange) -> Flow.Action {
         guard let entry else { preconditionFailure("ServiceCall: no service is asked") }
         exchange.client?.stopDeadline()

@@ -49,7 +49,6 @@ package struct AdminSnapshot: Sendable {
     package var origins: [OriginFacts] = []
     /// Origins' servers whose name has no address.
     package var unknownServers: [String] = []
-    /// The number of servers of all origins.
     package var serverCount = 0
     package var drainState: DrainState
     /// Operators have drained the gateway of a fleet.
@@ -202,7 +201,6 @@ package struct HeldFacts: Sendable {
 /// The state of one event loop.
 package struct LoopFacts: Sendable {
     package var number: Int
-    /// Client connections that are open.
     package var openConnections: Int
     /// Connections to origins that wait for a request.
     package var pooledConnections: Int

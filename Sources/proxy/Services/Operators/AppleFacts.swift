@@ -26,7 +26,6 @@ package struct AppleFacts: Sendable {
     package var breakers: [String] = []
     /// Time from the hand-in to the reply, by service; nanoseconds.
     package var durations: [(service: String, Histogram)] = []
-    /// Tokens that were signed.
     package var tokens: UInt64 = 0
 
     package init() {}
@@ -55,7 +54,6 @@ package struct DeviceFacts: Sendable {
     package var failedChanges: UInt64 = 0
     /// Changes that were not tried, since too many waited.
     package var droppedChanges: UInt64 = 0
-    /// Device tokens that are remembered as used.
     package var usedTokens = 0
 
     package init() {}

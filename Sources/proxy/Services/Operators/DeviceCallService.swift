@@ -42,7 +42,6 @@ struct DeviceCallService: Service {
 }
 
 extension ServiceEntry {
-    /// The calls about devices.
     static func deviceCalls(_ devices: any DeviceCalling) -> [ServiceEntry] {
         DeviceCall.Task.allCases.map { task in
             ServiceEntry(

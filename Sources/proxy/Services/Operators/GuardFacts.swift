@@ -34,7 +34,6 @@ package struct GuardFacts: Sendable {
 }
 
 extension [RuleFacts] {
-    /// Writes the guards of the rules that have one.
     func writeGuards(into out: inout Exposition) {
         let guarded = compactMap { rule in rule.fallback.map { (rule.id, $0) } }
         out.family(

@@ -60,15 +60,12 @@ package struct OperatorGate: Sendable {
 package struct OperatorCalls {
     /// Makes calls about devices.
     package var devices: (any DeviceCalling)?
-    /// Drains servers.
     package var origins: (any OriginDraining)?
-    /// Changes rollouts.
     package var rollouts: (any RolloutTaking)?
     /// Hands over to another process.
     package var upgrades: (any Handing)?
     /// Knows the last refusals.
     package var refusals: (any RefusalSource)?
-    /// Knows the counts for reports.
     package var reports: (any ReportSource)?
     /// Knows the public key of signed verdicts.
     package var keySet: (any KeySetSource)?

@@ -6,7 +6,6 @@ import Telemetry
 package struct OriginFacts: Sendable {
     /// One address of a server.
     package struct Server: Sendable {
-        /// The name in the configuration.
         package var name: String
         /// The IP address of a name; otherwise as in the configuration.
         package var address: String
@@ -83,7 +82,6 @@ extension [OriginFacts] {
         }
     }
 
-    /// Writes it as metrics.
     func write(into out: inout Exposition) {
         typealias Value = (OriginFacts.Server) -> UInt64
         let metrics: [(name: String, type: String, help: String, value: Value)] = [

@@ -54,7 +54,6 @@ package struct ProofCallFacts: Sendable {
         return sum
     }
 
-    /// Writes the metrics.
     func write(into out: inout Exposition) {
         out.family(
             "proof_calls_total",

@@ -72,7 +72,6 @@ package struct ReceiptFacts: Sendable {
 
     package init() {}
 
-    /// A try ended.
     package mutating func add(_ end: String, metric: UInt32?) {
         ends[end, default: 0] &+= 1
         if let metric { metrics.add(UInt64(metric)) }

@@ -18,7 +18,6 @@ package struct TLSFacts: Sendable {
     package struct Certificate: Sendable {
         package var listener: String
         package var file: String
-        /// The names for which it is shown.
         package var names: [String]
         package var expiresAtSeconds: Int64
         package var staple: Staple
@@ -53,7 +52,6 @@ package struct TLSFacts: Sendable {
         self.fault = fault
     }
 
-    /// Writes the metrics.
     func write(into out: inout Exposition) {
         let expiry = "certificate_expiry_timestamp_seconds"
         out.metric(expiry, type: "gauge", help: "When a certificate ends, Unix time.")

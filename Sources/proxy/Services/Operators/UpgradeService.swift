@@ -38,7 +38,6 @@ struct UpgradeService: Service {
 }
 
 extension ServiceEntry {
-    /// The call that upgrades.
     static func upgrading(_ gateway: any Handing) -> ServiceEntry {
         ServiceEntry("upgrade", [.post], access: .call, UpgradeService(gateway: gateway))
     }

@@ -15,7 +15,6 @@ package protocol RefusalSource: Sendable {
 }
 
 extension RefusalSource {
-    /// Answers a request.
     fileprivate func answer(
         _ name: RefusalName?,
         _ request: ServiceRequest,

@@ -135,7 +135,6 @@ package struct RefusalName: Sendable {
         return key.hasPrefix(keyDigits)
     }
 
-    /// The name as it was given.
     package var word: String { String(decoding: text, as: UTF8.self) }
 }
 

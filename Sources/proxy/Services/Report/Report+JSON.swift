@@ -7,7 +7,6 @@ import Verification
 
 // Member names are API: add, do not rename.
 extension Report {
-    /// The counts.
     package var json: [UInt8] {
         var out = JSONWriter(.indented)
         out.object { out in

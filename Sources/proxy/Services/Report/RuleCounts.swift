@@ -83,12 +83,10 @@ package struct RuleCounts: Sendable {
 
     package func build(of cell: Cell) -> AppBuild { builds[Int(cell.kind.build)] }
 
-    /// The number of requests with a verdict of this class.
     package subscript(_ kind: VerdictClass) -> UInt64 {
         cells.reduce(0) { VerdictClass($1.outcome) == kind ? $0 &+ $1.count : $0 }
     }
 
-    /// The number of requests with a verdict.
     package var requests: UInt64 { cells.reduce(0) { $0 &+ $1.count } }
 
     package mutating func add(nanoseconds: UInt64) { times.add(nanoseconds) }

@@ -48,7 +48,6 @@ package struct SlotRing<Content: Mergeable>: Sendable {
         return slots.drop { $0.number < first }
     }
 
-    /// The sum of the slots that count at a moment.
     package func sum(at now: Int64) -> Content {
         var sum = Content()
         for slot in slots(at: now) { sum.merge(slot.content) }

@@ -352,7 +352,6 @@ extension LocalRow {
         }
     }
 
-    /// The rows of tokens.
     private static func token(_ refusal: Refusal) -> LocalRow {
         func another(_ title: String) -> LocalRow {
             LocalRow(401, .client, .getToken, title, .authenticate)

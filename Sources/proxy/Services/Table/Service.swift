@@ -90,7 +90,6 @@ extension ServiceResult {
         self.init(LocalResponse(.served, "text/plain; charset=utf-8", Array(text.utf8)))
     }
 
-    /// A document of JSON.
     init(json document: [UInt8]) {
         self.init(LocalResponse(.served, "application/json", document))
     }

@@ -292,7 +292,6 @@ extension Flow {
 
 // The ends of a request.
 extension Flow {
-    /// The service has its answer.
     mutating func served() -> Action { serviceEnded(.service) }
 
     mutating func storingTimedOut() -> Action {

@@ -86,7 +86,6 @@ struct Leg: Equatable {
 
 // State for other types.
 extension Leg {
-    /// Whether the response has begun.
     var hasResponse: Bool { if case .responding = phase { true } else { false } }
 
     /// Whether the client gets the trailers of the response.

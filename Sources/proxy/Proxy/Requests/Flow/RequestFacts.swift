@@ -66,7 +66,6 @@ struct RequestFacts: Equatable, Sendable {
         self.init(head.method, framing, demands, grpc: grpc)
     }
 
-    /// Whether the head asks for this.
     func asks(_ demand: Demands) -> Bool { demands.contains(demand) }
 
     /// Whether content follows the head.

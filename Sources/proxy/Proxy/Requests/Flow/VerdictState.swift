@@ -36,7 +36,6 @@ struct VerdictState: Sendable {
         self.enforcement = enforcement
     }
 
-    /// The verdict.
     mutating func give(_ verdict: Verdict, _ enforcement: Enforcement) {
         self.verdict = verdict
         self.enforcement = enforcement
@@ -116,7 +115,6 @@ struct VerdictState: Sendable {
     /// Whether the content must still be compared with the digest that the head states.
     var expectsDigest: Bool { !isEndJudged && expectedDigest != nil }
 
-    /// The digest that the head states.
     var expectedDigest: SHA256Digest? { isGiven ? verdict?.expectedDigest : nil }
 
     /// Whether the end of the content waits. It must have the digest that the head states, or the
