@@ -141,32 +141,32 @@ final class AppleOperations: Sendable {
     /// The state of the calls, for the admin pages.
     var facts: AppleFacts {
         calls.read { machine in
-            AppleFacts(
-                ends: machine.tally.sortedEnds.map { end, count in
-                    AppleFacts.End(
-                        service: end.kind.service.rawValue,
-                        environment: end.kind.environment.rawValue,
-                        status: end.status,
-                        count: count
-                    )
-                },
-                hosts: machine.standing.map { host, line in
-                    CallLineFacts(
-                        labels: [
-                            ("service", host.family.rawValue),
-                            ("environment", host.environment.rawValue),
-                        ],
-                        waiting: line.waitingCount,
-                        underWay: line.underWayCount,
-                        breaker: line.condition.rawValue
-                    )
-                },
-                breakers: CallBreaker.Condition.allCases.map(\.rawValue),
-                durations: AppleService.Family.allCases.compactMap { family in
-                    machine.tally.durations[family].map { (family.rawValue, $0) }
-                },
-                tokens: machine.party.tokensSigned
-            )
+            var facts = AppleFacts()
+            facts.ends = machine.tally.sortedEnds.map { end, count in
+                AppleFacts.End(
+                    service: end.kind.service.rawValue,
+                    environment: end.kind.environment.rawValue,
+                    status: end.status,
+                    count: count
+                )
+            }
+            facts.hosts = machine.standing.map { host, line in
+                CallLineFacts(
+                    labels: [
+                        ("service", host.family.rawValue),
+                        ("environment", host.environment.rawValue),
+                    ],
+                    waiting: line.waitingCount,
+                    underWay: line.underWayCount,
+                    breaker: line.condition.rawValue
+                )
+            }
+            facts.breakers = CallBreaker.Condition.allCases.map(\.rawValue)
+            facts.durations = AppleService.Family.allCases.compactMap { family in
+                machine.tally.durations[family].map { (family.rawValue, $0) }
+            }
+            facts.tokens = machine.party.tokensSigned
+            return facts
         }
     }
 }

@@ -122,11 +122,9 @@ extension GatewayServer: AdminSource {
         snapshot.receipts = parts.apple.receiptFacts
         snapshot.statusList = parts.google.facts
         snapshot.keySets = parts.parties.proofs.facts
-        snapshot.held = HeldFacts(
-            memoryBytes: held.memoryBytes,
-            diskBytes: held.diskBytes,
-            unsentBytes: held.unsentBytes
-        )
+        snapshot.held.memoryBytes = held.memoryBytes
+        snapshot.held.diskBytes = held.diskBytes
+        snapshot.held.unsentBytes = held.unsentBytes
         return snapshot
     }
 

@@ -181,24 +181,24 @@ where Party.Call.Host == String, Party.Call.Kind == String, Party.Call.Family ==
 
     /// The state of the calls, for the admin pages.
     var facts: ProofCallFacts {
-        var facts = calls.read { machine in
-            ProofCallFacts(
-                services: machine.standing.map { proof, line in
-                    CallLineFacts(
-                        labels: [("proof", proof)],
-                        waiting: line.waitingCount,
-                        underWay: line.underWayCount,
-                        breaker: line.condition.rawValue
-                    )
-                },
-                breakers: CallBreaker.Condition.allCases.map(\.rawValue),
-                ends: machine.tally.sortedEnds.map { end, count in
-                    ProofCallFacts.Count(proof: end.kind, word: end.status, count: count)
-                },
-                durations: machine.standing.compactMap { proof, _ in
-                    machine.tally.durations[proof].map { (proof, $0) }
-                }
-            )
+        var facts: ProofCallFacts = calls.read { machine in
+            var facts = ProofCallFacts()
+            facts.services = machine.standing.map { proof, line in
+                CallLineFacts(
+                    labels: [("proof", proof)],
+                    waiting: line.waitingCount,
+                    underWay: line.underWayCount,
+                    breaker: line.condition.rawValue
+                )
+            }
+            facts.breakers = CallBreaker.Condition.allCases.map(\.rawValue)
+            facts.ends = machine.tally.sortedEnds.map { end, count in
+                ProofCallFacts.Count(proof: end.kind, word: end.status, count: count)
+            }
+            facts.durations = machine.standing.compactMap { proof, _ in
+                machine.tally.durations[proof].map { (proof, $0) }
+            }
+            return facts
         }
         let (outcomes, used) = state.withLock { ($0.outcomes, $0.used.mapValues(\.count)) }
         facts.verdicts = outcomes.map { outcome, count in

@@ -186,16 +186,10 @@ package struct ConfigurationFacts: Sendable {
 
 /// The amount of content that is held until it is judged, and of responses that wait.
 package struct HeldFacts: Sendable {
-    package var memoryBytes: Int
-    package var diskBytes: Int
+    package var memoryBytes = 0
+    package var diskBytes = 0
     /// Bytes of responses that wait for HTTP/2 clients.
-    package var unsentBytes: Int
-
-    package init(memoryBytes: Int = 0, diskBytes: Int = 0, unsentBytes: Int = 0) {
-        self.memoryBytes = memoryBytes
-        self.diskBytes = diskBytes
-        self.unsentBytes = unsentBytes
-    }
+    package var unsentBytes = 0
 }
 
 /// The state of one event loop.

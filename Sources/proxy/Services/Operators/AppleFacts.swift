@@ -29,20 +29,6 @@ package struct AppleFacts: Sendable {
     package var tokens: UInt64 = 0
 
     package init() {}
-
-    package init(
-        ends: [End],
-        hosts: [CallLineFacts],
-        breakers: [String],
-        durations: [(service: String, Histogram)],
-        tokens: UInt64
-    ) {
-        self.ends = ends
-        self.hosts = hosts
-        self.breakers = breakers
-        self.durations = durations
-        self.tokens = tokens
-    }
 }
 
 /// The state of the changes of devices' bits that origins have asked for.

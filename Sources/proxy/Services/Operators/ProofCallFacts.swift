@@ -31,18 +31,6 @@ package struct ProofCallFacts: Sendable {
 
     package init() {}
 
-    package init(
-        services: [CallLineFacts],
-        breakers: [String],
-        ends: [Count],
-        durations: [(proof: String, Histogram)]
-    ) {
-        self.services = services
-        self.breakers = breakers
-        self.ends = ends
-        self.durations = durations
-    }
-
     /// Those of two kinds of services.
     package static func + (left: Self, right: Self) -> Self {
         var sum = left
