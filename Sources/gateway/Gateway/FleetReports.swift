@@ -208,43 +208,44 @@ final class FleetReports: Sendable {
     }
 }
 
+extension FleetReports {
+    /// Asks the others, unless this gateway alone is meant.
+    private func ask(
+        _ about: FleetQuestion.Subject,
+        at gateway: String?,
+        _ completion: @escaping @Sendable (Answers?) -> Void
+    ) {
+        plane.perform { [self] in
+            guard gateway != access.name else { return completion(Answers.success([])) }
+            ask(about, completion)
+        }
+    }
+}
+
 extension FleetReports: ReportSource {
     package func report(
         of scope: ReportScope,
         _ completion: @escaping @Sendable (Report?) -> Void
     ) {
-        plane.perform { [self] in
-            guard scope.gateway != access.name else {
-                return merge(scope, .success([]), completion)
-            }
-            ask(.report) { [self] answers in
-                guard let answers else { return completion(nil) }
-                merge(scope, answers, completion)
-            }
-        }
-    }
-
-    private func merge(
-        _ scope: ReportScope,
-        _ answers: Answers,
-        _ completion: @escaping @Sendable (Report?) -> Void
-    ) {
-        reporting.report(of: scope) { [self] own in
-            guard let own else { return completion(nil) }
-            queue.async { [self] in
-                let (gateways, told) = read(answers, of: scope.gateway) {
-                    (bytes) throws(ByteReader.Fault) in
-                    try Report(told: bytes)
-                }
-                completion(
-                    Report(
-                        own,
-                        isCounted: scope.gateway == nil || scope.gateway == access.name,
-                        told.map { (report: $0.value, age: $0.age) },
-                        scope,
-                        of: gateways
+        ask(.report, at: scope.gateway) { [self] answers in
+            guard let answers else { return completion(nil) }
+            reporting.report(of: scope) { [self] own in
+                guard let own else { return completion(nil) }
+                queue.async { [self] in
+                    let (gateways, told) = read(answers, of: scope.gateway) {
+                        (bytes) throws(ByteReader.Fault) in
+                        try Report(told: bytes)
+                    }
+                    completion(
+                        Report(
+                            own,
+                            isCounted: scope.gateway == nil || scope.gateway == access.name,
+                            told.map { (report: $0.value, age: $0.age) },
+                            scope,
+                            of: gateways
+                        )
                     )
-                )
+                }
             }
         }
     }
@@ -256,35 +257,21 @@ extension FleetReports: RefusalSource {
         at gateway: String?,
         _ completion: @escaping @Sendable (ToldRefusals?) -> Void
     ) {
-        plane.perform { [self] in
-            guard gateway != access.name else {
-                return merge(name, gateway, .success([]), completion)
-            }
-            ask(name.map { .named($0.word) } ?? .refusals) { [self] answers in
-                guard let answers else { return completion(nil) }
-                merge(name, gateway, answers, completion)
-            }
-        }
-    }
-
-    private func merge(
-        _ name: RefusalName?,
-        _ gateway: String?,
-        _ answers: Answers,
-        _ completion: @escaping @Sendable (ToldRefusals?) -> Void
-    ) {
-        reporting.refusals(named: name) { [self] notes in
-            guard let notes else { return completion(nil) }
-            queue.async { [self] in
-                let isCounted = gateway == nil || gateway == access.name
-                var all = ToldRefusals(isCounted ? notes : [], named: name, of: access.name)
-                let (gateways, told) = read(answers, of: gateway) {
-                    (bytes) throws(ByteReader.Fault) in
-                    try ToldRefusals(told: bytes)
+        ask(name.map { .named($0.word) } ?? .refusals, at: gateway) { [self] answers in
+            guard let answers else { return completion(nil) }
+            reporting.refusals(named: name) { [self] notes in
+                guard let notes else { return completion(nil) }
+                queue.async { [self] in
+                    let isCounted = gateway == nil || gateway == access.name
+                    var all = ToldRefusals(isCounted ? notes : [], named: name, of: access.name)
+                    let (gateways, told) = read(answers, of: gateway) {
+                        (bytes) throws(ByteReader.Fault) in
+                        try ToldRefusals(told: bytes)
+                    }
+                    for (others, _) in told { all.add(others, named: name) }
+                    all.gateways = gateways
+                    completion(all)
                 }
-                for (others, _) in told { all.add(others, named: name) }
-                all.gateways = gateways
-                completion(all)
             }
         }
     }
