@@ -40,9 +40,7 @@ public struct AppIDHash: Hashable, Sendable {
     package let digest: SHA256Digest
 
     /// The hash of an App ID.
-    public init(appID: String) {
-        digest = SHA256.digest(of: Array(appID.utf8))
-    }
+    public init(appID: String) { digest = SHA256.digest(of: Array(appID.utf8)) }
 
     /// The hash with these bytes; `nil` unless there are exactly 32.
     public init?(bytes: some Collection<UInt8>) {
@@ -51,9 +49,7 @@ public struct AppIDHash: Hashable, Sendable {
     }
 
     /// The hash with this digest.
-    package init(_ digest: SHA256Digest) {
-        self.digest = digest
-    }
+    package init(_ digest: SHA256Digest) { self.digest = digest }
 
     /// The 32 bytes as an array.
     public var bytes: [UInt8] { digest.array }
@@ -114,9 +110,7 @@ public struct ValidationCategory: RawRepresentable, Hashable, Codable, Sendable 
     public let rawValue: UInt32
 
     /// The category of a number, whether it has a name or not.
-    public init(rawValue: UInt32) {
-        self.rawValue = rawValue
-    }
+    public init(rawValue: UInt32) { self.rawValue = rawValue }
 
     /// 0: not valid.
     public static let invalid = ValidationCategory(rawValue: 0)

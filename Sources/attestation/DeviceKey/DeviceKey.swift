@@ -37,17 +37,13 @@ public struct SignCounter: Comparable, Hashable, Sendable {
     public let rawValue: UInt32
 
     /// A counter of this value.
-    public init(rawValue: UInt32) {
-        self.rawValue = rawValue
-    }
+    public init(rawValue: UInt32) { self.rawValue = rawValue }
 
     /// The counter of a key that has signed nothing.
     public static let zero = SignCounter(rawValue: 0)
 
     /// Whether the left counter is the older one.
-    public static func < (left: Self, right: Self) -> Bool {
-        left.rawValue < right.rawValue
-    }
+    public static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
 }
 
 extension SignCounter: Codable {

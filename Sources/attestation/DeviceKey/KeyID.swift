@@ -9,14 +9,10 @@ public struct KeyID: Hashable, Sendable {
     package let digest: SHA256Digest
 
     /// The key id with this digest.
-    package init(_ digest: SHA256Digest) {
-        self.digest = digest
-    }
+    package init(_ digest: SHA256Digest) { self.digest = digest }
 
     /// The key id of a public key.
-    package init(of key: P256PublicKey) {
-        digest = key.digest
-    }
+    package init(of key: P256PublicKey) { digest = key.digest }
 
     /// The key id with these bytes; `nil` unless there are exactly 32.
     public init?(bytes: some Collection<UInt8>) {
@@ -47,9 +43,7 @@ public struct KeyID: Hashable, Sendable {
     public var base64: String { Base64.text(digest.array) }
 
     /// The form of a key id for logs: the first 12 hexadecimal digits of SHA-256 of its bytes.
-    public var logName: String {
-        Hex.text(SHA256.digest(of: bytes).array.prefix(6))
-    }
+    public var logName: String { Hex.text(SHA256.digest(of: bytes).array.prefix(6)) }
 }
 
 extension KeyID: Codable {

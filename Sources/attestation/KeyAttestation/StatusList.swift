@@ -40,9 +40,7 @@ public struct StatusList: Hashable, Sendable {
     /// A list without entries, for a caller that has none and says so.
     public static let empty = StatusList(entries: [:])
 
-    private init(entries: [CertificateSerial: Entry]) {
-        self.entries = entries
-    }
+    private init(entries: [CertificateSerial: Entry]) { self.entries = entries }
 
     /// Reads a list. Throws where it can't be read to its end.
     public init(json: [UInt8]) throws(StatusListError) {
@@ -133,9 +131,7 @@ public struct StatusListError: Error, Hashable, Sendable {
     /// What is wrong, for people.
     public let detail: String
 
-    init(_ detail: String) {
-        self.detail = detail
-    }
+    init(_ detail: String) { self.detail = detail }
 }
 
 /// The serial number of a certificate, as Google's list spells it: hexadecimal in lower case

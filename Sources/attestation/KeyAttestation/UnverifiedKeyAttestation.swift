@@ -42,9 +42,7 @@ public struct UnverifiedKeyAttestation: Sendable {
     }
 
     /// The packages that the chain claims to come from, to look up what is expected of the app.
-    public var packages: [String] {
-        description?.softwareEnforced.apps?.packages.map(\.name) ?? []
-    }
+    public var packages: [String] { description?.softwareEnforced.apps?.packages.map(\.name) ?? [] }
 
     /// The serial numbers that the chain shows, the leaf's first.
     public var serials: [CertificateSerial] {

@@ -31,9 +31,7 @@ public struct UnverifiedKeySignature: Sendable {
     private static let stop = UInt8(ascii: ".")
 
     /// Reads a text, in its one spelling: no sign or leading zero in the counter, no padding.
-    public init?(_ text: [UInt8]) {
-        self.init(ContiguousArray(text).span)
-    }
+    public init?(_ text: [UInt8]) { self.init(ContiguousArray(text).span) }
 
     /// Reads a text of a head, where it stands.
     package init?(_ text: Span<UInt8>) {
@@ -53,9 +51,7 @@ public struct UnverifiedKeySignature: Sendable {
             let number = UInt32(exactly: counter)
         else { return nil }
         for place in start..<text.count where !Self.isDigit(text[place]) { return nil }
-        guard let signature = Base64.decode(text.extracting(start..<text.count)) else {
-            return nil
-        }
+        guard let signature = Base64.decode(text.extracting(start..<text.count)) else { return nil }
         self.counter = SignCounter(rawValue: number)
         self.signature = signature
     }
@@ -86,11 +82,7 @@ public struct UnverifiedKeySignature: Sendable {
     /// Whether the key signed this counter, package and client data.
     ///
     /// - clientDataHash: SHA-256 of the client data, 32 bytes.
-    package func isValid(
-        clientDataHash: Span<UInt8>,
-        package: String,
-        key: P256PublicKey
-    ) -> Bool {
+    package func isValid(clientDataHash: Span<UInt8>, package: String, key: P256PublicKey) -> Bool {
         let message = Self.message(
             package: package,
             counter: counter,

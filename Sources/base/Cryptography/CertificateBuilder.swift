@@ -183,9 +183,7 @@ public struct CertificateBuilder: Sendable {
             ASN1_OCTET_STRING_set(value, entry.value, Int32(entry.value.count)),
             "extension"
         )
-        guard let object = OBJ_txt2obj(entry.oid.description, 1) else {
-            Self.fail("\(entry.oid)")
-        }
+        guard let object = OBJ_txt2obj(entry.oid.description, 1) else { Self.fail("\(entry.oid)") }
         defer { ASN1_OBJECT_free(object) }
         let made = X509_EXTENSION_create_by_OBJ(nil, object, entry.isCritical ? 1 : 0, value)
         guard let made else { Self.fail("extension \(entry.oid)") }

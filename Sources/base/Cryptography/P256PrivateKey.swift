@@ -9,9 +9,7 @@ public struct P256PrivateKey: Sendable {
     public let publicKey: P256PublicKey
 
     /// A fresh random key.
-    public init() {
-        self.init(onCurve: ECPrivateKey(generating: .p256))
-    }
+    public init() { self.init(onCurve: ECPrivateKey(generating: .p256)) }
 
     /// The key of a scalar of 32 bytes, big-endian; `nil` unless it is 1…order − 1.
     public init?(scalar: Span<UInt8>) {

@@ -31,10 +31,7 @@ extension SignedMessage {
     }
 
     /// Replaces the signature over the attributes by one over the bare content.
-    private static func replacingSignature(
-        in message: [UInt8],
-        by key: ECPrivateKey
-    ) -> [UInt8] {
+    private static func replacingSignature(in message: [UInt8], by key: ECPrivateKey) -> [UInt8] {
         var replaced = message
         do throws(Failure) {
             let parsed = try SignedMessage(ber: message.span)

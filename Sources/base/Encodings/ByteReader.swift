@@ -57,9 +57,7 @@ package struct ByteReader: Sendable {
     }
 
     package mutating func text(max: Int = .max) throws(Fault) -> String {
-        guard let text = String(utf8: try block(max: max)) else {
-            throw Fault()
-        }
+        guard let text = String(utf8: try block(max: max)) else { throw Fault() }
         return text
     }
 

@@ -92,10 +92,7 @@ package struct ProtobufWriter {
     }
 
     /// A message within this one.
-    package mutating func message(
-        _ number: UInt64,
-        _ write: (inout ProtobufWriter) -> Void
-    ) {
+    package mutating func message(_ number: UInt64, _ write: (inout ProtobufWriter) -> Void) {
         var inner = ProtobufWriter()
         write(&inner)
         field(number, inner.bytes)

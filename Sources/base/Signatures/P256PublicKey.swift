@@ -30,15 +30,11 @@ public struct P256PublicKey: Hashable, Sendable {
     }
 
     /// Reads an uncompressed X9.62 point. See ``init(x963:)-(Span<UInt8>)``.
-    public init?(x963: [UInt8]) {
-        self.init(x963: ContiguousArray(x963).span)
-    }
+    public init?(x963: [UInt8]) { self.init(x963: ContiguousArray(x963).span) }
 
     /// Reads an uncompressed X9.62 point, from `Data` or any other bytes. See
     /// ``init(x963:)-(Span<UInt8>)``.
-    public init?(x963: some Sequence<UInt8>) {
-        self.init(x963: Array(x963))
-    }
+    public init?(x963: some Sequence<UInt8>) { self.init(x963: Array(x963)) }
 
     /// The X9.62 point as an array of 65 bytes.
     public var x963: [UInt8] {

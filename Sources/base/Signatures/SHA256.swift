@@ -89,9 +89,7 @@ public enum SHA256 {
         }
 
         /// The digest of all bytes; ends the stream.
-        public consuming func finish() -> SHA256Digest {
-            digest()
-        }
+        public consuming func finish() -> SHA256Digest { digest() }
     }
 }
 
@@ -115,9 +113,7 @@ public struct SHA256Digest: Hashable, Sendable {
     }
 
     /// The digest that has these bytes; `nil` unless there are exactly 32.
-    public init?(bytes: some Collection<UInt8>) {
-        self.init(ContiguousArray(bytes).span)
-    }
+    public init?(bytes: some Collection<UInt8>) { self.init(ContiguousArray(bytes).span) }
 
     /// Lends the 32 bytes, which lie on the stack.
     package func withSpan<Result, Failure>(

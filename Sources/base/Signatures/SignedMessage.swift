@@ -21,9 +21,7 @@ public struct SignedMessage: Sendable {
         /// What is wrong, for code.
         public let reason: Reason
 
-        init(_ reason: Reason) {
-            self.reason = reason
-        }
+        init(_ reason: Reason) { self.reason = reason }
     }
 
     /// The longest message that is read. Apple's receipts have 3…4 KiB.

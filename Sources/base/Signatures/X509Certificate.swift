@@ -82,9 +82,7 @@ public final class X509Certificate: Sendable {
     }
 
     /// SHA-256 of the DER, in which form authorities publish certificates for pinning.
-    package var fingerprint: SHA256Digest {
-        SHA256.digest(of: der)
-    }
+    package var fingerprint: SHA256Digest { SHA256.digest(of: der) }
 
     /// The subject's key; `nil` when it is not an uncompressed point on P-256.
     public var p256PublicKey: P256PublicKey? { reading.p256PublicKey }
@@ -261,7 +259,5 @@ public struct X509CertificateError: Error, Sendable, Equatable {
     }
 
     /// Whether two errors have the same reason.
-    public static func == (left: Self, right: Self) -> Bool {
-        left.reason == right.reason
-    }
+    public static func == (left: Self, right: Self) -> Bool { left.reason == right.reason }
 }

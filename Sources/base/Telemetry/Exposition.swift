@@ -81,9 +81,7 @@ package struct Exposition {
     }
 
     package mutating func counters(of tally: Tally) {
-        for counter in Counter.allCases {
-            self.counter(counter.name, tally[counter], counter.help)
-        }
+        for counter in Counter.allCases { self.counter(counter.name, tally[counter], counter.help) }
     }
 
     /// All distributions of a tally, durations in seconds.

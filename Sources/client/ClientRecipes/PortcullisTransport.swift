@@ -36,9 +36,7 @@ nonisolated struct PortcullisTransport: ClientTransport {
     static func urlRequest(_ request: HTTPRequest, at baseURL: URL) throws -> URLRequest {
         var base = baseURL.absoluteString[...]
         if base.hasSuffix("/") { base = base.dropLast() }
-        guard let url = URL(string: base + (request.path ?? "/")) else {
-            throw URLError(.badURL)
-        }
+        guard let url = URL(string: base + (request.path ?? "/")) else { throw URLError(.badURL) }
         var made = URLRequest(url: url)
         made.httpMethod = request.method.rawValue
         for name in Set(request.headerFields.map(\.name)) {

@@ -156,11 +156,7 @@ extension PortcullisSession {
         public convenience init(gateway: URL, plan: SigningPlan? = nil) {
             var configuration = PortcullisConfiguration(gateway: gateway)
             configuration.plan = plan
-            self.init(
-                configuration,
-                service: AppAttestService(),
-                store: KeychainEnrolmentStore()
-            )
+            self.init(configuration, service: AppAttestService(), store: KeychainEnrolmentStore())
         }
     }
 #endif

@@ -171,10 +171,7 @@ extension SoftwareAttestationService {
 
         /// The access control list that Apple prints for Macs ("Validating apps", step 4).
         private static var accessControl: [UInt8] {
-            let granted = DEREncoder.element(
-                .explicit(1),
-                DEREncoder.element(.boolean, [0xFF])
-            )
+            let granted = DEREncoder.element(.explicit(1), DEREncoder.element(.boolean, [0xFF]))
             let signing = DEREncoder.sequence([
                 text("osgn"), DEREncoder.element(.explicit(0), text("rsec")),
                 DEREncoder.sequence([

@@ -275,9 +275,7 @@ extension ConfigurationDraft {
     ) -> String? {
         let place = first.place.text
         if address.value == first.value { return "is already at \(place)" }
-        if first.value.includes(address.value) {
-            return "\(first.value.text) at \(place) includes"
-        }
+        if first.value.includes(address.value) { return "\(first.value.text) at \(place) includes" }
         guard address.value.includes(first.value) else { return nil }
         return "includes \(first.value.text) at \(place)"
     }

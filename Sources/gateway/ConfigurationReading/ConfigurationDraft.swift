@@ -126,10 +126,7 @@ struct ConfigurationDraft {
         rules = Self.rules(reader, folder: folder)
     }
 
-    private static func origins(
-        _ reader: MappingReader,
-        _ timeouts: Timeouts
-    ) -> [OriginDraft] {
+    private static func origins(_ reader: MappingReader, _ timeouts: Timeouts) -> [OriginDraft] {
         guard let node = reader.node("origins") else { return [] }
         guard case .mapping(let members) = node.content, !members.isEmpty else {
             let use = "a mapping: name: { servers: [10.0.0.5:8080] }"

@@ -100,10 +100,7 @@ extension ConfigurationSchema {
     }
 
     /// Words, or any text; YAML readers may take a text for a number.
-    private static func words(
-        _ text: ReadingRecord.Text,
-        _ use: JSONValue.Member
-    ) -> JSONValue {
+    private static func words(_ text: ReadingRecord.Text, _ use: JSONValue.Member) -> JSONValue {
         let any = JSONValue.Member("type", .array([.string("string"), .string("number")]))
         guard !text.words.isEmpty else { return .object([any, use]) }
         var forms: [JSONValue] = [

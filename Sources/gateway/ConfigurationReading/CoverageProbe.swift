@@ -148,10 +148,7 @@ struct CoverageProbe {
         if theirs.path == .all, mine.path != .all,
             let shared = Self.shared(mine.host, theirs.host)
         {
-            let deeper = [String](
-                repeating: Self.otherSegment,
-                count: mine.path.segments.count + 1
-            )
+            let deeper = [String](repeating: Self.otherSegment, count: mine.path.segments.count + 1)
             found.hasOtherPath = ["/" + deeper.joined(separator: "/"), "/"].contains { path in
                 methods.contains { decides(other, $0, shared, path) }
             }
@@ -231,10 +228,7 @@ struct CoverageProbe {
             ("parameters", path + ";x"), ("path_info", path + "/x"),
             ("network_path", "//x" + path), ("script_prefix", "/index.php" + path),
             ("format", path + ".json"), ("index", path + "/index.php"),
-            (
-                "punctuation",
-                String(path.map { $0 == "_" || $0 == "-" ? "." : $0 })
-            ),
+            ("punctuation", String(path.map { $0 == "_" || $0 == "-" ? "." : $0 })),
         ]
         // An escape in capitals is the same escape.
         if path.contains("%") { found.removeFirst() }

@@ -104,9 +104,7 @@ package struct DatabaseAddress: Hashable, Sendable {
         if let at = head.firstIndex(of: "@") {
             let user = parts(head[..<at], separator: ":")
             settings["user"] = user.first.map { String($0) }
-            if user.count > 1 {
-                settings["password"] = user.dropFirst().joined(separator: ":")
-            }
+            if user.count > 1 { settings["password"] = user.dropFirst().joined(separator: ":") }
             rest = rest[rest.index(after: at)...]
         }
         let hosts = rest.prefix { $0 != "/" && $0 != "?" }

@@ -56,9 +56,7 @@ struct DeviceRuleValidation {
         guard !log.hasErrors else { return }
         for (draft, rule) in rules {
             guard rule.asksDevice, let device = draft.device else { continue }
-            func report(_ found: String, use: String) {
-                log.error(device, found: found, use: use)
-            }
+            func report(_ found: String, use: String) { log.error(device, found: found, use: use) }
             let teams = apple.credentials.map(\.teamID)
             guard !teams.isEmpty else {
                 report(

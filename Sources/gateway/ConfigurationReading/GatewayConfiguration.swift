@@ -176,9 +176,7 @@ package struct ChallengeSettings: Hashable, Sendable {
     package var capacity = 1 << 20
 
     /// The lifetime of the longest-lived challenge, in seconds.
-    package var lifetimeMax: Int64 {
-        max(enrolmentLifetime, assertionLifetime).components.seconds
-    }
+    package var lifetimeMax: Int64 { max(enrolmentLifetime, assertionLifetime).components.seconds }
 
     package init() {}
 

@@ -24,11 +24,7 @@ extension MappingReader {
         if inner.has("host"), host == nil { return nil }
         if inner.has("method"), methods == nil { return nil }
         if inner.has("path"), pattern == nil { return nil }
-        let match = RouteMatch(
-            host: host?.value ?? .any,
-            methods: methods,
-            path: pattern ?? .all
-        )
+        let match = RouteMatch(host: host?.value ?? .any, methods: methods, path: pattern ?? .all)
         return Located(value: match, place: inner.place, keyPath: inner.keyPath)
     }
 

@@ -57,10 +57,7 @@ struct OriginTLSDraft {
     }
 
     /// The settings; checks the files without reading them.
-    func validated(
-        servers: [Located<ServerSettings>],
-        _ files: NamedFiles
-    ) -> OriginTLSSettings {
+    func validated(servers: [Located<ServerSettings>], _ files: NamedFiles) -> OriginTLSSettings {
         let log = files.log
         for file in [authorities, certificate].compactMap(\.self) { _ = files.require(file) }
         if let key, let mode = files.require(key) {

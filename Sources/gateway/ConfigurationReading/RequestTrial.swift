@@ -83,21 +83,13 @@ struct RequestTrial: ~Copyable {
 
     /// A trial for many requests: `services` is ``GatewayConfiguration/ownServices``, which needs
     /// all rules.
-    init(
-        _ sketch: RequestSketch,
-        _ configuration: GatewayConfiguration,
-        _ services: ServiceTable
-    ) {
+    init(_ sketch: RequestSketch, _ configuration: GatewayConfiguration, _ services: ServiceTable) {
         let (bytes, isSecure) = sketch.head
         var head = RequestHead()
         var view = TargetView()
         self.bytes = bytes
         do throws(Malformed) {
-            try head.read(
-                bytes.span,
-                isSecure: isSecure,
-                limits: configuration.limits.requestHead
-            )
+            try head.read(bytes.span, isSecure: isSecure, limits: configuration.limits.requestHead)
         } catch {
             self.head = head
             self.view = view

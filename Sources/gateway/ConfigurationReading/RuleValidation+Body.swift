@@ -89,9 +89,7 @@ extension RuleValidation {
         }
         let isContent = signing == .content
         let chosen = digest?.value ?? .held
-        if let digest {
-            checkDigest(digest, isContent: isContent)
-        }
+        if let digest { checkDigest(digest, isContent: isContent) }
         switch chosen {
         case .none:
             return .none

@@ -161,11 +161,7 @@ struct RuleValidation {
         if let rollout = draft.rollout {
             if mode.value == .observe { warnIdle(draft, "rollout", mode.value) }
             let value = rollout.value
-            demands.rollout = Rollout(
-                value.schedule,
-                by: value.subject,
-                salt: value.salt ?? id
-            )
+            demands.rollout = Rollout(value.schedule, by: value.subject, salt: value.salt ?? id)
         }
         demands.also = proofs.also(of: draft)
         guard draft.takesAssertions else {

@@ -32,12 +32,7 @@ extension SourceNode {
     /// file.
     ///
     /// - Returns: `nil` when the file can't be read; the reason is then in the log.
-    static func read(
-        _ bytes: [UInt8],
-        file: String,
-        use: String,
-        log: ProblemLog
-    ) -> SourceNode? {
+    static func read(_ bytes: [UInt8], file: String, use: String, log: ProblemLog) -> SourceNode? {
         let top = Problem.Place(file: file, line: 1)
         guard bytes.count <= Bounds.bytesMax else {
             log.error(top, "", found: "\(bytes.count) bytes", use: "a file of at most 1MiB")

@@ -143,9 +143,7 @@ final class Certificates: Sendable {
                 plane.log.warning("\(certificate.file): \(found); next: look at what renews it")
             }
             if let staple = LoadedCertificates.staple(of: certificate, now) {
-                plane.log.warning(
-                    "\(certificate.file): found \(staple.found); use \(staple.use)"
-                )
+                plane.log.warning("\(certificate.file): found \(staple.found); use \(staple.use)")
             }
         }
     }

@@ -237,9 +237,7 @@ final class DeviceCheckClient: DeviceChecking {
     }
 
     /// Seconds of a clock that never goes back.
-    static var seconds: Int64 {
-        Int64(clamping: MonotonicClock.nanoseconds / 1_000_000_000)
-    }
+    static var seconds: Int64 { Int64(clamping: MonotonicClock.nanoseconds / 1_000_000_000) }
 }
 
 extension DeviceCheckClient.Terms {

@@ -63,13 +63,8 @@ final class FetchedKeySet: Sendable {
         self.log = log
         self.wallSeconds = wallSeconds
         queue = DispatchQueue(label: "portcullis.keys.\(name)", qos: .utility)
-        let bounds = FetchSchedule.Bounds(
-            least: address.intervalMin,
-            most: address.intervalMax
-        )
-        state = Mutex(
-            State(schedule: FetchSchedule(bounds), facts: KeySetFacts(proof: name))
-        )
+        let bounds = FetchSchedule.Bounds(least: address.intervalMin, most: address.intervalMax)
+        state = Mutex(State(schedule: FetchSchedule(bounds), facts: KeySetFacts(proof: name)))
     }
 
     private static func suffix(of url: String) -> String {

@@ -4,9 +4,7 @@ import Synchronization
 final class FirstAnswer<Answer>: Sendable {
     private let completion: Mutex<(@Sendable (Answer) -> Void)?>
 
-    init(_ completion: @escaping @Sendable (Answer) -> Void) {
-        self.completion = Mutex(completion)
-    }
+    init(_ completion: @escaping @Sendable (Answer) -> Void) { self.completion = Mutex(completion) }
 
     func give(_ answer: Answer) {
         let completion = completion.withLock { completion in

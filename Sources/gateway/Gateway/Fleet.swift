@@ -260,9 +260,7 @@ extension FleetUse {
 
 extension FleetDrain {
     /// `2026-11-22T19:20:00Z, uid 0: a new kernel`
-    var text: String {
-        "\(UnixTime(seconds: at).iso8601), \(by)\(why.isEmpty ? "" : ": ")\(why)"
-    }
+    var text: String { "\(UnixTime(seconds: at).iso8601), \(by)\(why.isEmpty ? "" : ": ")\(why)" }
 }
 
 extension FleetFacts.Gateway {

@@ -34,9 +34,7 @@ package struct FleetCommands: Sendable {
 
     private var caller: String { "uid \(getuid())" }
 
-    private func attempt<Value>(
-        _ body: () throws(JournalError) -> Value
-    ) throws(Fault) -> Value {
+    private func attempt<Value>(_ body: () throws(JournalError) -> Value) throws(Fault) -> Value {
         do throws(JournalError) {
             return try body()
         } catch {
@@ -181,11 +179,7 @@ package struct FleetCommands: Sendable {
         }
         var environment = ProcessInfo.processInfo.environment
         environment["PORTCULLIS_GATEWAY"] = name
-        let run = HookRun(
-            ["/bin/sh", "-c", command],
-            environment,
-            timeout: Self.commandTimeout
-        )
+        let run = HookRun(["/bin/sh", "-c", command], environment, timeout: Self.commandTimeout)
         if let fault = run.run() {
             throw Fault(text: "\(name) stays drained: the command failed: \(fault)")
         }
@@ -216,10 +210,7 @@ package struct FleetCommands: Sendable {
     }
 
     /// Waits until a number of all gateways together is 0.
-    private func wait(
-        _ patience: Int,
-        _ number: ([FleetMember]) -> Int64
-    ) throws(Fault) -> Int64 {
+    private func wait(_ patience: Int, _ number: ([FleetMember]) -> Int64) throws(Fault) -> Int64 {
         let deadline = ContinuousClock.now + .seconds(patience)
         // Twice in a row: a row may be a second old.
         var zeros = 0

@@ -49,12 +49,7 @@ package struct FleetOrdering: Sendable {
     /// Whether orders were taken from the database, or written there, since the start.
     private(set) var isMoved = false
 
-    package init(
-        _ database: FleetDatabase,
-        gateway: String,
-        _ orders: FleetOrders,
-        now: UnixTime
-    ) {
+    package init(_ database: FleetDatabase, gateway: String, _ orders: FleetOrders, now: UnixTime) {
         (self.database, self.gateway) = (database, gateway)
         (self.orders, self.now) = (orders, now)
     }

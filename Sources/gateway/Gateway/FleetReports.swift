@@ -96,9 +96,7 @@ final class FleetReports: Sendable {
     }
 
     /// Blocks until all that were heard of lately have answered, or ``patience`` is over.
-    private func gather(
-        _ about: FleetQuestion.Subject
-    ) throws(JournalError) -> [FleetAnswer] {
+    private func gather(_ about: FleetQuestion.Subject) throws(JournalError) -> [FleetAnswer] {
         let deadline = ContinuousClock.now + Self.patience
         let question = try access.database.ask(about, by: instance)
         while ContinuousClock.now < deadline,

@@ -66,9 +66,7 @@ final class GoogleOperations: Sendable {
         self.lists = lists
         self.https = https
         let settings = Settings(configuration)
-        state = Mutex(
-            State(settings: settings, schedule: FetchSchedule(settings.bounds))
-        )
+        state = Mutex(State(settings: settings, schedule: FetchSchedule(settings.bounds)))
         comparer = ListedKeyComparer(plane, configuration.store)
     }
 

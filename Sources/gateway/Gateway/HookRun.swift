@@ -32,9 +32,7 @@ struct HookRun: Sendable {
     func run() -> String? {
         var process: pid_t = 0
         let error = spawn(&process)
-        guard error == 0 else {
-            return "it can't be started: \(String(cString: strerror(error)))"
-        }
+        guard error == 0 else { return "it can't be started: \(String(cString: strerror(error)))" }
         let hasEnded = waits(for: process)
         // The group is that of the process. Its status was not fetched yet, so no other process can
         // have its id.

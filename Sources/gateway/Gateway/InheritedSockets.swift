@@ -111,9 +111,7 @@ package struct InheritedSockets: Sendable {
     mutating func discardRest() -> [String] {
         defer { entries = [] }
         let rest = entries.map { entry in
-            for descriptor in [entry.descriptor] + entry.siblings {
-                Connection.discard(descriptor)
-            }
+            for descriptor in [entry.descriptor] + entry.siblings { Connection.discard(descriptor) }
             return "\(entry.text) is no address of `listen` or `admin`"
         }
         return problems + rest

@@ -31,10 +31,7 @@ final class AccessTokens: Sendable {
 
     /// Gives an access token, now or on the queue of the calls. No more callers wait than calls may
     /// wait for the service.
-    func give(
-        for service: IntegrityService,
-        _ done: @escaping @Sendable (Answer) -> Void
-    ) {
+    func give(for service: IntegrityService, _ done: @escaping @Sendable (Answer) -> Void) {
         enum Step { case take(Answer), wait, ask }
         let (account, now) = (service.account, wall())
         let step = passes.withLock { passes -> Step in

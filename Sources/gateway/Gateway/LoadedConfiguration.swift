@@ -42,12 +42,7 @@ struct LoadedConfiguration: Sendable {
         }
         configuration = next
         stamps = LoadedCertificates.stamps(of: next)
-        let preparation = try Preparation.complete(
-            next,
-            store: .open,
-            tls: tls,
-            file: file
-        )
+        let preparation = try Preparation.complete(next, store: .open, tls: tls, file: file)
         servers = ServerRegistry(next, resolver, knowing: known.addresses)
         let contexts = preparation.certificates.origins
         settings = ProxySettings(next, servers, parties, contexts, registry)

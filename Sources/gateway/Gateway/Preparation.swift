@@ -27,11 +27,7 @@ package struct Preparation: Sendable {
     private(set) var keptOrders = FleetOrders()
 
     /// Makes all checks.
-    private init(
-        _ configuration: GatewayConfiguration,
-        store: StoreUse,
-        tls: TLSSurroundings
-    ) {
+    private init(_ configuration: GatewayConfiguration, store: StoreUse, tls: TLSSurroundings) {
         certificates = LoadedCertificates(configuration, tls)
         problems = certificates.problems
         let user = userToBecome(configuration)

@@ -157,11 +157,7 @@ where Party.Call.Host == String, Party.Call.Kind == String, Party.Call.Family ==
         log.warning("proof \(proof): \(word)\(more); next: \(next)")
     }
 
-    private static func tell(
-        _ notice: CallNotice<Party.Call>,
-        _ detail: String?,
-        _ log: Logger
-    ) {
+    private static func tell(_ notice: CallNotice<Party.Call>, _ detail: String?, _ log: Logger) {
         switch notice {
         case .ended(let proof, let reply, _):
             guard let detail else { return }

@@ -40,11 +40,7 @@ final class StoreUpkeep: Sendable {
         guard !plane.isEnding else { return }
         plane.perform(after: KeyExpiry.interval) { [self] in expireKeys() }
         guard let age = plane.configuration.expireUnused else { return }
-        let note = ChangeNote(
-            now: plane.wallSeconds,
-            by: "portcullis",
-            why: "store.expire_unused"
-        )
+        let note = ChangeNote(now: plane.wallSeconds, by: "portcullis", why: "store.expire_unused")
         expiry.run(plane.configuration.store, before: note.now - age.seconds, note) {
             [self] result in
             plane.perform { self.report(result, age) }

@@ -44,10 +44,7 @@ package struct Supervisor: Sendable {
     /// Reads `NOTIFY_SOCKET`, `WATCHDOG_USEC` and `WATCHDOG_PID`; `nil` without the first.
     ///
     /// - Throws: when the socket can't be used, with the fault.
-    package init?(
-        _ environment: [String: String],
-        process: Int32 = getpid()
-    ) throws(GatewayError) {
+    package init?(_ environment: [String: String], process: Int32 = getpid()) throws(GatewayError) {
         guard let name = environment["NOTIFY_SOCKET"] else { return nil }
         let address =
             name.hasPrefix("@")

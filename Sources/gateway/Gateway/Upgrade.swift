@@ -180,9 +180,7 @@ struct Upgrade {
         since began: UInt64 = MonotonicClock.nanoseconds
     ) throws(UpgradeRefusal) {
         while true {
-            let passed = Duration.nanoseconds(
-                Int64(clamping: MonotonicClock.nanoseconds &- began)
-            )
+            let passed = Duration.nanoseconds(Int64(clamping: MonotonicClock.nanoseconds &- began))
             guard passed < time else {
                 throw UpgradeRefusal("the new process was not ready within \(time)")
             }

@@ -45,9 +45,7 @@ struct DiffCommand: ParsableCommand {
     var new: String
 
     func run() throws {
-        let (before, after) = (
-            try LoadedFile.configuration(old), try LoadedFile.configuration(new)
-        )
+        let (before, after) = (try LoadedFile.configuration(old), try LoadedFile.configuration(new))
         let orders = RolloutFile.orders(of: after)
         if let problem = orders.problem { StandardError.write(problem.text) }
         let difference = ConfigurationDifference(from: before, to: after, orders: orders.orders)

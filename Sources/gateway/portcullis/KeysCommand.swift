@@ -193,9 +193,7 @@ struct KeysImportCommand: ParsableCommand {
             StandardError.write("nothing was imported; correct the lines, or use --skip-problems")
             throw ExitCode(1)
         }
-        StandardOutput.write(
-            "imported: \(report.inserted), stored already: \(report.merged)\n"
-        )
+        StandardOutput.write("imported: \(report.inserted), stored already: \(report.merged)\n")
         if report.problemCount > 0 { throw ExitCode(1) }
     }
 }

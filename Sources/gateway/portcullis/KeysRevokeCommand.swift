@@ -148,9 +148,7 @@ struct ChangeNoteOptions: ParsableArguments {
         }
     }
 
-    var note: ChangeNote {
-        ChangeNote(now: UnixTime.current.seconds, by: Self.actor, why: why)
-    }
+    var note: ChangeNote { ChangeNote(now: UnixTime.current.seconds, by: Self.actor, why: why) }
 
     /// The user of this command: the system's number, and its name.
     private static var actor: String {
@@ -185,10 +183,7 @@ struct NamedKeys: ParsableArguments {
     /// Runs a closure for each key, also after a failed one; then the exit status is 1.
     ///
     /// - change: returns the problem, to be written after the key id; `nil` for none.
-    func forEach(
-        in archive: some KeyArchive,
-        _ change: (KeyID) throws -> String?
-    ) throws {
+    func forEach(in archive: some KeyArchive, _ change: (KeyID) throws -> String?) throws {
         try Self.forEach(keys, in: archive, change)
     }
 

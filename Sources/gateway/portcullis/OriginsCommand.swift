@@ -158,11 +158,7 @@ struct AdminOptions: ParsableArguments {
 
     /// - rule: the rule that was probably meant.
     /// - isFleet: whether gateways share a database, which has the orders.
-    private static func text(
-        of response: HTTPResponse,
-        _ rule: String?,
-        isFleet: Bool
-    ) -> String {
+    private static func text(of response: HTTPResponse, _ rule: String?, isFleet: Bool) -> String {
         let reason = response.field("App-Attest-Error").map { $0.prefix { $0 != ";" } }
         switch reason {
         case "no-such-server":

@@ -136,9 +136,7 @@ package enum ByteScan {
     }
 
     @inline(__always)
-    static func folded(_ byte: UInt8) -> UInt8 {
-        byte &- 0x41 < 26 ? byte | 0x20 : byte
-    }
+    static func folded(_ byte: UInt8) -> UInt8 { byte &- 0x41 < 26 ? byte | 0x20 : byte }
 
     /// The range without the white space (SP, HTAB) at its ends.
     @inline(__always)
@@ -183,9 +181,7 @@ struct ByteSet: Sendable {
 
     /// What a request target may hold: every visible byte but `#`. More than RFC 3986 has, since
     /// clients send `|`, `{`, `"` in queries, and they are forwarded as received.
-    static var target: ByteSet {
-        ByteSet(low: 0xFFFF_FFF6_0000_0000, high: 0x7FFF_FFFF_FFFF_FFFF)
-    }
+    static var target: ByteSet { ByteSet(low: 0xFFFF_FFF6_0000_0000, high: 0x7FFF_FFFF_FFFF_FFFF) }
 
     /// The bytes that stand for themselves in a path: all of these but `/`, `%`, `\` and `;`, and
     /// the space.

@@ -290,7 +290,5 @@ package struct StoreLease: Sendable {
     /// The descriptor of the socket on which commands call.
     package let calls: Int32
 
-    package init(lock: Int32, calls: Int32) {
-        (self.lock, self.calls) = (lock, calls)
-    }
+    package init(lock: Int32, calls: Int32) { (self.lock, self.calls) = (lock, calls) }
 }

@@ -22,9 +22,7 @@ struct KeyShard {
         private init(rawValue: UInt32) { self.rawValue = rawValue }
 
         /// - `number`: less than ``countMax``.
-        init(number: Int, hash: UInt32) {
-            rawValue = hash & Self.tag | UInt32(number + 1)
-        }
+        init(number: Int, hash: UInt32) { rawValue = hash & Self.tag | UInt32(number + 1) }
 
         var isEmpty: Bool { rawValue == 0 }
         var number: Int { Int(rawValue & ~Self.tag) - 1 }

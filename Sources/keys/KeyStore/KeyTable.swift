@@ -33,9 +33,7 @@ package final class KeyTable: Sendable {
     package let committer: Committer
     let journal: any KeyJournal
     /// Who confirms a use: the journal, or after a hand-over the successor.
-    package var decides: DecisionMoment {
-        successor.holder == nil ? journalDecides : .atCommit
-    }
+    package var decides: DecisionMoment { successor.holder == nil ? journalDecides : .atCommit }
     private let journalDecides: DecisionMoment
     /// The successor, which decides after the hand-over.
     let successor = SuccessorPlace()

@@ -260,9 +260,7 @@ struct PendingChanges {
     }
 
     private mutating func retain(_ changes: [CounterChange]) {
-        for change in changes {
-            retained[change.row, default: change].merge(change)
-        }
+        for change in changes { retained[change.row, default: change].merge(change) }
     }
 
     /// The changes, at most one for each key, in the order of their rows: neighbours share a page.

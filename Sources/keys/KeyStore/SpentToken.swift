@@ -73,10 +73,7 @@ extension CommitAnswer {
     /// Whether each token of a batch was fresh. Of two equal ones the first may be.
     ///
     /// - unspent: the digests that were not spent before.
-    package static func freshness(
-        of tokens: [SpentToken],
-        unspent: Set<SHA256Digest>
-    ) -> [Bool] {
+    package static func freshness(of tokens: [SpentToken], unspent: Set<SHA256Digest>) -> [Bool] {
         var unspent = unspent
         return tokens.map { unspent.remove($0.digest) != nil }
     }

@@ -26,9 +26,7 @@ package struct StoredKey: Sendable {
 
     /// The day on which an Android phone's key was enrolled, in days since 1970; `nil` for other
     /// keys, and where the time is not known.
-    package var attestedDay: Int64? {
-        platform == .android && risk.day > 0 ? Int64(risk.day) : nil
-    }
+    package var attestedDay: Int64? { platform == .android && risk.day > 0 ? Int64(risk.day) : nil }
 }
 
 // Values of the key store as bytes, for a process of this gateway: queries and answers after a

@@ -234,9 +234,7 @@ struct WaitingUse {
                 if refusal == .revoked { keys.set(.revoked, of: number) }
                 return (.refused(refusal), nil)
             case .failed:
-                if let refusal = keys[number].refusal(use) {
-                    return (.refused(refusal), nil)
-                }
+                if let refusal = keys[number].refusal(use) { return (.refused(refusal), nil) }
                 let result = keys[number].use(
                     use.counter,
                     challenge: use.challenge,

@@ -109,14 +109,8 @@ enum DatabaseHint {
             ["does not support SSL"],
             "have the server use TLS (ssl = on), or reach it over a Unix socket"
         ),
-        (
-            standbys,
-            "name all servers in host=, so that the one that takes writes is among them"
-        ),
-        (
-            noNames,
-            "look at /etc/resolv.conf, or use hostaddr="
-        ),
+        (standbys, "name all servers in host=, so that the one that takes writes is among them"),
+        (noNames, "look at /etc/resolv.conf, or use hostaddr="),
         (
             silences,
             "start the database, or look at the network in between: pg_isready -h HOST -p PORT"

@@ -118,10 +118,7 @@ final class DatabaseLink: Sendable {
             "statement_timeout = \(milliseconds)", "tcp_keepalives_idle = 10",
             "tcp_keepalives_interval = 5", "tcp_keepalives_count = 3",
         ]
-        _ = try connection.run(
-            values.map { DatabaseStatement("SET \($0)") },
-            until: deadline
-        )
+        _ = try connection.run(values.map { DatabaseStatement("SET \($0)") }, until: deadline)
     }
 
     /// Checks whether the server has ended the connection, unless it is in use now. Never waits.

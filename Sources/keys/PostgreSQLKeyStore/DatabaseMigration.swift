@@ -47,10 +47,7 @@ package enum DatabaseMigration {
             guard let row = try connection.run([select], until: deadline).first?.first
             else { return State(version: 0, oldestReader: 0) }
             do throws(JournalError) {
-                return State(
-                    version: try row.present(0),
-                    oldestReader: try row.present(1)
-                )
+                return State(version: try row.present(0), oldestReader: try row.present(1))
             } catch {
                 throw DatabaseFault.lost(error.detail)
             }

@@ -65,9 +65,7 @@ struct DatabaseServers {
             let known = addresses.isEmpty ? "" : addresses[index]
             if !known.isEmpty || Self.isSocket(host) {
                 let name = host.isEmpty ? known.isEmpty ? "the socket" : known : host
-                servers.append(
-                    Server(name: name, settings: common + [Setting("hostaddr", known)])
-                )
+                servers.append(Server(name: name, settings: common + [Setting("hostaddr", known)]))
                 continue
             }
             do throws(DatabaseFault) {

@@ -27,10 +27,7 @@ enum KeyColumns {
             counters: try counters(row, 5, 6),
             standing: try status(row, 7, 8).standing,
             context: try context(row, 9),
-            risk: KeyRisk(
-                metric: risk.flatMap(UInt32.init(exactly:)),
-                at: try row.number(11)
-            )
+            risk: KeyRisk(metric: risk.flatMap(UInt32.init(exactly:)), at: try row.number(11))
         )
     }
 

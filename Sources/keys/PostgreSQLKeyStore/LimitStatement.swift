@@ -34,10 +34,7 @@ enum LimitStatement {
     /// Writes what a gateway has taken, and reads what all have. The last statement answers that.
     ///
     /// - second: by the clock of the database.
-    static func statements(
-        _ exchange: FleetExchange,
-        since second: Int64
-    ) -> [DatabaseStatement] {
+    static func statements(_ exchange: FleetExchange, since second: Int64) -> [DatabaseStatement] {
         let levels = DatabaseStatement(
             """
             SELECT kind, subject, full_at - \(nowMicros) FROM fleet_limits

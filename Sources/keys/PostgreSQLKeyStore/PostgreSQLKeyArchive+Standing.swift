@@ -5,10 +5,7 @@ extension PostgreSQLKeyArchive {
     /// The keys that one transaction checks.
     private static let expiryPiece: Int64 = 2_000
 
-    package func revoke(
-        _ keyID: KeyID,
-        _ note: ChangeNote
-    ) throws(StoreProblem) -> Revocation {
+    package func revoke(_ keyID: KeyID, _ note: ChangeNote) throws(StoreProblem) -> Revocation {
         switch try status(keyID) {
         case nil, .deleted: return .unknown
         case .revoked(let second):
@@ -20,10 +17,7 @@ extension PostgreSQLKeyArchive {
         }
     }
 
-    package func restore(
-        _ keyID: KeyID,
-        _ note: ChangeNote
-    ) throws(StoreProblem) -> Restoration {
+    package func restore(_ keyID: KeyID, _ note: ChangeNote) throws(StoreProblem) -> Restoration {
         switch try status(keyID) {
         case nil, .deleted: return .unknown
         case .active: return .active
@@ -171,10 +165,7 @@ extension PostgreSQLKeyArchive {
         return ExpiryPiece(deleted: deleted, next: looked < Self.expiryPiece ? nil : last)
     }
 
-    package func changes(
-        of keyID: KeyID?,
-        limit: Int
-    ) throws(StoreProblem) -> [KeyChange] {
+    package func changes(of keyID: KeyID?, limit: Int) throws(StoreProblem) -> [KeyChange] {
         let rows = try ask(
             """
             SELECT action, key_id, keys, at, actor, why FROM key_changes
@@ -200,10 +191,7 @@ extension PostgreSQLKeyArchive {
         }
     }
 
-    package func askRenewal(
-        of keyID: KeyID,
-        now: Int64
-    ) throws(StoreProblem) -> RenewalRequest {
+    package func askRenewal(of keyID: KeyID, now: Int64) throws(StoreProblem) -> RenewalRequest {
         let rows = try ask(
             """
             SELECT k.revoked_at, r.key, r.not_before FROM keys k

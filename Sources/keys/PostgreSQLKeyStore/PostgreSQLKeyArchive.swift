@@ -60,9 +60,7 @@ package final class PostgreSQLKeyArchive: KeyArchive {
         }
     }
 
-    func attempt<Value>(
-        _ body: () throws(JournalError) -> Value
-    ) throws(StoreProblem) -> Value {
+    func attempt<Value>(_ body: () throws(JournalError) -> Value) throws(StoreProblem) -> Value {
         do throws(JournalError) {
             return try body()
         } catch {
@@ -94,10 +92,7 @@ package final class PostgreSQLKeyArchive: KeyArchive {
     }
 
     package func record(_ keyID: KeyID) throws(StoreProblem) -> KeyRecord? {
-        let rows = try ask(
-            KeyColumns.selectRecord + " WHERE k.key_id = $1",
-            [.bytes(keyID.bytes)]
-        )
+        let rows = try ask(KeyColumns.selectRecord + " WHERE k.key_id = $1", [.bytes(keyID.bytes)])
         return try attempt { () throws(JournalError) in try Self.records(rows).first }
     }
 
@@ -131,9 +126,7 @@ package final class PostgreSQLKeyArchive: KeyArchive {
         return Int(try attempt { () throws(JournalError) in try rows[0].present(0) })
     }
 
-    package func identities(
-        of keyIDs: [KeyID]
-    ) throws(StoreProblem) -> [KeyID: KeyIdentity] {
+    package func identities(of keyIDs: [KeyID]) throws(StoreProblem) -> [KeyID: KeyIdentity] {
         var identities: [KeyID: KeyIdentity] = [:]
         for start in stride(from: 0, to: keyIDs.count, by: Self.pieceCount) {
             let piece = keyIDs[start...].prefix(Self.pieceCount)

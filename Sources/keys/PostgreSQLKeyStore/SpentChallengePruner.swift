@@ -50,7 +50,5 @@ struct SpentChallengePruner {
     )
 
     /// The piece was removed: the next one follows at once when there are more.
-    mutating func swept(_ count: Int) {
-        next = count < Self.piece ? .now + Self.pause : .now
-    }
+    mutating func swept(_ count: Int) { next = count < Self.piece ? .now + Self.pause : .now }
 }

@@ -83,9 +83,6 @@ enum TokenStatement {
 
     private static func name(_ digest: SHA256Digest) -> Name {
         let second = digest.array[8..<16].reduce(0 as UInt64) { $0 << 8 | UInt64($1) }
-        return Name(
-            epoch: Int64(bitPattern: digest.firstWord),
-            number: Int64(bitPattern: second)
-        )
+        return Name(epoch: Int64(bitPattern: digest.firstWord), number: Int64(bitPattern: second))
     }
 }

@@ -20,14 +20,10 @@ enum ChangeCall {
     }
 
     /// Notifies the gateway that keys have changed.
-    static func changed(database: String) -> Outcome {
-        make(ChangeAddress.call, database)
-    }
+    static func changed(database: String) -> Outcome { make(ChangeAddress.call, database) }
 
     /// Asks the gateway to write all admissions so far.
-    static func write(database: String) -> Outcome {
-        make(ChangeAddress.writeCall, database)
-    }
+    static func write(database: String) -> Outcome { make(ChangeAddress.writeCall, database) }
 
     private static func make(_ call: String, _ database: String) -> Outcome {
         for _ in 0..<triesMax {
@@ -49,9 +45,7 @@ enum ChangeCall {
     }
 
     private static func ask(_ call: String, _ descriptor: Int32) -> Outcome {
-        guard ChangeAddress.send(call, to: descriptor) else {
-            return .unheard(StoreFile.lastError)
-        }
+        guard ChangeAddress.send(call, to: descriptor) else { return .unheard(StoreFile.lastError) }
         let text = ChangeAddress.receive(from: descriptor)
         guard let answer = ChangeAddress.Answer(text: text) else {
             return .unheard("no answer within \(answerSeconds) seconds")

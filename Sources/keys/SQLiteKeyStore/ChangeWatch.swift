@@ -55,9 +55,7 @@ final class ChangeWatch: @unchecked Sendable {
             // The mode of the socket is that of its file (unix(7)).
             fchmod($0, 0o600) == 0 && bind($0, $1, $2) == 0 ? listen($0, Self.backlog) : -1
         }
-        guard let descriptor else {
-            throw StoreFile.lastProblem(path, "can't be made")
-        }
+        guard let descriptor else { throw StoreFile.lastProblem(path, "can't be made") }
         StoreFile.giveToOwner(ofFolderOf: path)
         self.descriptor = descriptor
         identity = FileIdentity(path: path)

@@ -83,9 +83,7 @@ final class GenerationFile: Sendable {
             written = number
             return true
         }
-        guard isWritten else {
-            throw StoreFile.lastProblem(path, "can't be written")
-        }
+        guard isWritten else { throw StoreFile.lastProblem(path, "can't be written") }
     }
 
     /// The contents of a database's file; `nil` when there is none, or it can't be read.
@@ -114,9 +112,7 @@ final class GenerationFile: Sendable {
     }
 
     /// Whether there is a file, readable or not.
-    static func exists(ofDatabase database: String) -> Bool {
-        StoreFile.exists(database + suffix)
-    }
+    static func exists(ofDatabase database: String) -> Bool { StoreFile.exists(database + suffix) }
 
     private static func number(_ number: Int64) -> String {
         let text = String(number)
@@ -158,10 +154,7 @@ struct Generation: Equatable, Sendable {
 
     /// Keeps the number when entries of the log are removed.
     static func keep(_ number: Int64, _ db: Database) throws {
-        try db.execute(
-            sql: "UPDATE state SET generation = max(generation, ?)",
-            arguments: [number]
-        )
+        try db.execute(sql: "UPDATE state SET generation = max(generation, ?)", arguments: [number])
     }
 }
 

@@ -15,9 +15,7 @@ extension KeyAdministration {
                 arguments: [row, ChainPiece.countMax]
             )
             return ChainPiece(
-                try Array(
-                    rows.map { StoredChain(row: $0[0], serialText: $0[1], listedAt: $0[2]) }
-                )
+                try Array(rows.map { StoredChain(row: $0[0], serialText: $0[1], listedAt: $0[2]) })
             )
         }
     }

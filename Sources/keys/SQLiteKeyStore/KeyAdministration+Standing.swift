@@ -7,10 +7,7 @@ extension KeyAdministration {
     /// The keys that one transaction checks, so that a running gateway can write in between.
     static let expiryPiece = 2_000
 
-    package func revoke(
-        _ keyID: KeyID,
-        _ note: ChangeNote
-    ) throws(StoreProblem) -> Revocation {
+    package func revoke(_ keyID: KeyID, _ note: ChangeNote) throws(StoreProblem) -> Revocation {
         try change(keyID) { status, db in
             switch status {
             case nil, .deleted: return .unknown
@@ -27,10 +24,7 @@ extension KeyAdministration {
         }
     }
 
-    package func restore(
-        _ keyID: KeyID,
-        _ note: ChangeNote
-    ) throws(StoreProblem) -> Restoration {
+    package func restore(_ keyID: KeyID, _ note: ChangeNote) throws(StoreProblem) -> Restoration {
         try change(keyID) { status, db in
             switch status {
             case nil, .deleted: return .unknown

@@ -4,9 +4,7 @@ internal import GRDB
 package import KeyStore
 
 extension KeyAdministration {
-    package func identities(
-        of keyIDs: [KeyID]
-    ) throws(StoreProblem) -> [KeyID: KeyIdentity] {
+    package func identities(of keyIDs: [KeyID]) throws(StoreProblem) -> [KeyID: KeyIdentity] {
         try read { db in
             let select = try db.cachedStatement(sql: Self.identitySelect)
             var found: [KeyID: KeyIdentity] = [:]

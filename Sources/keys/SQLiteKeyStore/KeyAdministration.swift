@@ -114,10 +114,7 @@ package final class KeyAdministration: KeyArchive {
 
     // MARK: Changing
 
-    package func askRenewal(
-        of keyID: KeyID,
-        now: Int64
-    ) throws(StoreProblem) -> RenewalRequest {
+    package func askRenewal(of keyID: KeyID, now: Int64) throws(StoreProblem) -> RenewalRequest {
         let outcome: RenewalRequest = try write { db in
             let select = """
                 SELECT k.id, k.revoked_at, r.key, r.not_before FROM keys k

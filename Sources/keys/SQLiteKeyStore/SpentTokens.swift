@@ -42,11 +42,7 @@ struct SpentTokens {
     }
 
     /// A page of the spent tokens, in the order of their digests.
-    static func page(
-        after last: SpentToken?,
-        limit: Int,
-        _ db: Database
-    ) throws -> [SpentToken] {
+    static func page(after last: SpentToken?, limit: Int, _ db: Database) throws -> [SpentToken] {
         // All digests are 32 bytes, so all follow the empty one.
         let start = Data(last?.digest.array ?? [])
         let rows = try Row.fetchCursor(

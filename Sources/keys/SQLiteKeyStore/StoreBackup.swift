@@ -17,10 +17,7 @@ package enum StoreBackup {
     /// A running gateway first writes the counters of all requests that it has admitted so far.
     /// Checked in this order: that the name is free; that the store can be read; that the gateway
     /// has written; that there is room; that the copy is whole.
-    package static func make(
-        ofStore path: String,
-        to file: String
-    ) throws(StoreProblem) -> Report {
+    package static func make(ofStore path: String, to file: String) throws(StoreProblem) -> Report {
         guard !StoreFile.exists(file) else {
             throw StoreProblem(.occupied, file, "exists already; nothing was written")
         }
@@ -96,8 +93,6 @@ enum StoreCopy {
     static func synchronise(_ file: String) throws(StoreProblem) {
         let descriptor = try StoreFile.open(file)
         defer { Glibc.close(descriptor) }
-        guard fsync(descriptor) == 0 else {
-            throw StoreFile.lastProblem(file, "can't be written")
-        }
+        guard fsync(descriptor) == 0 else { throw StoreFile.lastProblem(file, "can't be written") }
     }
 }

@@ -46,9 +46,7 @@ enum StoreFile {
     static func open(_ path: String) throws(StoreProblem) -> Int32 {
         let isNew = !exists(path)
         let descriptor = Glibc.open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
-        guard descriptor >= 0 else {
-            throw lastProblem(path, "can't be opened")
-        }
+        guard descriptor >= 0 else { throw lastProblem(path, "can't be opened") }
         var status = stat()
         guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
             Glibc.close(descriptor)
@@ -80,9 +78,7 @@ enum StoreFile {
         guard !exists(path) else { return }
         let descriptor = Glibc.open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
         if descriptor < 0, errno == EEXIST { return }
-        guard descriptor >= 0 else {
-            throw lastProblem(path, "can't be made")
-        }
+        guard descriptor >= 0 else { throw lastProblem(path, "can't be made") }
         giveToOwner(of: folder(of: path), descriptor)
         Glibc.close(descriptor)
     }

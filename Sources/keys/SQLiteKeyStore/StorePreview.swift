@@ -33,10 +33,7 @@ package enum StorePreview {
     /// that its log is its own; that it is ours and of a known version; that it is not damaged;
     /// that it is not older than the one that was used here. A file that this user can't read is
     /// not judged.
-    package static func problem(
-        of path: String,
-        age: StoreAge.Demand = .newest
-    ) -> StoreProblem? {
+    package static func problem(of path: String, age: StoreAge.Demand = .newest) -> StoreProblem? {
         let database = StoreFile.resolved(path)
         if age == .newest, let problem = StoreAge.problemBeforeOpening(database) { return problem }
         do throws(StoreProblem) {

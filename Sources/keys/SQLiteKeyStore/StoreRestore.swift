@@ -102,11 +102,7 @@ package struct StoreRestore {
     ///
     /// - isSame: whether the backup was made of this store: then its list of changes is the
     ///   beginning of this one's.
-    private func add(
-        _ present: KeyAdministration,
-        to new: KeyAdministration,
-        isSame: Bool
-    ) throws {
+    private func add(_ present: KeyAdministration, to new: KeyAdministration, isSame: Bool) throws {
         var page: [KeyRecord] = []
         try present.forEach { record in
             page.append(record)
@@ -188,9 +184,7 @@ package struct StoreRestore {
         guard StoreFile.exists(path) else { return nil }
         let stamp = UnixTime(seconds: note.now).iso8601.filter { $0 != "-" && $0 != ":" }
         let kept = "\(path).before-\(stamp)"
-        guard link(path, kept) == 0 else {
-            throw StoreFile.lastProblem(kept, "can't be made")
-        }
+        guard link(path, kept) == 0 else { throw StoreFile.lastProblem(kept, "can't be made") }
         // If the database could be read, there is no log. For the new database it would be
         // another's.
         for suffix in ["-wal", "-shm"] where StoreFile.exists(path + suffix) {

@@ -43,9 +43,7 @@ extension Connection {
     }
 
     /// Sends one piece.
-    package final func write(_ bytes: Span<UInt8>) -> WriteOutcome {
-        write(bytes, Span())
-    }
+    package final func write(_ bytes: Span<UInt8>) -> WriteOutcome { write(bytes, Span()) }
 
     private func keep(_ first: Span<UInt8>, _ second: Span<UInt8>, from start: Int) {
         if start < first.count { keep(first.extracting(start...)) }

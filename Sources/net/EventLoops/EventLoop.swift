@@ -308,9 +308,7 @@ extension EventLoop {
         return work.count
     }
 
-    private func readClocks() {
-        clocks = (clinux_coarse_milliseconds(), wallClock())
-    }
+    private func readClocks() { clocks = (clinux_coarse_milliseconds(), wallClock()) }
 }
 
 // Deadlines.

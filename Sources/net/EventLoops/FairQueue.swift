@@ -82,9 +82,7 @@ struct FairQueue {
     private var current = 0
 
     /// A queue with `count` flows, 1…2³²-2.
-    init(flows count: Int) {
-        flows = [Flow](repeating: Flow(), count: count)
-    }
+    init(flows count: Int) { flows = [Flow](repeating: Flow(), count: count) }
 
     /// Whether no member waits.
     var isEmpty: Bool { count == 0 }

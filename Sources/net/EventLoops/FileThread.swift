@@ -53,11 +53,7 @@ package final class FileThread: Sendable {
     }
 
     /// Writes all bytes at an offset.
-    package func write(
-        _ bytes: [UInt8],
-        to file: UnnamedFile,
-        at offset: Int
-    ) throws(SocketError) {
+    package func write(_ bytes: [UInt8], to file: UnnamedFile, at offset: Int) throws(SocketError) {
         try perform("pwrite") { call -> Result<Void, SocketError> in
             var written = 0
             while written < bytes.count {

@@ -103,9 +103,7 @@ package final class Listener: Endpoint {
             clinux_reuse_address(descriptor, 1)
             settleAccepted(descriptor)
         }
-        if address.family == AF_INET6 {
-            clinux_accept_both_families(descriptor)
-        }
+        if address.family == AF_INET6 { clinux_accept_both_families(descriptor) }
         guard address.withKernelForm({ bind(descriptor, $0, $1) }) == 0 else {
             let error = SocketError("bind")
             _ = Glibc.close(descriptor)

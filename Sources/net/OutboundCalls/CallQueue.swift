@@ -45,11 +45,7 @@ package struct CallQueue<Party: CalledParty>: Sendable {
     // MARK: Events
 
     /// A call was handed in. The driver calls ``timeIsUp(_:_:)`` after its timeout.
-    package mutating func handedIn(
-        _ ticket: Ticket,
-        _ call: Call,
-        _ now: CallMoment
-    ) -> [Action] {
+    package mutating func handedIn(_ ticket: Ticket, _ call: Call, _ now: CallMoment) -> [Action] {
         let host = call.host
         func refused(_ fault: CallFailure) -> [Action] {
             let reply = CallReply.unsent(fault)
@@ -225,11 +221,7 @@ package struct CallQueue<Party: CalledParty>: Sendable {
 
     /// The notice of the end of a call, if there is to be one. A failing host causes many ends that
     /// are alike.
-    private mutating func notices(
-        _ call: Call,
-        _ reply: CallReply,
-        _ now: CallMoment
-    ) -> [Action] {
+    private mutating func notices(_ call: Call, _ reply: CallReply, _ now: CallMoment) -> [Action] {
         let end = CallTally<Call>.End(kind: call.kind, status: reply.statusText)
         guard let untold = pace.untold(of: end, now: now.tick) else { return [] }
         return [.tell(.ended(call.kind, reply.summary, untold: untold))]

@@ -20,13 +20,7 @@ package struct FetchedCopy: Hashable, Sendable {
     package var tag: String?
     package var text: [UInt8]
 
-    package init(
-        title: String,
-        url: String,
-        date: Int64,
-        tag: String?,
-        text: [UInt8]
-    ) {
+    package init(title: String, url: String, date: Int64, tag: String?, text: [UInt8]) {
         self.title = title
         self.url = url
         self.date = date

@@ -203,10 +203,7 @@ package struct UsedTokens: Sendable {
     }
 
     /// Reads the state of another process. No token may have been used here.
-    package mutating func take(
-        from state: inout ByteReader,
-        now: Int64
-    ) throws(ByteReader.Fault) {
+    package mutating func take(from state: inout ByteReader, now: Int64) throws(ByteReader.Fault) {
         while try state.flag() {
             let oldest = now &- limits.spell &- limits.lifetime
             let since = min(max(try state.number(), oldest), now)

@@ -72,9 +72,7 @@ public struct RequestLines: Sendable {
     }
 
     /// Writes the target, in origin-form as in the request line.
-    public mutating func target(_ target: Span<UInt8>) {
-        line(.target, target)
-    }
+    public mutating func target(_ target: Span<UInt8>) { line(.target, target) }
 
     /// Writes the origin-form of an absolute target without a path: a slash, then its query.
     public mutating func target(behindSlash query: Span<UInt8>) {
@@ -94,14 +92,10 @@ public struct RequestLines: Sendable {
     }
 
     /// Writes words in place of a digest, for a description that people read.
-    package mutating func digest(describedAs words: Span<UInt8>) {
-        line(.digest, words)
-    }
+    package mutating func digest(describedAs words: Span<UInt8>) { line(.digest, words) }
 
     /// Writes the text of the challenge; `nil` for a request that has none.
-    public mutating func challenge(_ challenge: Span<UInt8>?) {
-        line(.challenge, challenge)
-    }
+    public mutating func challenge(_ challenge: Span<UInt8>?) { line(.challenge, challenge) }
 
     // MARK: Fields
 
@@ -122,9 +116,7 @@ public struct RequestLines: Sendable {
     }
 
     /// Ends the line of a signed field.
-    public mutating func endHeader() {
-        bytes.append(Self.lineFeed)
-    }
+    public mutating func endHeader() { bytes.append(Self.lineFeed) }
 
     // MARK: Lines in two pieces
 

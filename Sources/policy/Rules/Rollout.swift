@@ -89,9 +89,7 @@ package struct Rollout: Sendable {
     }
 
     /// The rollout in words: `25% by key`.
-    package var text: String {
-        "\(schedule.text) by \(subject.rawValue)"
-    }
+    package var text: String { "\(schedule.text) by \(subject.rawValue)" }
 }
 
 extension Rollout: Equatable {
@@ -181,9 +179,7 @@ package struct Share: Comparable, Hashable, Sendable {
         return "\(whole).\(String(repeating: "0", count: places - digits.count))\(digits)%"
     }
 
-    package static func < (left: Share, right: Share) -> Bool {
-        left.millionths < right.millionths
-    }
+    package static func < (left: Share, right: Share) -> Bool { left.millionths < right.millionths }
 }
 
 /// When a rule that enforces falls back to `observe` by itself: `guard` of a rule.

@@ -24,11 +24,7 @@ package struct RouteMatch: Hashable, Sendable {
     /// Why this request is not one of them, its path read as written; `nil` when it is.
     ///
     /// Slow and obvious, for explanations. Event loops ask ``RuleSet/route(method:host:view:)``.
-    package func mismatch(
-        method: Span<UInt8>,
-        host: Span<UInt8>,
-        view: TargetView
-    ) -> Mismatch? {
+    package func mismatch(method: Span<UInt8>, host: Span<UInt8>, view: TargetView) -> Mismatch? {
         guard self.host.matches(host) else { return .host }
         guard takes(method: method) else { return .method }
         let path = (0..<view.segmentCount).map { Array(view.bytes[view.segment($0)]) }

@@ -105,11 +105,7 @@ package final class RuleSet: Sendable {
     /// way, has a construct that servers interpret in more than one way, it is also looked up in
     /// each interpretation that the origin of that rule may make. A plain path costs one look-up.
     /// The view is changed only in the storage that it keeps for interpretations.
-    package func route(
-        method: Span<UInt8>,
-        host: Span<UInt8>,
-        view: inout TargetView
-    ) -> Route {
+    package func route(method: Span<UInt8>, host: Span<UInt8>, view: inout TargetView) -> Route {
         let methods = index.methods(method)
         var search = RouteIndex.Search(methods: methods ?? RouteIndex.otherMethod)
         index.find(&search, host: host, view.bytes.span, view.ends.span)
@@ -349,10 +345,7 @@ extension RuleSet {
 
 extension Rule {
     /// Whether Connection names a field that the rule signs or reads.
-    fileprivate func isNominated(
-        by head: borrowing RequestHead,
-        _ bytes: Span<UInt8>
-    ) -> Bool {
+    fileprivate func isNominated(by head: borrowing RequestHead, _ bytes: Span<UInt8>) -> Bool {
         guard mode != .off, head.fields.connection.nominations > 0 else { return false }
         for field in head.fields.fields
         where field.isNominated && guardedFields.contains(bytes, field.name) {

@@ -113,11 +113,7 @@ struct ClientDataWriter {
     }
 
     /// What the client must have signed, for content that was held.
-    mutating func digest(
-        _ content: SHA256Digest,
-        _ rule: Rule,
-        _ proof: Proof
-    ) -> SHA256Digest {
+    mutating func digest(_ content: SHA256Digest, _ rule: Rule, _ proof: Proof) -> SHA256Digest {
         switch rule.signing {
         case .content: return content
         case .challenge: return SHA256.digest(of: proof.challenge ?? [])

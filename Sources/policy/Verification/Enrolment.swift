@@ -305,9 +305,7 @@ package final class Enrolment: Sendable {
         let isRefused =
             rule.action == .refuse && !note.isMet
             && (note.refusal != nil || rule.proof.onError == .refuse)
-        guard isRefused else {
-            return store(awaited.attested, spending: awaited.serial, at: tick)
-        }
+        guard isRefused else { return store(awaited.attested, spending: awaited.serial, at: tick) }
         issuer.takeBack(awaited.serial)
         switch note.refusal {
         case nil: return .refuse(EnrolmentRefusal(.proofUnavailable))

@@ -203,9 +203,7 @@ package struct Judge {
         if let declared = proof.declared, declared != content {
             return proof.verdict(.refuse(.digestMismatch))
         }
-        if let verified = proof.verified {
-            return admit(verified, proof, rule: rule, now: now)
-        }
+        if let verified = proof.verified { return admit(verified, proof, rule: rule, now: now) }
         if case .content = rule.signing, ClientDataWriter.isAmbiguous(start.span) {
             return proof.verdict(.refuse(.clientDataAmbiguous))
         }

@@ -256,10 +256,7 @@ extension KeyAttestor {
 
     /// The list to judge by; `nil` when there is none that is young enough, and the app waits for
     /// one.
-    private func statusList(
-        for settings: AndroidDemands.Settings,
-        now: UnixTime
-    ) -> StatusList? {
+    private func statusList(for settings: AndroidDemands.Settings, now: UnixTime) -> StatusList? {
         if let known = statusList(), now.seconds - known.fetchedAt <= settings.statusSecondsMax {
             return known.list
         }
@@ -324,9 +321,6 @@ extension Refusal {
 extension ReceiptState {
     /// Takes the fields of an attestation's receipt.
     init(_ fields: ReceiptFields) {
-        self.init(
-            createdAt: fields.creationTime.seconds,
-            expiresAt: fields.expirationTime?.seconds
-        )
+        self.init(createdAt: fields.creationTime.seconds, expiresAt: fields.expirationTime?.seconds)
     }
 }

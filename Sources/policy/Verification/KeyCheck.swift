@@ -11,9 +11,7 @@ package struct KeyCheck {
 
     init(_ keys: KeyTable, _ apps: [AppPolicy], _ rules: [Rule]) {
         self.keys = keys
-        self.apps = Dictionary(
-            uniqueKeysWithValues: apps.map { (keys.number(ofApp: $0.id), $0) }
-        )
+        self.apps = Dictionary(uniqueKeysWithValues: apps.map { (keys.number(ofApp: $0.id), $0) })
         admissions = AppAdmissions(rules, self.apps)
     }
 

@@ -109,11 +109,7 @@ struct ProofReader {
                 Proof(
                     keyID: session.keyID,
                     evidence: .session(
-                        SessionEvidence(
-                            session: session,
-                            sequence: sequence,
-                            signature: signature
-                        )
+                        SessionEvidence(session: session, sequence: sequence, signature: signature)
                     ),
                     challenge: Self.copy(bytes.extracting(number.value))
                 )

@@ -179,11 +179,7 @@ extension Verdict {
         outcome = .refuse(refusal)
     }
 
-    private mutating func settleBeside(
-        _ finding: TokenFinding,
-        _ proof: TokenProof,
-        _ rule: Rule
-    ) {
+    private mutating func settleBeside(_ finding: TokenFinding, _ proof: TokenProof, _ rule: Rule) {
         tokens.others += 1
         switch finding {
         case .good, .verdict: tokens.beside.append(proof)

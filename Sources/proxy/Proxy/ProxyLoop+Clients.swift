@@ -20,12 +20,7 @@ extension ProxyLoop: ClientHost {
             return CheckCall(self, for: stream)
         }
         let isPooled = settings.limits.pooledMax > 0
-        let facts = RequestFacts(
-            heads.request,
-            bytes,
-            isPooled: isPooled,
-            isQuestion: form != nil
-        )
+        let facts = RequestFacts(heads.request, bytes, isPooled: isPooled, isQuestion: form != nil)
         return Exchange(self, for: stream, facts)
     }
 

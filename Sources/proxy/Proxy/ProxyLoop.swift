@@ -107,11 +107,7 @@ package final class ProxyLoop {
     }
 
     /// Takes new modes and rollouts of the same rules. Requests under way keep theirs.
-    package func replaceRules(
-        _ settings: ProxySettings,
-        judge: Judge,
-        services: ServiceTable
-    ) {
+    package func replaceRules(_ settings: ProxySettings, judge: Judge, services: ServiceTable) {
         self.settings = settings
         seen.guards = GuardCounts(settings.rules, seen.guards.hash)
         reloadCount &+= 1
@@ -167,11 +163,7 @@ package final class ProxyLoop {
         }
     }
 
-    package func accept(
-        _ descriptor: Int32,
-        _ peer: SocketAddress,
-        _ entrance: Entrance
-    ) {
+    package func accept(_ descriptor: Int32, _ peer: SocketAddress, _ entrance: Entrance) {
         loop.preconditionOnQueue()
         tally.add(.connectionsAccepted)
         guard hasPlace else {
@@ -259,10 +251,7 @@ package final class ProxyLoop {
         return holding
     }
 
-    func replaced(
-        _ connection: any ClientConnection,
-        by successor: any ClientConnection
-    ) {
+    func replaced(_ connection: any ClientConnection, by successor: any ClientConnection) {
         connections.clients[ObjectIdentifier(connection)] = nil
         connections.clients[ObjectIdentifier(successor)] = successor
     }

@@ -223,9 +223,7 @@ package struct StandInPlayConsole: Sendable {
     private let key: SymmetricKey
     private let signer: P256PrivateKey
 
-    package init() {
-        (key, signer) = (SymmetricKey(size: .bits256), P256PrivateKey())
-    }
+    package init() { (key, signer) = (SymmetricKey(size: .bits256), P256PrivateKey()) }
 
     /// Each seed always gives the same keys.
     package init(seed: [UInt8]) {

@@ -22,13 +22,7 @@ final class StandInConnection: Connection {
         _ answering: @escaping Answering
     ) {
         self.answering = answering
-        super.init(
-            descriptor: descriptor,
-            peer: peer,
-            isConnecting: false,
-            tls: session,
-            on: loop
-        )
+        super.init(descriptor: descriptor, peer: peer, isConnecting: false, tls: session, on: loop)
     }
 
     override func close() {

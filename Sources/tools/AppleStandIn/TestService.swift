@@ -5,9 +5,7 @@ package import OutboundCalls
 /// Tests for people, as reCAPTCHA, hCaptcha, Turnstile and reCAPTCHA Enterprise judge their tokens.
 struct TestService {
     /// The paths, one of each service.
-    static func path(_ service: SiteverifySettings.Service) -> String {
-        "/\(service.rawValue)"
-    }
+    static func path(_ service: SiteverifySettings.Service) -> String { "/\(service.rawValue)" }
 
     /// The secret, or API key, that the services accept.
     static let secret = "s3cret+&="
@@ -139,9 +137,7 @@ extension TestService {
             var form: [String: String] = [:]
             for pair in String(decoding: body, as: UTF8.self).split(separator: "&") {
                 let parts = pair.split(separator: "=", maxSplits: 1)
-                guard let name = parts.first.map(String.init), form[name] == nil else {
-                    return nil
-                }
+                guard let name = parts.first.map(String.init), form[name] == nil else { return nil }
                 let value = parts.count > 1 ? String(parts[1]) : ""
                 form[name] = value.replacing("+", with: " ").removingPercentEncoding
             }

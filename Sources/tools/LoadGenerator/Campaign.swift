@@ -27,9 +27,7 @@ package struct Campaign {
         self.stream = stream
         var units: [LoopUnit] = []
         for number in 0..<plan.options.loops {
-            units.append(
-                try LoopUnit(plan, number: number) { news in stream.yield(.news(news)) }
-            )
+            units.append(try LoopUnit(plan, number: number) { news in stream.yield(.news(news)) })
         }
         self.units = units
     }

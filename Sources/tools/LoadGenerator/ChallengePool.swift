@@ -11,9 +11,7 @@ struct ChallengePool {
     private static let margin: UInt64 = 2_000_000_000
 
     /// - `lifetime`: nanoseconds.
-    init(lifetime: UInt64) {
-        self.lifetime = lifetime
-    }
+    init(lifetime: UInt64) { self.lifetime = lifetime }
 
     var count: Int { waiting.count }
 

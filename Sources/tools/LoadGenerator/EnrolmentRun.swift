@@ -85,11 +85,7 @@ package struct EnrolmentRun: Sendable {
     }
 
     /// A token beside the document: over the challenge, as the key is.
-    func token(
-        of index: Int,
-        _ challenge: [UInt8],
-        _ mint: inout TokenMint?
-    ) -> [UInt8]? {
+    func token(of index: Int, _ challenge: [UInt8], _ mint: inout TokenMint?) -> [UInt8]? {
         mint?.token(of: devices.key(index), over: SHA256.digest(of: challenge).array)
     }
 

@@ -141,9 +141,7 @@ extension LoadLoop: ConnectionOwner {
         } else {
             deviated(request, expectation, connection.answer)
         }
-        if isAdmitted, request.sending == .good, isReplaying {
-            replays.keep(&connection.message)
-        }
+        if isAdmitted, request.sending == .good, isReplaying { replays.keep(&connection.message) }
     }
 
     private func deviated(_ request: LoadRequest, _ expectation: Expectation, _ answer: Answer) {

@@ -171,11 +171,7 @@ extension LoadLoop {
 
     private func addToken(_ device: Int, _ content: Int, to proof: inout ProofTexts) {
         guard plan.mint != nil else { return }
-        signer.addToken(
-            device: plan.fleetIndex(device, loop: number),
-            content: content,
-            to: &proof
-        )
+        signer.addToken(device: plan.fleetIndex(device, loop: number), content: content, to: &proof)
     }
 
     private func nextStale(_ now: UInt64) -> (sending: Sending, proof: ProofTexts)? {

@@ -135,9 +135,7 @@ final class LoadLoop {
                 return proof
             }
         }
-        if needsChallenge {
-            challengesWanted = connectionCount + Self.challengeStock
-        }
+        if needsChallenge { challengesWanted = connectionCount + Self.challengeStock }
         for _ in 0..<connectionCount { openConnection() }
         checkReadiness()
     }

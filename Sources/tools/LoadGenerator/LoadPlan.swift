@@ -159,13 +159,9 @@ package struct LoadPlan: Sendable {
     var needsChallenges: Bool { demand.challenge != nil || options.proof == .session }
     /// Whether some devices only sign stale challenges, so that their counters stay above the
     /// admitted ones.
-    var needsStaleDevices: Bool {
-        demand.challenge != nil && options.mix.share(of: .stale) > 0
-    }
+    var needsStaleDevices: Bool { demand.challenge != nil && options.mix.share(of: .stale) > 0 }
 
-    func deviceCount(loop: Int) -> Int {
-        (fleet.count - loop + options.loops - 1) / options.loops
-    }
+    func deviceCount(loop: Int) -> Int { (fleet.count - loop + options.loops - 1) / options.loops }
 
     /// How many of them, the last ones, only sign stale challenges.
     func staleDeviceCount(loop: Int) -> Int {

@@ -77,11 +77,7 @@ struct RequestTemplate: Sendable {
     var hasContent: Bool { contents.contains { !$0.plain.isEmpty } }
 
     /// Letters in a row, or a JSON text with a place for a challenge.
-    private static func content(
-        _ size: Int,
-        _ demand: RequestDemand,
-        isChunked: Bool
-    ) -> Content {
+    private static func content(_ size: Int, _ demand: RequestDemand, isChunked: Bool) -> Content {
         var made = Content()
         var plain: [UInt8]
         var changedAt = 0

@@ -58,10 +58,7 @@ enum LeafExtensions {
     }
 
     /// 1400 version, 1403 build, 1026 platform.
-    private static func system(
-        of shape: DeviceShape,
-        isMacOS: Bool
-    ) -> [(UInt32, [UInt8])] {
+    private static func system(of shape: DeviceShape, isMacOS: Bool) -> [(UInt32, [UInt8])] {
         let system = shape.system
         let platform = isMacOS ? "macosx" : system.platform
         let texts: [(UInt32, String?)] = [

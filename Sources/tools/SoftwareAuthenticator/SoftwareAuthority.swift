@@ -84,9 +84,7 @@ public struct SoftwareAuthority: Sendable {
     }
 
     /// An authority of random keys.
-    public init(madeAt: UnixTime) {
-        self.init(seed: RandomBytes.make(count: 32), madeAt: madeAt)
-    }
+    public init(madeAt: UnixTime) { self.init(seed: RandomBytes.make(count: 32), madeAt: madeAt) }
 
     /// The root in PEM: the content of a `test_root` file.
     public var rootPEM: String { root.pem }
@@ -173,9 +171,7 @@ public struct SoftwareDevice: Sendable {
     }
 
     /// A fresh random key.
-    public func makeKey() -> SoftwareKey {
-        SoftwareKey(P256PrivateKey(), of: self)
-    }
+    public func makeKey() -> SoftwareKey { SoftwareKey(P256PrivateKey(), of: self) }
 
     /// The key of a seed. It is equal for the same App ID and seed. For load, where two processes
     /// must know a million keys without storing them.

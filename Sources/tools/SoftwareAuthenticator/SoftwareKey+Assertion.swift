@@ -39,10 +39,7 @@ extension SoftwareKey {
     }
 
     /// The next assertion over client data, which this method hashes.
-    public mutating func assertion(
-        clientData: [UInt8],
-        damage: AssertionDamage? = nil
-    ) -> [UInt8] {
+    public mutating func assertion(clientData: [UInt8], damage: AssertionDamage? = nil) -> [UInt8] {
         assertion(clientDataHash: SHA256.digest(of: clientData).array, damage: damage)
     }
 

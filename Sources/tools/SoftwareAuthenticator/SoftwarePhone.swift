@@ -84,11 +84,7 @@ extension SoftwareKey {
     ///   - context: what the app hands in with it, 1…256 bytes; `nil` for nothing.
     ///   - time: when the key is made; in the lifetime of the authority.
     /// - Returns: certificates in DER, the leaf first, without the root.
-    public func chain(
-        challenge: String,
-        context: [UInt8]? = nil,
-        at time: UnixTime
-    ) -> [[UInt8]] {
+    public func chain(challenge: String, context: [UInt8]? = nil, at time: UnixTime) -> [[UInt8]] {
         let clientData = EnrolmentLines.clientData(
             challenge: challenge,
             contextDigest: context.map { SHA256.digest(of: $0).array }

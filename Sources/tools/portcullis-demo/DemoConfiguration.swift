@@ -123,9 +123,7 @@ final class DemoFolder: Sendable {
             contents: Data(text.utf8),
             attributes: [.posixPermissions: 0o600]
         )
-        guard isWritten else {
-            throw DemoError("can't write \(file(name))")
-        }
+        guard isWritten else { throw DemoError("can't write \(file(name))") }
         return file(name)
     }
 

@@ -130,9 +130,7 @@ struct Sighting: Sendable {
     let wasReset: Bool
 
     /// Method and target.
-    var requestLine: String {
-        head.line.split(separator: " ").prefix(2).joined(separator: " ")
-    }
+    var requestLine: String { head.line.split(separator: " ").prefix(2).joined(separator: " ") }
 
     /// A field's value.
     subscript(name: String) -> String? { head[name] }

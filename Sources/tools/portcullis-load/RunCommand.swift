@@ -130,9 +130,7 @@ struct RunCommand: AsyncParsableCommand {
     }
 
     /// The fields that `--header` gives.
-    static func fields(
-        _ lines: [String]
-    ) throws(LoadError) -> [(name: String, value: String)] {
+    static func fields(_ lines: [String]) throws(LoadError) -> [(name: String, value: String)] {
         var fields: [(name: String, value: String)] = []
         for line in lines {
             guard let field = RequestSketch.header(line), !field.name.isEmpty else {
@@ -180,10 +178,7 @@ struct RunCommand: AsyncParsableCommand {
         return options
     }
 
-    private static func nanoseconds(
-        _ option: String,
-        _ text: String
-    ) throws(LoadError) -> UInt64 {
+    private static func nanoseconds(_ option: String, _ text: String) throws(LoadError) -> UInt64 {
         guard let time = LoadTime(text) else {
             throw LoadError("\(option) \(text): use a whole number and ms, s, m or h")
         }

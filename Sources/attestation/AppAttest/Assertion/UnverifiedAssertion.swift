@@ -81,9 +81,7 @@ public struct UnverifiedAssertion: Sendable {
             }
         }
         try cursor.finish()
-        guard let signature, let authenticatorData else {
-            throw CBORError(.unexpectedType, at: 0)
-        }
+        guard let signature, let authenticatorData else { throw CBORError(.unexpectedType, at: 0) }
         return (signature, authenticatorData)
     }
 }
@@ -114,10 +112,7 @@ extension UnverifiedAssertion {
         // Step 3. The nonce is the message and not the digest: ECDSA hashes it once more. All
         // genuine assertions verify so, none the other way. s may be above half the order.
         guard
-            key.isValidSignature(
-                span.extracting(signature),
-                digest: SHA256.digest(of: nonce)
-            )
+            key.isValidSignature(span.extracting(signature), digest: SHA256.digest(of: nonce))
         else {
             throw AssertionRefusal(.signatureMismatch, "signature of \(signature.count) bytes")
         }
@@ -125,12 +120,7 @@ extension UnverifiedAssertion {
         guard appIDHash == app else {
             throw AssertionRefusal(.appMismatch, "rpIdHash is of another App ID")
         }
-        return VerifiedAssertion(
-            app: app,
-            counter: counter,
-            extensions: extensions,
-            flags: flags
-        )
+        return VerifiedAssertion(app: app, counter: counter, extensions: extensions, flags: flags)
     }
 
     /// Checks the same for the client data itself, which this method hashes with SHA-256: `Data` or

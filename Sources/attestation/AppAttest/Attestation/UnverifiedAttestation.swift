@@ -212,9 +212,7 @@ extension UnverifiedAttestation {
         let nonce = SHA256.digest(ContiguousArray(authenticatorData.bytes).span, clientDataHash)
         let inLeaf = leaf.extensionBytes(LeafDetails.nonceOID)
             .flatMap { LeafDetails.soleBytes($0, tag: 1) }
-        guard let inLeaf else {
-            throw AttestationRefusal(.nonceMismatch, "the leaf has no nonce")
-        }
+        guard let inLeaf else { throw AttestationRefusal(.nonceMismatch, "the leaf has no nonce") }
         guard inLeaf == nonce.array else {
             throw AttestationRefusal(.nonceMismatch, "made for another challenge")
         }

@@ -151,9 +151,7 @@ struct ClientDataVariants {
     }
 
     /// The variants of a client data hash, where the data itself is unknown.
-    init(ofHash hash: [UInt8]) {
-        hashes = [(.none, hash)] + Self.variants(ofHash: hash)
-    }
+    init(ofHash hash: [UInt8]) { hashes = [(.none, hash)] + Self.variants(ofHash: hash) }
 
     private static func variants(ofHash hash: [UInt8]) -> [(ClientMistake, [UInt8])] {
         let hex = Array(Hex.text(hash).utf8)

@@ -58,10 +58,7 @@ public struct ReceiptFields: Sendable {
             Kind(rawValue: Self.text(fields[6], "field 6")),
             "field 6 is neither ATTEST nor RECEIPT"
         )
-        creationTime = try Self.required(
-            Self.time(fields[12], "field 12"),
-            "field 12 is missing"
-        )
+        creationTime = try Self.required(Self.time(fields[12], "field 12"), "field 12 is missing")
         notBefore = try Self.time(fields[19], "field 19")
         expirationTime = try Self.time(fields[21], "field 21")
         clientHash = fields[4]
@@ -93,9 +90,7 @@ public struct ReceiptFields: Sendable {
                 _ = try field.smallInteger(in: bytes)
                 let value = try field.next(.octetString, in: bytes)
                 try field.finish()
-                guard fields[type] == nil else {
-                    throw DERError(.duplicate, at: value.lowerBound)
-                }
+                guard fields[type] == nil else { throw DERError(.duplicate, at: value.lowerBound) }
                 guard fields.count < fieldsMax else {
                     throw DERError(.tooMany, at: value.lowerBound)
                 }

@@ -106,11 +106,8 @@ extension UnverifiedReceipt {
         guard created <= notBefore, notBefore <= latestBegin else {
             throw ReceiptRefusal(.periodImplausible, "field 19 is \(notBefore.iso8601)")
         }
-        let ends =
-            created.advanced(
-                bySeconds: Self.lifetimeSecondsMin
-            )...created
-            .advanced(bySeconds: Self.lifetimeSecondsMax)
+        let earliest = created.advanced(bySeconds: Self.lifetimeSecondsMin)
+        let ends = earliest...created.advanced(bySeconds: Self.lifetimeSecondsMax)
         guard ends.contains(expiration), notBefore < expiration,
             now.map({ $0 < expiration }) ?? true
         else { throw ReceiptRefusal(.periodImplausible, "field 21 is \(expiration.iso8601)") }

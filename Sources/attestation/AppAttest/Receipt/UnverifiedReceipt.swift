@@ -90,10 +90,7 @@ extension UnverifiedReceipt {
             )
         } catch {
             let isTime = error.reason == .expired || error.reason == .notYetValid
-            throw ReceiptRefusal(
-                isTime ? .certificateExpired : .certificateUntrusted,
-                error.detail
-            )
+            throw ReceiptRefusal(isTime ? .certificateExpired : .certificateUntrusted, error.detail)
         }
         // Not among Apple's checks: the certificate must be one for signing receipts. The same root
         // vouches for keys of other parties, such as Apple Pay merchants, which could sign any

@@ -34,9 +34,7 @@ public struct CBORBudget: Sendable {
         depthLeft -= 1
     }
 
-    mutating func leave() {
-        depthLeft += 1
-    }
+    mutating func leave() { depthLeft += 1 }
 }
 
 /// Why bytes are not CBOR of this kind, and where.

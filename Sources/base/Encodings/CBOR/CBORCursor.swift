@@ -151,13 +151,9 @@ public struct CBORCursor: Sendable {
         }
     }
 
-    mutating func enter(at start: Int) throws(CBORError) {
-        try budget.enter(at: start)
-    }
+    mutating func enter(at start: Int) throws(CBORError) { try budget.enter(at: start) }
 
-    mutating func leave() {
-        budget.leave()
-    }
+    mutating func leave() { budget.leave() }
 
     private mutating func argument(
         of expected: Major,

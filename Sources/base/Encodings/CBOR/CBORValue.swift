@@ -63,11 +63,7 @@ public indirect enum CBORValue: Hashable, Sendable {
 
     /// Reads the item under the cursor. If `keeping` is false, it checks the item and drops it, and
     /// copies no string.
-    init(
-        reading cursor: inout CBORCursor,
-        in bytes: Span<UInt8>,
-        keeping: Bool
-    ) throws(CBORError) {
+    init(reading cursor: inout CBORCursor, in bytes: Span<UInt8>, keeping: Bool) throws(CBORError) {
         let start = cursor.offset
         let head = try cursor.head(in: bytes)
         switch head.major {

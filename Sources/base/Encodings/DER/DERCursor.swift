@@ -64,10 +64,7 @@ package struct DERCursor {
     }
 
     /// Reads the next element, an INTEGER or ENUMERATED of at most 64 bits.
-    package mutating func integer(
-        _ tag: DERTag,
-        in bytes: Span<UInt8>
-    ) throws(DERError) -> Int64 {
+    package mutating func integer(_ tag: DERTag, in bytes: Span<UInt8>) throws(DERError) -> Int64 {
         let start = offset
         let content = try next(tag, in: bytes)
         guard (1...8).contains(content.count) else { throw DERError(.badInteger, at: start) }

@@ -16,9 +16,7 @@ package enum DEREncoder {
         element(.set, Array(elements.joined()))
     }
 
-    package static func octetString(_ bytes: [UInt8]) -> [UInt8] {
-        element(.octetString, bytes)
-    }
+    package static func octetString(_ bytes: [UInt8]) -> [UInt8] { element(.octetString, bytes) }
 
     /// A non-negative INTEGER.
     package static func integer(_ value: UInt32) -> [UInt8] {
@@ -28,9 +26,7 @@ package enum DEREncoder {
     }
 
     /// A BIT STRING of whole bytes.
-    package static func bitString(_ bytes: [UInt8]) -> [UInt8] {
-        element(.bitString, [0] + bytes)
-    }
+    package static func bitString(_ bytes: [UInt8]) -> [UInt8] { element(.bitString, [0] + bytes) }
 
     /// An OBJECT IDENTIFIER of two arcs and more (X.690 §8.19).
     package static func objectIdentifier(_ arcs: [UInt32]) -> [UInt8] {

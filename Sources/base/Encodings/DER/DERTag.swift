@@ -58,7 +58,5 @@ package struct DERTag: Hashable, Sendable {
     package static let set = DERTag(bits: 0x20, number: 17)
 
     /// A context-specific tag around another element: `[number] EXPLICIT`.
-    package static func explicit(_ number: UInt32) -> DERTag {
-        DERTag(bits: 0xA0, number: number)
-    }
+    package static func explicit(_ number: UInt32) -> DERTag { DERTag(bits: 0xA0, number: number) }
 }

@@ -200,10 +200,7 @@ package struct JSONReader: Sendable {
         throw error("the string does not end")
     }
 
-    private mutating func escape(
-        _ text: Span<UInt8>,
-        into bytes: inout [UInt8]
-    ) throws(JSONError) {
+    private mutating func escape(_ text: Span<UInt8>, into bytes: inout [UInt8]) throws(JSONError) {
         guard index + 1 < text.count else { throw error("the string does not end") }
         let byte = text[index + 1]
         switch byte {
@@ -277,10 +274,7 @@ package struct JSONReader: Sendable {
         return true
     }
 
-    private mutating func expect(
-        _ byte: Unicode.Scalar,
-        _ text: Span<UInt8>
-    ) throws(JSONError) {
+    private mutating func expect(_ byte: Unicode.Scalar, _ text: Span<UInt8>) throws(JSONError) {
         guard takes(byte, text) else { throw error("“\(byte)” is missing") }
     }
 

@@ -94,13 +94,8 @@ package struct JSONDocument: Sendable {
         try reader.end(text)
     }
 
-    private static func string(
-        _ bytes: [UInt8],
-        _ reader: JSONReader
-    ) throws(JSONError) -> String {
-        guard let value = String(utf8: bytes) else {
-            throw reader.error("a string is no UTF-8")
-        }
+    private static func string(_ bytes: [UInt8], _ reader: JSONReader) throws(JSONError) -> String {
+        guard let value = String(utf8: bytes) else { throw reader.error("a string is no UTF-8") }
         return value
     }
 

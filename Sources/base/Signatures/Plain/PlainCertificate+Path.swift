@@ -64,9 +64,7 @@ extension PlainCertificate {
                 path[path.count - 1] = Step(certificate: subject, place: .anchor(anchor))
                 return path
             }
-            var others = anchors.indices.map {
-                Step(certificate: anchors[$0], place: .anchor($0))
-            }
+            var others = anchors.indices.map { Step(certificate: anchors[$0], place: .anchor($0)) }
             if !last.isAnchor {
                 others += intermediates.indices.map {
                     Step(certificate: intermediates[$0], place: .intermediate($0))

@@ -217,9 +217,7 @@ enum BER {
         let start = offset
         guard end - offset >= 2 else { throw DERError(.truncated, at: start) }
         let tag = DERTag(bits: bytes[offset] & 0xE0, number: UInt32(bytes[offset] & 0x1F))
-        guard tag.number < 31, bytes[offset] != 0 else {
-            throw DERError(.unexpectedTag, at: start)
-        }
+        guard tag.number < 31, bytes[offset] != 0 else { throw DERError(.unexpectedTag, at: start) }
         let first = bytes[offset + 1]
         offset += 2
         guard first != 0x80 else { return (tag, nil) }

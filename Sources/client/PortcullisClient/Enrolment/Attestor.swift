@@ -18,10 +18,7 @@ actor Attestor {
     }
 
     /// Has a key attested, or waits for the call that was begun for the same key and hash.
-    func attestation(
-        _ keyID: String,
-        _ hash: Data
-    ) async -> Result<Data, AttestationServiceError> {
+    func attestation(_ keyID: String, _ hash: Data) async -> Result<Data, AttestationServiceError> {
         let time = service.clock.now.addingTimeInterval(service.wait)
         // The call of an enrolment that a reset has ended.
         while let asked, asked.keyID != keyID || asked.hash != hash {

@@ -88,11 +88,7 @@ struct EnrolmentMachine: Sendable {
     }
 
     /// The service made no key.
-    mutating func keyFailed(
-        _ error: AttestationServiceError,
-        now: Date,
-        jitter: Double
-    ) -> Action {
+    mutating func keyFailed(_ error: AttestationServiceError, now: Date, jitter: Double) -> Action {
         countFailure(error)
         return stop(.serviceFailed(error), now: now, jitter: jitter)
     }
@@ -110,19 +106,13 @@ struct EnrolmentMachine: Sendable {
     }
 
     /// The gateway gave no challenge.
-    mutating func challengeFailed(
-        _ failure: CallFailure,
-        now: Date,
-        jitter: Double
-    ) -> Action {
+    mutating func challengeFailed(_ failure: CallFailure, now: Date, jitter: Double) -> Action {
         stop(failure, now: now, jitter: jitter)
     }
 
     /// Apple attested the key.
     mutating func attested(_ object: Data, now: Date) -> Action {
-        guard case .generated(let keyID, let grant?) = record.phase else {
-            return began(now: now)
-        }
+        guard case .generated(let keyID, let grant?) = record.phase else { return began(now: now) }
         record.phase = .attested(keyID: keyID, grant, object: object)
         record.failures = 0
         record.deviceFailures = 0
@@ -171,11 +161,7 @@ struct EnrolmentMachine: Sendable {
     }
 
     /// The gateway did not take the key.
-    mutating func registerFailed(
-        _ failure: CallFailure,
-        now: Date,
-        jitter: Double
-    ) -> Action {
+    mutating func registerFailed(_ failure: CallFailure, now: Date, jitter: Double) -> Action {
         if case .refused(_, .enrol, _) = failure {
             record.phase = .none
             return lost(now: now, jitter: jitter)
@@ -270,11 +256,7 @@ struct EnrolmentMachine: Sendable {
         return held(.keysLost, now.addingTimeInterval(delay(after: before + 3, jitter)))
     }
 
-    private mutating func stop(
-        _ failure: CallFailure,
-        now: Date,
-        jitter: Double
-    ) -> Action {
+    private mutating func stop(_ failure: CallFailure, now: Date, jitter: Double) -> Action {
         let cause: EnrolmentHold.Cause
         let retryAfter: Double?
         switch failure {
@@ -292,11 +274,7 @@ struct EnrolmentMachine: Sendable {
         return held(cause, now.addingTimeInterval(max(seconds, 0.5 + jitter / 2)))
     }
 
-    private mutating func stop(
-        _ cause: EnrolmentHold.Cause,
-        now: Date,
-        jitter: Double
-    ) -> Action {
+    private mutating func stop(_ cause: EnrolmentHold.Cause, now: Date, jitter: Double) -> Action {
         let delay = delay(after: record.failures, jitter)
         record.failures = min(record.failures, Self.failuresMax) + 1
         return held(cause, now.addingTimeInterval(delay))

@@ -118,9 +118,7 @@ public struct EnrolmentHold: Hashable, Sendable, Codable {
     public let until: Date
 
     /// A hold until a time.
-    public init(_ cause: Cause, until: Date) {
-        (self.cause, self.until) = (cause, until)
-    }
+    public init(_ cause: Cause, until: Date) { (self.cause, self.until) = (cause, until) }
 }
 
 // JSON with a version. A record of a later version is read as far as its names are the same, so
@@ -255,11 +253,7 @@ extension EnrolmentRecord {
             case .contextUnfit: ("context-unfit", nil)
             case .refused(let reason): ("refused", reason)
             }
-        return Stored.Hold(
-            cause: cause,
-            detail: detail,
-            until: hold.until.timeIntervalSince1970
-        )
+        return Stored.Hold(cause: cause, detail: detail, until: hold.until.timeIntervalSince1970)
     }
 
     private static func hold(_ stored: Stored.Hold) -> EnrolmentHold? {

@@ -46,10 +46,7 @@ final class Prover: Sendable {
             configuration,
             service: self.service,
             calls: calls,
-            records: RecordKeeper(
-                store: store,
-                gateway: configuration.endpoints.absoluteString
-            ),
+            records: RecordKeeper(store: store, gateway: configuration.endpoints.absoluteString),
             events: events
         )
         challenges = ChallengeSource(configuration, calls: calls)
@@ -91,9 +88,7 @@ final class Prover: Sendable {
     /// Opens a session, if there is none.
     func openSession() async -> Bool {
         let wait = limits.sessionWait.seconds
-        guard let ticket = await sessions.ticket(within: wait, opener: opener) else {
-            return false
-        }
+        guard let ticket = await sessions.ticket(within: wait, opener: opener) else { return false }
         await sessions.ended(ticket)
         return true
     }

@@ -49,9 +49,7 @@ struct RequestDriver: Sendable {
     }
 
     /// Whether a URL is one of the gateway's.
-    func isOwn(_ url: URL) -> Bool {
-        CanonicalRequest.Origin(url).map(origins.contains) ?? false
-    }
+    func isOwn(_ url: URL) -> Bool { CanonicalRequest.Origin(url).map(origins.contains) ?? false }
 
     /// The life of a request; of the rest of it, after a redirect.
     func machine(for request: URLRequest, _ patience: Patience? = nil) -> RequestMachine {

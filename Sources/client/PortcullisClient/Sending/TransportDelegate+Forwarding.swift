@@ -58,9 +58,7 @@ extension TransportDelegate {
             of task: URLSessionTask,
             _ session: URLSession,
             _ completionHandler:
-                @escaping @Sendable (
-                    URLSession.AuthChallengeDisposition, URLCredential?
-                ) -> Void
+                @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
         ) -> Bool {
             let ofHandshake = [
                 NSURLAuthenticationMethodServerTrust, NSURLAuthenticationMethodClientCertificate,

@@ -234,11 +234,7 @@ public struct TransportAnswer: Sendable {
     public let source: Source
 
     /// An answer.
-    public init(
-        response: HTTPURLResponse,
-        content: AnswerContent,
-        source: Source = .network
-    ) {
+    public init(response: HTTPURLResponse, content: AnswerContent, source: Source = .network) {
         (self.response, self.content, self.source) = (response, content, source)
     }
 }

@@ -108,9 +108,7 @@
             var name = "portcullis.install"
             if let container {
                 let manager = FileManager.default
-                let shared = manager.containerURL(
-                    forSecurityApplicationGroupIdentifier: container
-                )
+                let shared = manager.containerURL(forSecurityApplicationGroupIdentifier: container)
                 guard let shared else { throw Failure(status: errSecParam) }
                 folder = shared
             } else if let identifier = Bundle.main.bundleIdentifier {

@@ -76,9 +76,7 @@ struct MarkedRecord: Sendable {
 
     private func found() async throws -> Found {
         var found = Found(stored: try items.value(of: item))
-        if let stored = found.stored {
-            found.record = try await record(in: stored)
-        }
+        if let stored = found.stored { found.record = try await record(in: stored) }
         for item in former where found.record == nil {
             guard let value = try items.value(of: item) else { continue }
             found.record = try await record(in: value)

@@ -60,9 +60,7 @@ struct GatewayCalls: Sendable {
             guard let answer = try? JSONDecoder().decode(Answer.self, from: data),
                 !answer.challenges.isEmpty
             else { return .failure(.unreachable(retryAfter: nil)) }
-            return .success(
-                Challenges(challenges: answer.challenges, lifetime: answer.expires_in)
-            )
+            return .success(Challenges(challenges: answer.challenges, lifetime: answer.expires_in))
         }
     }
 
@@ -125,9 +123,7 @@ struct GatewayCalls: Sendable {
     var sessionRequest: URLRequest { request("sessions") }
 
     /// Reads the answer to ``sessionRequest``.
-    func opening(
-        _ request: URLRequest
-    ) async -> (Result<Opening, CallFailure>, HTTPURLResponse?) {
+    func opening(_ request: URLRequest) async -> (Result<Opening, CallFailure>, HTTPURLResponse?) {
         switch await call(request, content: .none) {
         case .failure(let failure): return (.failure(failure.failure), failure.response)
         case .success(let (data, response)):
@@ -182,11 +178,7 @@ struct GatewayCalls: Sendable {
         let failure: CallFailure =
             response.statusCode >= 500
             ? .unreachable(retryAfter: retryAfter)
-            : .refused(
-                reason: problem.reason,
-                problem.next ?? .none,
-                retryAfter: retryAfter
-            )
+            : .refused(reason: problem.reason, problem.next ?? .none, retryAfter: retryAfter)
         return .failure(Failed(failure: failure, response: response))
     }
     /// The whole answer; `nil` where none came in time. A timeout of URLSession begins again with

@@ -27,9 +27,7 @@ public struct GatewayRefusal: Hashable, Sendable {
     public let next: Next
 
     /// A refusal.
-    public init(reason: String, next: Next) {
-        (self.reason, self.next) = (reason, next)
-    }
+    public init(reason: String, next: Next) { (self.reason, self.next) = (reason, next) }
 }
 
 /// Why one of the gateway's endpoints gave nothing.

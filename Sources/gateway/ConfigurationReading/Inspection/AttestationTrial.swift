@@ -39,12 +39,7 @@ package struct AttestationTrial: Sendable {
             throw UsageError("--environment", "is missing; use production or development")
         }
         apps = try OptionText.appIDs(options.appIDs).map {
-            ExpectedApp(
-                id: $0,
-                environments: environments,
-                isMacOS: options.isMacOS,
-                builds: .any
-            )
+            ExpectedApp(id: $0, environments: environments, isMacOS: options.isMacOS, builds: .any)
         }
         keyID = try OptionText("--key-id", options.keyID).keyID()
         clientDataHash = try OptionText("--client-data-hash", options.clientDataHash).bytes()

@@ -80,10 +80,7 @@ package enum ObjectDescription {
         return description([
             .init("version", .number(1)),
             .init("purpose", .string(challenge.purpose.name)),
-            .init(
-                "epoch",
-                .string(String(repeating: "0", count: 16 - epoch.count) + epoch)
-            ),
+            .init("epoch", .string(String(repeating: "0", count: 16 - epoch.count) + epoch)),
             .init("serial", .number(Int64(clamping: challenge.serial))),
             .init("expiry", .number(challenge.expiry)),
             .init("expires_at", .string(UnixTime(seconds: challenge.expiry).iso8601)),
@@ -133,11 +130,7 @@ package enum ObjectDescription {
         do throws(CBORError) {
             let object = try CBORValue(
                 decoding: bytes,
-                budget: CBORBudget(
-                    bytesMax: UnverifiedAssertion.bytesMax,
-                    depthMax: 1,
-                    itemsMax: 5
-                )
+                budget: CBORBudget(bytesMax: UnverifiedAssertion.bytesMax, depthMax: 1, itemsMax: 5)
             )
             guard case .bytes(let value) = object[name] else { return nil }
             return Base64.text(value)

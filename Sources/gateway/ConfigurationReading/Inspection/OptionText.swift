@@ -58,10 +58,7 @@ struct OptionText {
         let upper = text.uppercased()
         if let time = UnixTime(iso8601: upper) { return time }
         if let time = Self.timeWithOffset(upper) { return time }
-        throw UsageError(
-            name,
-            "\"\(text)\" is no time; write it as 2026-04-20T10:00:00Z, or now"
-        )
+        throw UsageError(name, "\"\(text)\" is no time; write it as 2026-04-20T10:00:00Z, or now")
     }
 
     /// `…±hh:mm`, which RFC 3339 allows instead of Z.

@@ -56,9 +56,7 @@ package struct TrialReport: Hashable, Sendable {
     }
 
     /// The report with a further member at the end.
-    func adding(_ name: String, _ value: JSONValue) -> TrialReport {
-        adding([.init(name, value)])
-    }
+    func adding(_ name: String, _ value: JSONValue) -> TrialReport { adding([.init(name, value)]) }
 
     /// The same with these members at the end.
     func adding(_ more: [JSONValue.Member]) -> TrialReport {

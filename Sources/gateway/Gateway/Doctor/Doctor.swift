@@ -12,10 +12,7 @@ package enum Doctor {
     /// Makes all checks.
     ///
     /// - ended: called once, on a thread of the doctor.
-    package static func examine(
-        _ file: String,
-        ended: @escaping @Sendable (DoctorReport) -> Void
-    ) {
+    package static func examine(_ file: String, ended: @escaping @Sendable (DoctorReport) -> Void) {
         let loaded = Preparation.load(file)
         var findings = loaded.problems.map(finding)
         guard let configuration = loaded.configuration else {

@@ -42,13 +42,7 @@ final class OriginTrial {
         let origins = zip(configuration.origins, contexts).map { origin, context in
             (
                 origin,
-                OriginSettings(
-                    origin,
-                    servers.addresses,
-                    context,
-                    registry,
-                    configuration.limits
-                )
+                OriginSettings(origin, servers.addresses, context, registry, configuration.limits)
             )
         }
         loop.start()

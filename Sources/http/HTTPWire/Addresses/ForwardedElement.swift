@@ -58,11 +58,7 @@ struct ForwardedElement {
     }
 
     /// Whether an odd number of backslashes precedes a byte.
-    private static func isEscaped(
-        _ bytes: Span<UInt8>,
-        _ index: Int,
-        _ list: Range<Int>
-    ) -> Bool {
+    private static func isEscaped(_ bytes: Span<UInt8>, _ index: Int, _ list: Range<Int>) -> Bool {
         var first = index
         while first > list.lowerBound, bytes[first - 1] == UInt8(ascii: "\\") { first -= 1 }
         return (index - first) % 2 == 1

@@ -189,9 +189,7 @@ extension IPAddress {
                 index = run.upperBound
                 continue
             }
-            if index > 0, index != run.upperBound || run.isEmpty {
-                bytes.append(UInt8(ascii: ":"))
-            }
+            if index > 0, index != run.upperBound || run.isEmpty { bytes.append(UInt8(ascii: ":")) }
             bytes.append(hexadecimal: group(index))
             index += 1
         }

@@ -115,9 +115,7 @@ struct ChunkedDecoder: Sendable {
             state = .sizeDigits
             return
         }
-        guard digits > 0 else {
-            throw fault(byte, at: position, otherwise: .chunkSizeSyntax)
-        }
+        guard digits > 0 else { throw fault(byte, at: position, otherwise: .chunkSizeSyntax) }
         try endOrExtend(byte, at: position)
     }
 

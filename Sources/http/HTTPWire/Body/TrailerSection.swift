@@ -22,9 +22,7 @@ package struct TrailerSection: Sendable {
         self.init(limits: limits)
         // Without a field nothing is stored.
         guard section != [ASCIIByte.carriageReturn, ASCIIByte.lineFeed] else { return }
-        guard section.count - 2 <= bytesMax else {
-            throw Malformed(.trailersTooLong, at: bytesMax)
-        }
+        guard section.count - 2 <= bytesMax else { throw Malformed(.trailersTooLong, at: bytesMax) }
         bytes = section
         try readFields(at: section.count)
     }
@@ -50,10 +48,7 @@ package struct TrailerSection: Sendable {
     }
 
     /// Takes bytes up to the end of the section; `true` when the end is here.
-    mutating func take(
-        _ source: Span<UInt8>,
-        from position: inout Int
-    ) throws(Malformed) -> Bool {
+    mutating func take(_ source: Span<UInt8>, from position: inout Int) throws(Malformed) -> Bool {
         while position < source.count {
             let byte = source[position]
             guard isAfterReturn == (byte == ASCIIByte.lineFeed) else {
@@ -76,9 +71,7 @@ package struct TrailerSection: Sendable {
                 isAfterReturn = true
                 continue
             }
-            guard bytes.count < bytesMax else {
-                throw Malformed(.trailersTooLong, at: position)
-            }
+            guard bytes.count < bytesMax else { throw Malformed(.trailersTooLong, at: position) }
             bytes.append(byte)
         }
         return false

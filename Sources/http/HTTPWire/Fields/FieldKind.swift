@@ -63,9 +63,7 @@ package struct FieldKindSet: OptionSet, Sendable {
     }
 
     @inline(__always)
-    package func contains(_ kind: FieldKind) -> Bool {
-        rawValue &>> UInt64(kind.rawValue) & 1 != 0
-    }
+    package func contains(_ kind: FieldKind) -> Bool { rawValue &>> UInt64(kind.rawValue) & 1 != 0 }
 }
 
 extension FieldKindSet {
@@ -154,9 +152,7 @@ extension FieldKindSet {
 
 extension FieldKind {
     /// The kind of a name, in any case.
-    package init(name: [UInt8]) {
-        self = KnownFieldNames.kind(name.span, 0..<name.count)
-    }
+    package init(name: [UInt8]) { self = KnownFieldNames.kind(name.span, 0..<name.count) }
 }
 
 extension FieldKindSet {

@@ -202,10 +202,7 @@ package struct FieldSection: Sendable {
 extension FieldSection {
     /// Reads all Connection lines before any field is forwarded (RFC 9110 §7.6.1), and marks the
     /// fields that they name.
-    private mutating func readConnection(
-        _ bytes: Span<UInt8>,
-        _ role: Role
-    ) throws(Malformed) {
+    private mutating func readConnection(_ bytes: Span<UInt8>, _ role: Role) throws(Malformed) {
         for index in fields.indices where fields[index].kind == .connection {
             var list = TokenList(fields[index].value)
             while let option = try list.next(bytes) {
@@ -254,9 +251,7 @@ extension FieldSection {
             while start < field.value.upperBound {
                 var end = start
                 while end < field.value.upperBound, bytes[end] != UInt8(ascii: ",") { end += 1 }
-                if Self.isOpenMetrics(bytes, ByteScan.trimmed(bytes, start..<end)) {
-                    return true
-                }
+                if Self.isOpenMetrics(bytes, ByteScan.trimmed(bytes, start..<end)) { return true }
                 start = end + 1
             }
         }

@@ -52,11 +52,7 @@ package struct CheckRequest {
     private static let moreLines = 16
 
     /// Reads a message, which begins at an offset and ends with the bytes.
-    package init(
-        _ bytes: Span<UInt8>,
-        from start: Int = 0,
-        _ limits: HeadLimits
-    ) throws(Fault) {
+    package init(_ bytes: Span<UInt8>, from start: Int = 0, _ limits: HeadLimits) throws(Fault) {
         linesMax = limits.fieldsMax + Self.moreLines
         do throws(ProtobufReader.Fault) {
             try readMessage(bytes, from: start)

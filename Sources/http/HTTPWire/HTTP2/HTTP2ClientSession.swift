@@ -76,10 +76,7 @@ package final class HTTP2ClientSession {
             pointer = made
             let settings = [
                 NGHTTP2Session.setting(NGHTTP2_SETTINGS_ENABLE_PUSH, 0),
-                NGHTTP2Session.setting(
-                    NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE,
-                    limits.streamWindow
-                ),
+                NGHTTP2Session.setting(NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, limits.streamWindow),
                 NGHTTP2Session.setting(
                     NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE,
                     limits.head.headBytesMax
@@ -380,9 +377,7 @@ extension HTTP2ClientSession {
             return Int(NGHTTP2_ERR_DEFERRED.rawValue)
         }
         flags |= NGHTTP2_DATA_FLAG_NO_COPY.rawValue
-        if count == channel.outgoingCount, isComplete {
-            flags |= NGHTTP2_DATA_FLAG_EOF.rawValue
-        }
+        if count == channel.outgoingCount, isComplete { flags |= NGHTTP2_DATA_FLAG_EOF.rawValue }
         return count
     }
 
@@ -449,9 +444,7 @@ extension HTTP2ClientSession {
             taken = Array(channel.inbox.prefix(max))
             channel.inbox.removeFirst(max)
         }
-        if channel.end == nil {
-            nghttp2_session_consume_stream(pointer, channel.id, taken.count)
-        }
+        if channel.end == nil { nghttp2_session_consume_stream(pointer, channel.id, taken.count) }
         return taken
     }
 

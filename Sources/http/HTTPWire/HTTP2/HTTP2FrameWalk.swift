@@ -109,12 +109,7 @@ struct HTTP2FrameWalk {
     private mutating func headEnded() -> FrameHead {
         // 24 bits.
         rest = Int(length)
-        let head = FrameHead(
-            type: type,
-            flags: flags,
-            length: rest,
-            stream: stream & 0x7FFF_FFFF
-        )
+        let head = FrameHead(type: type, flags: flags, length: rest, stream: stream & 0x7FFF_FFFF)
         headBytes = 0
         length = 0
         stream = 0

@@ -101,18 +101,12 @@ struct HTTP2Ledger {
         guard otherFrames.take(now: now) else { throw .otherFrames }
     }
 
-    private mutating func contentBegan(
-        _ frame: FrameHead,
-        _ now: UInt64
-    ) throws(HTTP2Excess) {
+    private mutating func contentBegan(_ frame: FrameHead, _ now: UInt64) throws(HTTP2Excess) {
         guard frame.mayBeEmpty else { return }
         guard emptyFrames.take(now: now) else { throw .emptyFrames }
     }
 
-    private mutating func headContinued(
-        _ frame: FrameHead,
-        _ now: UInt64
-    ) throws(HTTP2Excess) {
+    private mutating func headContinued(_ frame: FrameHead, _ now: UInt64) throws(HTTP2Excess) {
         // A frame's length is a number of 24 bits, and their sum is compared each time.
         headBytes += frame.length
         // A compressed head is hardly longer than what it says.

@@ -114,10 +114,7 @@ extension HTTP2Session {
         }
         nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks) { _, frame, me in
             guard let session = HTTP2Session.of(me), let frame = frame?.pointee else { return 0 }
-            session.received(
-                frame.hd,
-                isRequest: frame.headers.cat == NGHTTP2_HCAT_REQUEST
-            )
+            session.received(frame.hd, isRequest: frame.headers.cat == NGHTTP2_HCAT_REQUEST)
             return 0
         }
         nghttp2_session_callbacks_set_on_stream_close_callback(callbacks) { _, id, code, me in

@@ -7,11 +7,7 @@ extension HTTP2Session {
     ///
     /// - Returns: whether the stream takes it.
     @discardableResult
-    package func respond(
-        _ channel: HTTP2Channel,
-        _ head: Span<UInt8>,
-        hasContent: Bool
-    ) -> Bool {
+    package func respond(_ channel: HTTP2Channel, _ head: Span<UInt8>, hasContent: Bool) -> Bool {
         guard !channel.isClosed, !channel.hasResponded else { return false }
         channel.hasResponded = true
         var status = NGHTTP2Fields.Status.own

@@ -57,11 +57,7 @@ package final class HTTP2Session {
     ///
     /// - nonce: random, and another one for each connection.
     /// - memory: the event loop's.
-    package init(
-        _ limits: HTTP2Limits,
-        nonce: UInt64,
-        memory: HeadMemory
-    ) throws(Fault) {
+    package init(_ limits: HTTP2Limits, nonce: UInt64, memory: HeadMemory) throws(Fault) {
         self.limits = limits
         self.memory = memory
         builder = RequestHeadBuilder(nonce: nonce)

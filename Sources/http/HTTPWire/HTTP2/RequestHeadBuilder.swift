@@ -229,9 +229,7 @@ package struct RequestHeadBuilder {
             bytes += cookie
             bytes.append("\r\n")
         }
-        if hasContent, !saysLength, !asksTunnel {
-            bytes.append("transfer-encoding: chunked\r\n")
-        }
+        if hasContent, !saysLength, !asksTunnel { bytes.append("transfer-encoding: chunked\r\n") }
         bytes.append("\r\n")
         if fault != nil { bytes.removeSubrange(start...) }
         return Built(range: start..<bytes.count, fault: fault)

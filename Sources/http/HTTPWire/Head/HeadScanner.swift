@@ -99,12 +99,7 @@ package struct HeadScanner: Sendable {
             isFirstLineChecked = true
             switch subject {
             case .request(let isSecure):
-                _ = try RequestLine(
-                    bytes,
-                    start..<firstLineEnd,
-                    isSecure: isSecure,
-                    limits: limits
-                )
+                _ = try RequestLine(bytes, start..<firstLineEnd, isSecure: isSecure, limits: limits)
             case .response:
                 _ = try StatusLine(bytes, start..<firstLineEnd)
             }
@@ -143,9 +138,7 @@ package struct HeadScanner: Sendable {
                     limits: limits
                 )
             } catch {
-                if error.reason == .targetTooLong || error.reason == .methodTooLong {
-                    return error
-                }
+                if error.reason == .targetTooLong || error.reason == .methodTooLong { return error }
             }
         }
         return Malformed(.headTooLong, at: start + limits.headBytesMax)

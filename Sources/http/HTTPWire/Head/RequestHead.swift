@@ -41,9 +41,7 @@ package struct RequestHead: ~Copyable, Sendable {
     }
 
     /// Whether the connection may serve another request after this one (RFC 9112 §9.3).
-    package var isPersistent: Bool {
-        fields.connection.isPersistent(in: version)
-    }
+    package var isPersistent: Bool { fields.connection.isPersistent(in: version) }
 
     /// The protocols to which the client would switch; `nil` when it asks for none in a way that
     /// counts.
@@ -252,9 +250,7 @@ extension RequestHead {
             guard !field.isTwinOfKnown(bytes), !isOverride(field, bytes) else { return false }
             guard field.kind == .other, !field.value.isEmpty else { continue }
             if ByteScan.equal(bytes, field.name, "origin") { origins += 1 }
-            if ByteScan.equal(bytes, field.name, "access-control-request-method") {
-                methods += 1
-            }
+            if ByteScan.equal(bytes, field.name, "access-control-request-method") { methods += 1 }
         }
         return origins == 1 && methods == 1
     }

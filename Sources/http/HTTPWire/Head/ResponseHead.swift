@@ -216,9 +216,7 @@ private struct CacheDirectives {
 
     private mutating func note(_ directive: ListElements.Element, _ bytes: Span<UInt8>) {
         isEmpty = false
-        func isNamed(_ name: StaticString) -> Bool {
-            ByteScan.equal(bytes, directive.name, name)
-        }
+        func isNamed(_ name: StaticString) -> Bool { ByteScan.equal(bytes, directive.name, name) }
         if isNamed("no-store") {
             hasNoStore = true
         } else if isNamed("private") {

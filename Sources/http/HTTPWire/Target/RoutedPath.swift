@@ -63,11 +63,7 @@ struct RoutedPath: Sendable {
     ///
     /// Never the last one, so that a pattern for all that one script routes (`/index.php/**`) does
     /// not become one for everything.
-    private static func script(
-        _ number: Int,
-        _ bytes: Span<UInt8>,
-        _ ends: Span<UInt32>
-    ) -> Int {
+    private static func script(_ number: Int, _ bytes: Span<UInt8>, _ ends: Span<UInt32>) -> Int {
         var left = number
         var start = 0
         for index in 0..<max(0, ends.count - 1) {

@@ -51,14 +51,7 @@ extension HeadWriter {
         var dropping = options.dropping.union(.hopByHop)
         let namesOwnScheme = head.fields.namesOwnScheme(bytes)
         if namesOwnScheme { dropping.insert(FieldKindSet(.wwwAuthenticate)) }
-        copy(
-            head.fields,
-            bytes,
-            from: start,
-            firstLine: firstLine,
-            dropping: dropping,
-            into: &out
-        )
+        copy(head.fields, bytes, from: start, firstLine: firstLine, dropping: dropping, into: &out)
         if namesOwnScheme { head.fields.appendForeignChallenges(bytes, to: &out) }
         if options.framing == .none {
             // RFC 9110 §8.6 ¶8: not in 1xx and 204.

@@ -26,11 +26,7 @@ package enum HeadWriter {
     }
 
     /// Appends a field line with a value of bytes that hold neither CR nor LF.
-    package static func field(
-        _ name: StaticString,
-        _ value: [UInt8],
-        into out: inout [UInt8]
-    ) {
+    package static func field(_ name: StaticString, _ value: [UInt8], into out: inout [UInt8]) {
         out.append(name)
         out.append(": ")
         out.append(contentsOf: value)
@@ -51,11 +47,7 @@ package enum HeadWriter {
     }
 
     /// Appends a field line with a number.
-    package static func field(
-        _ name: StaticString,
-        _ value: UInt64,
-        into out: inout [UInt8]
-    ) {
+    package static func field(_ name: StaticString, _ value: UInt64, into out: inout [UInt8]) {
         out.append(name)
         out.append(": ")
         out.append(decimal: value)
@@ -66,11 +58,7 @@ package enum HeadWriter {
     ///
     /// Bytes that no field value may hold (control bytes but HTAB) become spaces, so that no text
     /// can add a line.
-    package static func field(
-        text name: [UInt8],
-        _ value: [UInt8],
-        into out: inout [UInt8]
-    ) {
+    package static func field(text name: [UInt8], _ value: [UInt8], into out: inout [UInt8]) {
         for byte in name where ByteSet.token.contains(byte) { out.append(byte) }
         out.append(": ")
         append(text: value, to: &out)
@@ -78,11 +66,7 @@ package enum HeadWriter {
     }
 
     /// Appends a field line with a value of configured or computed text, without a name to check.
-    package static func field(
-        _ name: StaticString,
-        text value: String,
-        into out: inout [UInt8]
-    ) {
+    package static func field(_ name: StaticString, text value: String, into out: inout [UInt8]) {
         out.append(name)
         out.append(": ")
         append(text: value.utf8, to: &out)

@@ -18,11 +18,7 @@ package import DeviceKey
 package protocol KeyArchive: AnyObject, Sendable {
     /// A page of the keys that match the filter, in the order of their key ids. It begins after
     /// `last` and has at most `limit` keys; with some filters it has fewer although more follow.
-    func scan(
-        _ filter: KeyFilter,
-        after last: KeyID?,
-        limit: Int
-    ) throws(StoreProblem) -> KeyPage
+    func scan(_ filter: KeyFilter, after last: KeyID?, limit: Int) throws(StoreProblem) -> KeyPage
 
     /// All that is stored about a key; `nil` when it is not known.
     func record(_ keyID: KeyID) throws(StoreProblem) -> KeyRecord?
@@ -48,10 +44,7 @@ package protocol KeyArchive: AnyObject, Sendable {
 
     /// A page of the spent tokens of other issuers, in the store's own order. It begins after
     /// `last` and has at most `limit` tokens. Some stores give their ``SpentToken/shortDigest``.
-    func spentTokens(
-        after last: SpentToken?,
-        limit: Int
-    ) throws(StoreProblem) -> [SpentToken]
+    func spentTokens(after last: SpentToken?, limit: Int) throws(StoreProblem) -> [SpentToken]
 
     /// Spends tokens that another store has spent.
     func spend(_ tokens: [SpentToken]) throws(StoreProblem)

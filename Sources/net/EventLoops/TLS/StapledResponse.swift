@@ -20,11 +20,7 @@ package struct StapledResponse: Hashable, Sendable {
     /// Verifies a response for the certificate of a context.
     ///
     /// - Throws: the first problem, in the order of ``StapleProblem``.
-    private init(
-        _ bytes: [UInt8],
-        for context: OpaquePointer,
-        now: Int64
-    ) throws(StapleProblem) {
+    private init(_ bytes: [UInt8], for context: OpaquePointer, now: Int64) throws(StapleProblem) {
         guard bytes.count <= Self.byteCountMax else { throw .tooLong }
         guard let response = Self.parsed(bytes) else { throw .malformed }
         defer { OCSP_RESPONSE_free(response) }

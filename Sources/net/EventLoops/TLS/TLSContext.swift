@@ -172,14 +172,9 @@ extension TLSContext {
         /// A loaded key needed a passphrase.
         var isPassphraseWanted = false
 
-        init(
-            _ protocolMethod: OpaquePointer?,
-            _ minimum: MinimumVersion
-        ) throws(TLSContextError) {
+        init(_ protocolMethod: OpaquePointer?, _ minimum: MinimumVersion) throws(TLSContextError) {
             ERR_clear_error()
-            guard let context = SSL_CTX_new(protocolMethod) else {
-                throw TLSContextError(.library)
-            }
+            guard let context = SSL_CTX_new(protocolMethod) else { throw TLSContextError(.library) }
             guard let method = CiphertextPipe.makeMethod() else {
                 SSL_CTX_free(context)
                 throw TLSContextError(.library)
@@ -360,10 +355,7 @@ extension TLSContext {
 
 // The client's side.
 extension TLSContext {
-    private static func load(
-        _ trust: Trust,
-        into context: OpaquePointer
-    ) throws(TLSContextError) {
+    private static func load(_ trust: Trust, into context: OpaquePointer) throws(TLSContextError) {
         switch trust {
         case .anyone: break
         case .system:

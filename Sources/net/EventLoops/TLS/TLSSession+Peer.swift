@@ -97,10 +97,7 @@ extension TLSSession {
         guard SSL_get_verify_result(pointer) == Int(X509_V_OK),
             let fingerprint = Self.fingerprint(of: certificate)
         else { return nil }
-        return TLSPeerCertificate(
-            fingerprint: fingerprint,
-            subject: Self.subject(of: certificate)
-        )
+        return TLSPeerCertificate(fingerprint: fingerprint, subject: Self.subject(of: certificate))
     }
 
     static func fingerprint(of certificate: OpaquePointer) -> [UInt8]? {

@@ -203,14 +203,10 @@ extension TLSSession {
     }
 
     /// The peer's connection has ended: the next read returns the end instead of waiting.
-    package func inputEnded() {
-        hasInputEnded = true
-    }
+    package func inputEnded() { hasInputEnded = true }
 
     /// Moves the bytes to send after those in `destination`; without a copy when that is empty.
-    package func takeCiphertext(into destination: inout [UInt8]) {
-        pipe.take(into: &destination)
-    }
+    package func takeCiphertext(into destination: inout [UInt8]) { pipe.take(into: &destination) }
 
     /// Checks fed bytes before OpenSSL does: their number, and whether they can be TLS at all.
     func admit(_ bytes: Span<UInt8>) -> Bool {

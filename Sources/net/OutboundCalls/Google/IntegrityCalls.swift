@@ -18,9 +18,7 @@ package struct IntegritySettings: Sendable {
     /// 10s…1h.
     package var ageMax: Int64 = 300
 
-    package init(name: String, decoder: Decoder) {
-        (self.name, self.decoder) = (name, decoder)
-    }
+    package init(name: String, decoder: Decoder) { (self.name, self.decoder) = (name, decoder) }
 
     /// The service that is called; `nil` for a local decoder.
     package var service: IntegrityService? {

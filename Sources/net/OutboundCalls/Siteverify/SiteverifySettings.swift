@@ -91,9 +91,7 @@ package struct TestScore: Comparable, Hashable, Sendable, CustomStringConvertibl
         self.init(value)
     }
 
-    package static func < (left: Self, right: Self) -> Bool {
-        left.thousandths < right.thousandths
-    }
+    package static func < (left: Self, right: Self) -> Bool { left.thousandths < right.thousandths }
 
     package var description: String { "\(Double(thousandths) / 1_000)" }
 }

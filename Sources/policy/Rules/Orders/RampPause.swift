@@ -43,9 +43,7 @@ package struct RampPause: Equatable, Sendable {
     }
 
     /// Whether the file's ramp is the one that was stopped.
-    func isOf(_ rule: Rule) -> Bool {
-        rule.mode == .enforce && rule.rollout.schedule.text == ramp
-    }
+    func isOf(_ rule: Rule) -> Bool { rule.mode == .enforce && rule.rollout.schedule.text == ramp }
 
     var isPaused: Bool {
         switch state {

@@ -15,11 +15,7 @@ extension ChallengeIssuer {
 
     // MARK: Asking
 
-    func issue(
-        _ purpose: ChallengePurpose,
-        now: Int64,
-        by successor: any Successor
-    ) -> [UInt8] {
+    func issue(_ purpose: ChallengePurpose, now: Int64, by successor: any Successor) -> [UInt8] {
         var out = Self.writer(.issue)
         out.byte(purpose.rawValue)
         out.number(now)

@@ -161,9 +161,7 @@ final class SpentChallenges: Sendable {
                 index = found
             } else {
                 index = tables.count
-                tables.append(
-                    Table(period: period, blocks: SpentBlocks(multiplier: multiplier))
-                )
+                tables.append(Table(period: period, blocks: SpentBlocks(multiplier: multiplier)))
             }
             switch tables[index].blocks.add(count, reserve: reserve) {
             case .added: return .spent

@@ -44,10 +44,7 @@ extension SessionTable {
         return answer ?? .unknown(.foreign)
     }
 
-    private func finding(
-        of id: SessionID,
-        _ answer: [UInt8]
-    ) throws(ByteReader.Fault) -> Finding {
+    private func finding(of id: SessionID, _ answer: [UInt8]) throws(ByteReader.Fault) -> Finding {
         var answer = ByteReader(answer)
         switch try answer.byte() {
         case 1: return .expired

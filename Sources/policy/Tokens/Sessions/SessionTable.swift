@@ -119,11 +119,7 @@ package final class SessionTable: Sendable {
     /// Opens a session for a key that has just made this assertion.
     ///
     /// - now: the wall clock, seconds since 1970; taken as 0…2⁶⁰.
-    package func open(
-        _ keyID: KeyID,
-        _ assertion: VerifiedAssertion,
-        now: Int64
-    ) -> Opened {
+    package func open(_ keyID: KeyID, _ assertion: VerifiedAssertion, now: Int64) -> Opened {
         if let successor = succession.place.holder {
             return open(keyID, assertion, now: Self.bounded(now), by: successor)
         }

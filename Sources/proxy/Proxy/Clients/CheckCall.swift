@@ -47,9 +47,7 @@ final class CheckCall {
     /// Whether a request is such a call. All clients of gRPC say that they take trailers. Envoy
     /// does not let its own clients say it in a question over HTTP.
     static func isAsked(by head: borrowing RequestHead, _ bytes: Span<UInt8>) -> Bool {
-        guard case .plain? = head.grpcForm(bytes), head.acceptsTrailers(bytes) else {
-            return false
-        }
+        guard case .plain? = head.grpcForm(bytes), head.acceptsTrailers(bytes) else { return false }
         return path.withUTF8Buffer { path in
             let target = bytes.extracting(head.target)
             // The pointer lives for the call only and is read below its count.
@@ -148,11 +146,7 @@ final class CheckCall {
         var misleading: [String] = []
         if fault == nil {
             do throws(Malformed) {
-                try proxy.heads.request.read(
-                    head.span,
-                    isSecure: peer.isSecure,
-                    limits: limits
-                )
+                try proxy.heads.request.read(head.span, isSecure: peer.isSecure, limits: limits)
                 facts = RequestFacts(
                     proxy.heads.request,
                     head.span,
@@ -302,9 +296,7 @@ extension CheckCall: ClientStream {
         to owner: any ByteStreamOwner
     ) -> (stream: any ByteStream, early: [UInt8])? { impossible() }
 
-    private func impossible() -> Never {
-        preconditionFailure("CheckCall: a response of an origin")
-    }
+    private func impossible() -> Never { preconditionFailure("CheckCall: a response of an origin") }
 }
 
 /// What the message of a call says of the request that it names.

@@ -56,9 +56,7 @@ final class HTTP1Connection: Connection, ClientConnection {
     }
 
     /// Waits for the first head.
-    func begin() {
-        setDeadline(milliseconds: whileServing(host.settings.timeouts.handshake))
-    }
+    func begin() { setDeadline(milliseconds: whileServing(host.settings.timeouts.handshake)) }
 
     /// The time to wait for a request: shorter while the gateway drains.
     private func whileServing(_ milliseconds: UInt64) -> UInt64 {
@@ -276,9 +274,7 @@ extension HTTP1Connection {
             case .needMore:
                 if !isInbox { bytes.withUnsafeBufferPointer { inbox.append(contentsOf: $0) } }
                 isInboxScanned = true
-                if scanner.hasBegun, !hadBegun {
-                    setDeadline(milliseconds: settings.timeouts.head)
-                }
+                if scanner.hasBegun, !hadBegun { setDeadline(milliseconds: settings.timeouts.head) }
                 if isReadable { resumeReading() }
             case .complete(let range):
                 isInboxScanned = false

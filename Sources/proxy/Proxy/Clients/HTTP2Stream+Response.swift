@@ -103,12 +103,7 @@ extension HTTP2Stream {
     func respond(_ response: LocalResponse) -> ClientOutput {
         let hasContent = !isHead && !response.content.isEmpty
         withHead { out in
-            response.write(
-                into: &out,
-                date: connection.host.date,
-                connection: .keep,
-                isHead: true
-            )
+            response.write(into: &out, date: connection.host.date, connection: .keep, isHead: true)
             isUnsendable = !session.respond(channel, out.span, hasContent: hasContent)
         }
         if hasContent {

@@ -97,10 +97,7 @@ final class HTTP2Stream {
     }
 
     private func watchOutput() {
-        allow(
-            milliseconds: connection.host.settings.timeouts.responseIdle,
-            from: channel.sentCount
-        )
+        allow(milliseconds: connection.host.settings.timeouts.responseIdle, from: channel.sentCount)
     }
 
     /// The remaining bytes wait for the client.
@@ -147,9 +144,7 @@ extension HTTP2Stream: HTTP2ChannelOwner {
         let now = connection.loop.now
         var lingering =
             lingering ?? Lingering(settings.timeouts, settings.limits, now: now)
-        guard lingering.discard(session.takeContent(of: channel).count) else {
-            return endRequest()
-        }
+        guard lingering.discard(session.takeContent(of: channel).count) else { return endRequest() }
         self.lingering = lingering
         // The windows have opened.
         connection.schedule()

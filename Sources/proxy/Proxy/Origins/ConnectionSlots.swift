@@ -129,12 +129,7 @@ struct ConnectionSlots: Sendable {
     // MARK: Waiting
 
     /// Waits for a place at one of these full servers.
-    mutating func wait(
-        wanted: [Int],
-        refused: [Int],
-        flow: Int,
-        loop: Int
-    ) -> Entry {
+    mutating func wait(wanted: [Int], refused: [Int], flow: Int, loop: Int) -> Entry {
         if wanted.contains(where: hasRoom) { return .room }
         lastID += 1
         let waiter = WaitingLine.Waiter(id: lastID, loop: loop, flow: flow, refused: refused)

@@ -21,11 +21,7 @@ extension HTTP1OriginStream {
     }
 
     /// From an incomplete request on, the connection ends with a reset, even if the process dies.
-    func sendHead(
-        _ head: Span<UInt8>,
-        _ content: Span<UInt8>,
-        isWhole: Bool
-    ) -> WriteOutcome {
+    func sendHead(_ head: Span<UInt8>, _ content: Span<UInt8>, isWhole: Bool) -> WriteOutcome {
         resetsOnClose = !isWhole
         return marked(write(head, content))
     }

@@ -3,9 +3,7 @@ import HTTPWire
 
 // A response on its way from the server.
 extension HTTP1OriginStream {
-    var hasReceivedNothing: Bool {
-        progress == .head && inbox.isEmpty && interimCount == 0
-    }
+    var hasReceivedNothing: Bool { progress == .head && inbox.isEmpty && interimCount == 0 }
 
     var trailers: TrailerSection? { body.trailers }
 

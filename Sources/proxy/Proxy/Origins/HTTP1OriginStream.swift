@@ -132,9 +132,7 @@ final class HTTP1OriginStream: OriginConnection, DialedStream {
 
     func release(isReusable: Bool, idleTime: UInt64, idleMax: Int) {
         resetsOnClose = false
-        guard isReusable, isPersistent, progress == .complete, isFit else {
-            return closeInOrder()
-        }
+        guard isReusable, isPersistent, progress == .complete, isFit else { return closeInOrder() }
         use = .idle
         load.end(at: server)
         isReused = true

@@ -300,9 +300,7 @@ final class HTTP2OriginConnection: OriginConnection {
 
     /// Serves the noted events, each once.
     private func serveNews() {
-        for _ in 0..<session.newsCount {
-            session.nextNews()?.owner?.channelChanged()
-        }
+        for _ in 0..<session.newsCount { session.nextNews()?.owner?.channelChanged() }
     }
 
     /// Ends a connection that nothing needs, or gives it time for a next request.

@@ -22,12 +22,7 @@ class OriginConnection: Connection {
     final var begunAt: UInt64
     private var making: Making
 
-    init(
-        _ server: OriginServer,
-        _ socket: OriginSocket,
-        host: any OriginHost,
-        on loop: EventLoop
-    ) {
+    init(_ server: OriginServer, _ socket: OriginSocket, host: any OriginHost, on loop: EventLoop) {
         self.server = server
         self.host = host
         begunAt = loop.now

@@ -54,11 +54,7 @@ final class OriginDial {
 
     private var unreached: Unreached {
         let isTLS = failure == .originTLSFailed
-        return Unreached(
-            failure: failure,
-            server: lastServer,
-            tlsFailure: isTLS ? tlsFailure : nil
-        )
+        return Unreached(failure: failure, server: lastServer, tlsFailure: isTLS ? tlsFailure : nil)
     }
 
     /// Connects to this server first, or waits for a full one.

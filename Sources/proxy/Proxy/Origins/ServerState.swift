@@ -127,9 +127,7 @@ package final class ServerState: Sendable {
     }
 
     /// Drains it: it gets no new request, and requests under way end by themselves.
-    package func drain() {
-        closures.bitwiseOr(Closure.drained.rawValue, ordering: .relaxed)
-    }
+    package func drain() { closures.bitwiseOr(Closure.drained.rawValue, ordering: .relaxed) }
 
     package func undrain(now: UInt64) { open(.drained, now: now) }
 

@@ -60,9 +60,7 @@ struct Admission {
         identify(head, bytes)
         if settings.logsAccess {
             exchange.record.asked = RequestRecord.Asked(head, bytes)
-            if settings.logRule.form == .combined {
-                exchange.record.asked.addCaller(head, bytes)
-            }
+            if settings.logRule.form == .combined { exchange.record.asked.addCaller(head, bytes) }
         }
         if settings.verdictSigner != nil {
             exchange.record.subject = VerdictSigner.Request(exchange.record.id, head, bytes)
@@ -74,9 +72,7 @@ struct Admission {
         {
             return throttled(wait)
         }
-        if let unclear {
-            return answered(by: LocalResponse(unclear), named: "decision")
-        }
+        if let unclear { return answered(by: LocalResponse(unclear), named: "decision") }
         switch destination(head, bytes) {
         case .none: return route(head, bytes)
         case .loop: return exchange.flow.declined(.loopDetected)

@@ -68,9 +68,7 @@ struct Audit {
         let rule = settings.logRule
         let isSampled = !rule.isWhole && isFine
         guard !isSampled || proxy.lines.sampler.takes(rule.sample) else { return }
-        guard let leftOut = linesLeftOut(rule) else {
-            return proxy.tally.add(.refusalLinesLeftOut)
-        }
+        guard let leftOut = linesLeftOut(rule) else { return proxy.tally.add(.refusalLinesLeftOut) }
         switch rule.form {
         case .json:
             let shown = certificate ?? exchange.client?.peer.certificate
@@ -128,9 +126,7 @@ struct Audit {
         proxy.lines.log.member("request_id", exchange.record.id)
         if let trace = exchange.record.trace { proxy.lines.log.member("trace_id", trace) }
         proxy.lines.log.member("client", exchange.account.address.text)
-        if let certificate {
-            proxy.lines.log.member("client_certificate", certificate.logName)
-        }
+        if let certificate { proxy.lines.log.member("client_certificate", certificate.logName) }
         proxy.lines.log.member("protocol", exchange.record.spoken.rawValue)
         proxy.lines.log.member("method", bytes: exchange.record.asked.method)
         proxy.lines.log.member("host", bytes: exchange.record.asked.host)

@@ -87,10 +87,7 @@ extension Exchange {
     ///
     /// If content follows, the server can't take the request for whole from here until all content
     /// is sent, even if the process dies.
-    func sendHead(
-        with count: UInt64,
-        _ ending: Leg.ConnectionEnd
-    ) -> Flow.Action {
+    func sendHead(with count: UInt64, _ ending: Leg.ConnectionEnd) -> Flow.Action {
         guard let origin else { return .none }
         do throws(SocketError) {
             // While nothing is sent, the request can be refused as a whole.
@@ -208,11 +205,7 @@ extension Exchange {
     }
 
     /// Releases the connection and connects once more.
-    func retry(
-        _ why: Leg.Retry,
-        _ release: Release,
-        _ attempt: Attempt
-    ) -> Flow.Action {
+    func retry(_ why: Leg.Retry, _ release: Release, _ attempt: Attempt) -> Flow.Action {
         switch why {
         case .unsent: break
         case .broken: proxy.tally.add(.originFailures)

@@ -125,9 +125,7 @@ final class HeldBody {
     func append(_ bytes: Span<UInt8>) throws(Fault) {
         let limits = bounds.limits
         if let entry = bounds.entry {
-            guard entry.take(bytes.count, max: limits.addressHeldMax) else {
-                throw .addressIsFull
-            }
+            guard entry.take(bytes.count, max: limits.addressHeldMax) else { throw .addressIsFull }
             addressTaken += bytes.count
         }
         if let key {

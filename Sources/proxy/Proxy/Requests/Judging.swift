@@ -153,9 +153,7 @@ struct Judging {
 
 extension Exchange {
     /// Whether a proxy that sends the content with its question has not sent all of it.
-    fileprivate var isCut: Bool {
-        !flow.seesContent && client?.peer.decides?.content == .whole
-    }
+    fileprivate var isCut: Bool { !flow.seesContent && client?.peer.decides?.content == .whole }
 
     /// Whether the target and the field lines are the client's own bytes. In Envoy's questions over
     /// HTTP they are not.

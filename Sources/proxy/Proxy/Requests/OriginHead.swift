@@ -60,9 +60,7 @@ struct OriginHead {
     /// - keepsTrace: the origin gets the client's traceparent.
     private mutating func name(_ exchange: Exchange, keepsTrace: Bool) {
         let carried = exchange.record.carried
-        if !carried.contains(.requestID) {
-            HeadWriter.requestID(exchange.record.id, into: &bytes)
-        }
+        if !carried.contains(.requestID) { HeadWriter.requestID(exchange.record.id, into: &bytes) }
         guard let trace = exchange.record.trace, !carried.contains(.traceparent), !keepsTrace
         else { return }
         HeadWriter.traceParent(

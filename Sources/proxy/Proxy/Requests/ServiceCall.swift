@@ -35,9 +35,7 @@ final class ServiceCall {
         self.entry = entry
         self.format = format
         var tokens: [TokenProof: ShownTokens.Showing] = [:]
-        for proof in entry.tokens {
-            tokens[proof] = ShownTokens.showing(proof.place, head, bytes)
-        }
+        for proof in entry.tokens { tokens[proof] = ShownTokens.showing(proof.place, head, bytes) }
         self.tokens = tokens
         gateway = entry.gateway(in: head.query, bytes)
     }

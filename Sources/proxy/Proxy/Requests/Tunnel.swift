@@ -26,11 +26,7 @@ final class Tunnel: ByteStreamOwner {
         var fromOrigin: UInt64 = 0
     }
 
-    private init(
-        idleMilliseconds: UInt64,
-        isUnix: Bool,
-        ended: @escaping (Carried) -> Void
-    ) {
+    private init(idleMilliseconds: UInt64, isUnix: Bool, ended: @escaping (Carried) -> Void) {
         self.idleMilliseconds = idleMilliseconds
         self.isUnix = isUnix
         self.ended = ended

@@ -83,10 +83,7 @@ package struct AdminSnapshot: Sendable {
         self.drainState = drainState
         self.droppedLogLines = droppedLogLines
         self.droppedMessages = droppedMessages
-        tally = Tally(
-            ruleCount: rules.count,
-            verdictSlots: loops.first?.tally.verdictSlots ?? 0
-        )
+        tally = Tally(ruleCount: rules.count, verdictSlots: loops.first?.tally.verdictSlots ?? 0)
         for loop in loops { tally.merge(loop.tally) }
     }
 }

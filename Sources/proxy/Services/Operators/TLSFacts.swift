@@ -103,7 +103,5 @@ package struct TLSFacts: Sendable {
 }
 
 extension TLSFacts.Certificate {
-    fileprivate var labels: [(String, String)] {
-        [("listener", listener), ("certificate", file)]
-    }
+    fileprivate var labels: [(String, String)] { [("listener", listener), ("certificate", file)] }
 }

@@ -56,9 +56,7 @@ package struct Report: Sendable {
         return lengths.map { length in
             var points: [Int64: SeriesPoint] = [:]
             for series in entries.flatMap(\.series) where series.slotSeconds == length {
-                for (at, point) in series.points {
-                    points[at, default: SeriesPoint()].merge(point)
-                }
+                for (at, point) in series.points { points[at, default: SeriesPoint()].merge(point) }
             }
             return Series(
                 slotSeconds: length,

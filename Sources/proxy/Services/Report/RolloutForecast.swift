@@ -76,10 +76,7 @@ package struct RolloutForecast: Sendable {
         let whom = counted.share == ordered ? "" : ", the next share that is counted,"
         let shares = (
             Report.Part.percent(step.requests, of: counts.requests),
-            Report.Part.percent(
-                UInt64(clamping: step.installCount),
-                of: UInt64(clamping: installs)
-            )
+            Report.Part.percent(UInt64(clamping: step.installCount), of: UInt64(clamping: installs))
         )
         var lines = [
             "\(span): \(counted.percent)%\(whom) would have refused \(step.requests) of "

@@ -138,13 +138,7 @@ extension LocalRow {
     /// The rows of malformed requests. A malformed response of an origin is always 502; see
     /// ``OriginFailure/responseMalformed``.
     static func malformed(_ reason: Malformed.Reason) -> LocalRow {
-        LocalRow(
-            status(of: reason),
-            .client,
-            .fixClient,
-            title(of: reason),
-            ending: .connection
-        )
+        LocalRow(status(of: reason), .client, .fixClient, title(of: reason), ending: .connection)
     }
 
     private static func status(of reason: Malformed.Reason) -> Int {

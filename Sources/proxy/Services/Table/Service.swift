@@ -90,9 +90,7 @@ extension ServiceResult {
         self.init(LocalResponse(.served, "text/plain; charset=utf-8", Array(text.utf8)))
     }
 
-    init(json document: [UInt8]) {
-        self.init(LocalResponse(.served, "application/json", document))
-    }
+    init(json document: [UInt8]) { self.init(LocalResponse(.served, "application/json", document)) }
 
     /// An object of JSON, in one line.
     init(json success: LocalSuccess, _ fill: (inout JSONWriter) -> Void) {

@@ -174,10 +174,7 @@ extension Flow {
     /// The head has no fault, and the verdict needs the content.
     ///
     /// - provisional: a verdict that names the key; its level says whether the key has signed.
-    mutating func contentAwaited(
-        _ provisional: Verdict,
-        _ enforcement: Enforcement
-    ) -> Action {
+    mutating func contentAwaited(_ provisional: Verdict, _ enforcement: Enforcement) -> Action {
         guard case .judging(.unread) = state else { impossible("contentAwaited") }
         verdictState.await(provisional, enforcement)
         state = .holding(.held)
