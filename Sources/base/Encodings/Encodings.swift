@@ -113,3 +113,15 @@ package struct CivilDate: Equatable, Sendable {
         return era * 146_097 + dayOfEra - 719_468
     }
 }
+
+extension UInt8 {
+    /// Whether it is a letter or a digit of US-ASCII.
+    package var isAlphanumeric: Bool {
+        switch self {
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+            UInt8(ascii: "0")...UInt8(ascii: "9"):
+            true
+        default: false
+        }
+    }
+}

@@ -1,5 +1,6 @@
 import AppAttest
 import Cryptography
+import OutboundCalls
 import Rules
 
 /// An app in the file's words.
@@ -87,16 +88,6 @@ struct AppDraft {
         return text
     }
 
-    /// Whether an App ID begins like all of Apple's: with the ten characters of a team.
-    private static func hasTeamPrefix(_ id: String) -> Bool {
-        let prefix = id.utf8.prefix { $0 != UInt8(ascii: ".") }
-        return prefix.count == 10
-            && prefix.allSatisfy { byte in
-                (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
-                    || (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(byte)
-            }
-    }
-
     /// The policy, when it is consistent.
     func validated(_ files: NamedFiles, _ proofs: RuleProofs) -> AppPolicy? {
         guard let id, let environments else { return nil }
@@ -110,7 +101,8 @@ struct AppDraft {
             policy.android = android.validated(proofs)
             return trusting(policy, named, files)
         }
-        if !accepted.isEmpty, !Self.hasTeamPrefix(id.value) {
+        // All of Apple's begin with the id of a team.
+        if !accepted.isEmpty, !AppleCredential.isID(String(id.value.prefix { $0 != "." })) {
             files.log.error(
                 id,
                 found: "\(SourceNode.quoted(id.value)) without the prefix of a team",

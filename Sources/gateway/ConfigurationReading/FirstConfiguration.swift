@@ -161,15 +161,7 @@ package struct FirstConfiguration {
 
     /// A text as YAML: unquoted where it can't be read as anything else.
     private static func quoted(_ text: String) -> String {
-        let isPlain = text.utf8.allSatisfy { byte in
-            switch byte {
-            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-                UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "."), UInt8(ascii: "-"),
-                UInt8(ascii: "_"), UInt8(ascii: "/"), UInt8(ascii: ":"):
-                true
-            default: false
-            }
-        }
+        let isPlain = text.utf8.allSatisfy { $0.isAlphanumeric || ".-_/:".utf8.contains($0) }
         if isPlain, !text.hasSuffix(":"), !text.hasPrefix("-"), !text.hasPrefix(":") { return text }
         // A string of JSON is also one of YAML 1.2.
         var bytes: [UInt8] = []

@@ -1,3 +1,4 @@
+import Encodings
 import KeyStore
 
 extension PostgreSQLSettings {
@@ -37,12 +38,7 @@ extension PostgreSQLSettings {
 
     private static func isName(_ text: String) -> Bool {
         (1...64).contains(text.utf8.count)
-            && text.utf8.allSatisfy { byte in
-                switch byte {
-                case 0x30...0x39, 0x41...0x5A, 0x61...0x7A: true
-                default: "-_.".utf8.contains(byte)
-                }
-            }
+            && text.utf8.allSatisfy { $0.isAlphanumeric || "-_.".utf8.contains($0) }
     }
 
     /// A configuration is read by many, and goes into backups and repositories.

@@ -116,15 +116,7 @@ struct RuleDraft {
 
     /// `default` is the id of the default rule.
     private static func id(_ text: String) -> String? {
-        let isPlain = text.utf8.allSatisfy { byte in
-            switch byte {
-            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-                UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "."), UInt8(ascii: "-"),
-                UInt8(ascii: "_"):
-                true
-            default: false
-            }
-        }
+        let isPlain = text.utf8.allSatisfy { $0.isAlphanumeric || ".-_".utf8.contains($0) }
         return isPlain && (1...64).contains(text.utf8.count) && text != "default" ? text : nil
     }
 }
@@ -143,12 +135,7 @@ enum FieldNameText {
     /// which many servers can't tell from a hyphen.
     static func lowerCase(_ text: String) -> String? {
         let bytes = Array(text.lowercased().utf8)
-        let isToken = bytes.allSatisfy { byte in
-            switch byte {
-            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "0")...UInt8(ascii: "9"): true
-            default: "!#$%&'*+-.^`|~".utf8.contains(byte)
-            }
-        }
+        let isToken = bytes.allSatisfy { $0.isAlphanumeric || "!#$%&'*+-.^`|~".utf8.contains($0) }
         return isToken && (1...256).contains(bytes.count) ? text.lowercased() : nil
     }
 }

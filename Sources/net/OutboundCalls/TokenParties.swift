@@ -1,3 +1,4 @@
+import Encodings
 import Verification
 
 /// What the configuration says of the calls about the tokens of a proof.
@@ -54,15 +55,7 @@ package struct TokenParties<Settings: Sendable>: Sendable {
 
 extension UInt8 {
     /// Whether it is an unreserved character (RFC 3986 §2.3).
-    package var isUnreserved: Bool {
-        switch self {
-        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-            UInt8(ascii: "0")...UInt8(ascii: "9"):
-            true
-        case UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"), UInt8(ascii: "~"): true
-        default: false
-        }
-    }
+    package var isUnreserved: Bool { isAlphanumeric || "-._~".utf8.contains(self) }
 
     /// Whether it is in the alphabet of `token68` (RFC 9110 §11.2).
     package var isToken68: Bool { isUnreserved || "+/=".utf8.contains(self) }

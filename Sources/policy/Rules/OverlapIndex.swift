@@ -1,3 +1,5 @@
+import Encodings
+
 /// Finds, among the path patterns added before, those that share a path with another one.
 ///
 /// A tree by path segments, followed by patterns. A search has a bound: `/*/a`, `/*/b`, … share
@@ -100,14 +102,10 @@ extension PathPattern {
     private static func text(_ segment: [UInt8]) -> String {
         let digits = Array("0123456789ABCDEF")
         return segment.reduce(into: "") { text, byte in
-            switch byte {
-            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-                UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."),
-                UInt8(ascii: "_"), UInt8(ascii: "~"), UInt8(ascii: "!"), UInt8(ascii: "$"),
-                UInt8(ascii: "&")...UInt8(ascii: ","), UInt8(ascii: "="), UInt8(ascii: ":"),
-                UInt8(ascii: "@"):
+            if byte.isAlphanumeric || "-._~!$&'()*+,=:@".utf8.contains(byte) {
                 text.unicodeScalars.append(UnicodeScalar(byte))
-            default: text += "%\(digits[Int(byte >> 4)])\(digits[Int(byte & 15)])"
+            } else {
+                text += "%\(digits[Int(byte >> 4)])\(digits[Int(byte & 15)])"
             }
         }
     }
