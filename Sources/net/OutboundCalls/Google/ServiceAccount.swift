@@ -138,44 +138,21 @@ package struct AccessToken: Hashable, Sendable {
         switch reply {
         case .unsent(let failure), .failed(let failure): throw .unanswered(failure)
         case .answered(200, _, let body):
-            do throws(JSONError) {
-                (text, end) = try Self.read(body.span, wall)
-            } catch {
-                throw .unreadable
-            }
+            guard let read = Self.read(body.span, wall) else { throw .unreadable }
+            (text, end) = read
         case .answered(429, _, _): throw .tooMany
         case .answered(500..., _, _): throw .broken
         case .answered: throw .accountRefused
         }
     }
 
-    private static func read(
-        _ content: Span<UInt8>,
-        _ wall: Int64
-    ) throws(JSONError) -> (String, Int64) {
-        var reader = JSONReader()
-        var names: Set<[UInt8]> = []
-        var (text, lifetime): (String?, Int64?)
-        try reader.beginObject(content)
-        while let name = try reader.nextName(content) {
-            guard names.insert(name).inserted else { throw reader.error("a member occurs twice") }
-            switch String(decoding: name, as: UTF8.self) {
-            case "access_token":
-                guard case .string(let value) = try reader.scalar(content),
-                    (1...textBytesMax).contains(value.count),
-                    value.allSatisfy({ (0x21...0x7E).contains($0) })
-                else { throw reader.error("access_token is no token") }
-                text = String(decoding: value, as: UTF8.self)
-            case "expires_in":
-                guard case .number(let value) = try reader.scalar(content),
-                    lifetimes.contains(value)
-                else { throw reader.error("expires_in is no time") }
-                lifetime = value
-            default: try reader.skipValue(content, depth: 1)
-            }
-        }
-        try reader.end(content)
-        guard let text, let lifetime else { throw reader.error("a member is missing") }
+    private static func read(_ content: Span<UInt8>, _ wall: Int64) -> (String, Int64)? {
+        guard let answer = JSONDocument(content, members: ["access_token", "expires_in"]),
+            let text = answer.string("access_token"), (1...textBytesMax).contains(text.utf8.count),
+            text.utf8.allSatisfy({ (0x21...0x7E).contains($0) }),
+            let lifetime = answer.integer("expires_in").map({ Int64($0) }),
+            lifetimes.contains(lifetime)
+        else { return nil }
         return (text, wall + max(lifetime - margin, 1))
     }
 
