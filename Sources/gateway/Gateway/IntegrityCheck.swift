@@ -117,7 +117,9 @@ struct IntegrityCheck: TokenChecker {
             ageMax: settings.ageMax
         )
         switch settings.decoder {
-        case .local(let keys): return checkHere(token, keys, terms, found)
+        case .local(let keys):
+            let finding = IntegrityFinding(token.text, keys, terms, now: token.now.seconds)
+            return taken(finding, found).map { .known($0) } ?? .later
         case .service(let service):
             guard IntegrityCall.isToken(token.text) else {
                 return calls.known(.malformed, IntegrityRefusal.malformed.rawValue, name)
@@ -138,16 +140,6 @@ struct IntegrityCheck: TokenChecker {
             }
             return .later
         }
-    }
-
-    private func checkHere(
-        _ token: ShownToken,
-        _ keys: ClassicTokenKeys,
-        _ terms: IntegrityTerms,
-        _ found: @escaping @Sendable (TokenFinding) -> Void
-    ) -> TokenChecking {
-        let finding = IntegrityFinding(token.text, keys, terms, now: token.now.seconds)
-        return taken(finding, found).map { .known($0) } ?? .later
     }
 
     /// Counts a finding, and spends a good token.

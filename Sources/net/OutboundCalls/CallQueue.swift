@@ -87,7 +87,8 @@ package struct CallQueue<Party: CalledParty>: Sendable {
     package mutating func timeIsUp(_ ticket: Ticket, _ now: CallMoment) -> [Action] {
         guard let entry = entries[ticket] else { return [] }
         guard entry.sent == nil else { return ended(ticket, entry, .failed(.timeout), now) }
-        return givenUp(ticket, entry, .queueTimeout, now)
+        _ = lines[entry.call.host]?.gaveUp(ticket, now: now.tick)
+        return ended(ticket, entry, .unsent(.queueTimeout), now)
     }
 
     /// The time has passed that a ``Action/wake(_:_:)`` named.
@@ -191,17 +192,6 @@ package struct CallQueue<Party: CalledParty>: Sendable {
         actions += change(of: host, from: before)
         for other in given { actions += unmade(other, .breakerOpen) }
         return actions + advanced(host, now)
-    }
-
-    /// A waiting call is removed from its line.
-    private mutating func givenUp(
-        _ ticket: Ticket,
-        _ entry: Entry,
-        _ fault: CallFailure,
-        _ now: CallMoment
-    ) -> [Action] {
-        _ = lines[entry.call.host]?.gaveUp(ticket, now: now.tick)
-        return ended(ticket, entry, .unsent(fault), now)
     }
 
     /// A call that its line has given up is not made. It has no notice of its own, since many end
