@@ -65,8 +65,7 @@ public enum Base64 {
         let rest = bytes.count % 3
         var index = 0
         while index < bytes.count - rest {
-            let group =
-                Int(bytes[index]) << 16 | Int(bytes[index + 1]) << 8 | Int(bytes[index + 2])
+            let group = Int(bytes[index]) << 16 | Int(bytes[index + 1]) << 8 | Int(bytes[index + 2])
             text.append(digits[group >> 18])
             text.append(digits[group >> 12 & 63])
             text.append(digits[group >> 6 & 63])

@@ -163,10 +163,7 @@ extension SoftwareAttestationService {
             _ build: String,
             _ platform: String
         ) -> [(tag: UInt32, value: [UInt8])] {
-            [
-                (1400, Array(version.utf8)), (1403, Array(build.utf8)),
-                (1026, Array(platform.utf8)),
-            ]
+            [(1400, Array(version.utf8)), (1403, Array(build.utf8)), (1026, Array(platform.utf8))]
         }
 
         /// The access control list that Apple prints for Macs ("Validating apps", step 4).
@@ -174,9 +171,7 @@ extension SoftwareAttestationService {
             let granted = DEREncoder.element(.explicit(1), DEREncoder.element(.boolean, [0xFF]))
             let signing = DEREncoder.sequence([
                 text("osgn"), DEREncoder.element(.explicit(0), text("rsec")),
-                DEREncoder.sequence([
-                    DEREncoder.element(.explicit(6), DEREncoder.integer(1))
-                ]),
+                DEREncoder.sequence([DEREncoder.element(.explicit(6), DEREncoder.integer(1))]),
             ])
             let rights = ["ok", "oa", "odel"].map { DEREncoder.sequence([text($0), granted]) }
             return DEREncoder.sequence([text("11"), DEREncoder.sequence(rights + [signing])])

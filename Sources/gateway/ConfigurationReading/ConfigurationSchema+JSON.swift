@@ -103,9 +103,7 @@ extension ConfigurationSchema {
     private static func words(_ text: ReadingRecord.Text, _ use: JSONValue.Member) -> JSONValue {
         let any = JSONValue.Member("type", .array([.string("string"), .string("number")]))
         guard !text.words.isEmpty else { return .object([any, use]) }
-        var forms: [JSONValue] = [
-            .object([.init("enum", .array(text.words.map { .string($0) }))])
-        ]
+        var forms: [JSONValue] = [.object([.init("enum", .array(text.words.map { .string($0) }))])]
         let hasNumber = text.words.contains { Double($0) != nil }
         switch (text.isClosed, hasNumber) {
         case (false, _): forms.append(.object([any]))

@@ -3,9 +3,7 @@ import Rules
 
 /// A listener in the file's words.
 struct ListenDraft {
-    private static let keys = [
-        "address", "tls", "http2", "proxy_protocol", "decides", "content",
-    ]
+    private static let keys = ["address", "tls", "http2", "proxy_protocol", "decides", "content"]
 
     let address: Located<ServerAddress>?
     let tls: TLSDraft?

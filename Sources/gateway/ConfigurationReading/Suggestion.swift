@@ -47,8 +47,7 @@ package enum Suggestion {
 extension ProblemLog {
     /// A name of an app or an origin (`kind`) that the configuration does not define.
     func unknown(_ kind: String, _ name: Located<String>, among defined: [String]) {
-        let use =
-            defined.isEmpty ? "\(kind)s that define it" : defined.joined(separator: " | ")
+        let use = defined.isEmpty ? "\(kind)s that define it" : defined.joined(separator: " | ")
         error(
             name,
             found: "the unknown \(kind) \(SourceNode.quoted(name.value))",

@@ -11,9 +11,7 @@ struct OriginsCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "origins",
         abstract: "Look at the origins' servers of a running gateway, or drain one.",
-        subcommands: [
-            OriginsListCommand.self, OriginsDrainCommand.self, OriginsUndrainCommand.self,
-        ]
+        subcommands: [OriginsListCommand.self, OriginsDrainCommand.self, OriginsUndrainCommand.self]
     )
 }
 

@@ -70,9 +70,7 @@ struct ReferenceCommand: ParsableCommand {
             let next = row.nextStep == .unsaid ? "" : "`\(row.nextStep.rawValue)`"
             // A preflight with this finding is forwarded.
             let status = outcome == .refused(.preflight) ? "never sent" : "\(row.status)"
-            return [
-                "`\(outcome.reason)`", status, row.blame.rawValue, next, cell(row.title),
-            ]
+            return ["`\(outcome.reason)`", status, row.blame.rawValue, next, cell(row.title)]
         }
     }
 

@@ -193,8 +193,7 @@ struct PendingChanges {
         batch.isAwaited = isAwaited
         isAwaited = false
         if lastTicket > takenTicket {
-            batch.tickets =
-                CommitTicket(number: takenTicket + 1)...CommitTicket(number: lastTicket)
+            batch.tickets = CommitTicket(number: takenTicket + 1)...CommitTicket(number: lastTicket)
         }
         takenTicket = lastTicket
         if failureCount == 0 || retryIsDue, !retained.isEmpty {

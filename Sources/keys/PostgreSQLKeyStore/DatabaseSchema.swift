@@ -9,9 +9,7 @@ enum DatabaseSchema {
 
     /// The oldest version of the tables that this program can use. A newer one can be used if its
     /// ``oldestReader`` says so.
-    static let steps: [[String]] = [
-        keys, platforms, fleet, guards, questions, limits,
-    ]
+    static let steps: [[String]] = [keys, platforms, fleet, guards, questions, limits]
 
     /// The tables that a gateway and the `keys` commands write to.
     static let tables = [

@@ -114,9 +114,7 @@ package final class FleetDatabase: Sendable {
             SELECT rule, slot, span, since, passed, refused, broken FROM guard_counts
             WHERE written_at >= $1 AND instance <> $2 ORDER BY written_at DESC LIMIT $3
             """,
-            [
-                .number(exchange.readAt - commitSeconds), .number(instance), .number(countsMax),
-            ]
+            [.number(exchange.readAt - commitSeconds), .number(instance), .number(countsMax)]
         )
         let questions = DatabaseStatement(
             """

@@ -130,8 +130,7 @@ package struct CallQueue<Party: CalledParty>: Sendable {
         isStopped = true
         for host in lines.keys.sorted() { _ = lines[host]?.cleared(now: now.tick) }
         return entries.sorted { $0.key < $1.key }.flatMap { ticket, entry in
-            let reply: CallReply =
-                entry.sent == nil ? .unsent(.stopping) : .failed(.stopping)
+            let reply: CallReply = entry.sent == nil ? .unsent(.stopping) : .failed(.stopping)
             return ended(ticket, entry, reply, now)
         }
     }

@@ -47,9 +47,7 @@ package struct Fleet: Sendable {
 
     /// Reads the text of a fleet's file; `nil` for any other text.
     package init?(text: [UInt8]) {
-        let members: Set = [
-            "seed", "app_id", "package", "platforms", "devices", "next_counter",
-        ]
+        let members: Set = ["seed", "app_id", "package", "platforms", "devices", "next_counter"]
         guard let document = JSONDocument(text.span, members: members),
             let seed = document.string("seed"), let appID = document.string("app_id"),
             let count = document.integer("devices"), (1...Self.countMax).contains(count),

@@ -152,8 +152,7 @@ extension Summary {
         guard !isAsExpected else {
             let replays = Sending.allCases.filter(\.isReplay)
                 .reduce(0) { $0 + measurements.rows[$1.rawValue].sent }
-            let none =
-                replays > 0 ? "; none of \(Figures.count(replays)) replays was admitted" : ""
+            let none = replays > 0 ? "; none of \(Figures.count(replays)) replays was admitted" : ""
             return "all \(sent) as expected\(none)"
         }
         return "\(Figures.count(deviationCount)) of \(sent) otherwise than expected, "

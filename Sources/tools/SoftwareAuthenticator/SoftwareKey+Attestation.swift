@@ -78,8 +78,7 @@ extension SoftwareKey {
         damage: AttestationDamage? = nil,
         receiptDamage: ReceiptDamage? = nil
     ) -> [UInt8] {
-        let authority =
-            damage == .untrustedRoot ? device.authority.stranger : device.authority
+        let authority = damage == .untrustedRoot ? device.authority.stranger : device.authority
         let authData = attestedData(damage)
         var signedHash = clientDataHash
         if damage == .otherNonce { signedHash = SHA256.digest(of: clientDataHash + [0]).array }
@@ -121,8 +120,7 @@ extension SoftwareKey {
             damage == .otherApp
             ? AppIDHash(appID: device.appID + ".other").bytes : appIDHash
         let counter: UInt32 = damage == .counterNotZero ? 1 : 0
-        let credential =
-            damage == .otherCredential ? KeyID(of: neighbour.publicKey) : keyID
+        let credential = damage == .otherCredential ? KeyID(of: neighbour.publicKey) : keyID
         let point = damage == .otherCOSEKey ? neighbour.publicKey : publicKey
         var bytes = hash + [device.shape.flags]
         bytes += Self.bytes(of: SignCounter(rawValue: counter))

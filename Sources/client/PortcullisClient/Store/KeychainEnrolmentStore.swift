@@ -160,10 +160,7 @@
         }
 
         func update(_ item: SecretItem, holding value: Data, to new: Data) throws -> Bool {
-            let changes: [CFString: Any] = [
-                kSecValueData: new,
-                kSecAttrGeneric: Self.digest(new),
-            ]
+            let changes: [CFString: Any] = [kSecValueData: new, kSecAttrGeneric: Self.digest(new)]
             let query = identity(item, holding: value)
             return try isDone(SecItemUpdate(query as CFDictionary, changes as CFDictionary))
         }

@@ -22,9 +22,7 @@ package enum ObjectDescription {
                 .init("device", device(details)),
                 .init(
                     "x5c",
-                    .array([
-                        Facts.certificate(object.leaf), Facts.certificate(object.intermediate),
-                    ])
+                    .array([Facts.certificate(object.leaf), Facts.certificate(object.intermediate)])
                 ),
                 .init("receipt", receipt(object.receipt).json),
                 .init("receipt_base64", .string(Base64.text(object.receipt))),
@@ -94,9 +92,7 @@ package enum ObjectDescription {
     private static func malformed(_ reason: String, _ detail: String) -> TrialReport {
         TrialReport(
             status: .refused,
-            json: .object([
-                .init("reason", .string(reason)), .init("detail", .string(detail)),
-            ])
+            json: .object([.init("reason", .string(reason)), .init("detail", .string(detail))])
         )
     }
 

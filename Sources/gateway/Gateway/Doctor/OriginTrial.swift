@@ -76,8 +76,7 @@ final class OriginTrial {
         for row in rows {
             let check = row.origin.rules.check
             let host = row.origin.host ?? row.server.name
-            let request =
-                check?.request(to: host) ?? HTTPRequest(.head, "/", authority: host)
+            let request = check?.request(to: host) ?? HTTPRequest(.head, "/", authority: host)
             row.client.send(request) { [self] result in
                 findings.append(Self.finding(row, request, result))
                 open -= 1

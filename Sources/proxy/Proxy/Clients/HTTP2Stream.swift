@@ -142,8 +142,7 @@ extension HTTP2Stream: HTTP2ChannelOwner {
     private func linger() {
         let settings = connection.host.settings
         let now = connection.loop.now
-        var lingering =
-            lingering ?? Lingering(settings.timeouts, settings.limits, now: now)
+        var lingering = lingering ?? Lingering(settings.timeouts, settings.limits, now: now)
         guard lingering.discard(session.takeContent(of: channel).count) else { return endRequest() }
         self.lingering = lingering
         // The windows have opened.

@@ -275,8 +275,7 @@ extension Admission {
         }
         let form = question.form
         let isWhole = exchange.client?.asked?.isWhole ?? true
-        let content =
-            isWhole ? question.askedContent(of: proxy.heads.request, bytes) : .unseen
+        let content = isWhole ? question.askedContent(of: proxy.heads.request, bytes) : .unseen
         guard form.isWritten else {
             exchange.flow.decides(form, content)
             return admit(proxy.heads.request, bytes)

@@ -105,9 +105,7 @@ package struct FrontTrial: Sendable {
         method = "POST"
         content = bytes
         let digest = String(decoding: Base64.encode(SHA256.digest(of: bytes).array), as: UTF8.self)
-        fields = [
-            ("Content-Type", "application/json"), ("Content-Digest", "sha-256=:\(digest):"),
-        ]
+        fields = [("Content-Type", "application/json"), ("Content-Digest", "sha-256=:\(digest):")]
     }
 
     /// What the front has changed, in the order of the request.

@@ -53,8 +53,7 @@ package struct FleetFacts: Sendable {
 
         /// One line: name, what it does, version of the orders, rules, program, address, age.
         package var line: String {
-            let silence =
-                hasEnded ? " \(age) s ago" : isHeard ? "" : " (not heard of for \(age) s)"
+            let silence = hasEnded ? " \(age) s ago" : isHeard ? "" : " (not heard of for \(age) s)"
             let open = standing == "drained" ? ", \(clients) connections" : ""
             let waiting = pending > 0 ? ", \(pending) pending" : ""
             return "\(name)\t\(standing)\(open)\(silence)\torder \(order)\(waiting)\trules "

@@ -272,8 +272,7 @@ extension Leg {
     /// sent again while all of the request is here: once in any case, as after an idle connection
     /// that has ended, and then as often as the origin allows.
     func refused(_ budget: RetryBudget) -> Step {
-        let isAllowed =
-            attempt == .first || attempt.number < retriesMax && budget == .left
+        let isAllowed = attempt == .first || attempt.number < retriesMax && budget == .left
         guard !hasResponse, hasAll, isAllowed else { return .fails(.originRefused) }
         return retries(.unsent)
     }
