@@ -105,8 +105,8 @@ extension Scenarios {
             try bench.gateway.server.wait { $0.configuration.generation == 2 }
             #expect(try client.ask(HTTP2Client.get()).status == 200)
             let isHeld = try Self.ask(bench.gateway) { connection in
-                guard let proxy = connection.host as? ProxyLoop, connection.client.entry == nil,
-                    case .refused = proxy.hold(.v4(0x7F00_0001), max: 1)
+                guard connection.client.entry == nil,
+                    case .refused = connection.host.hold(.v4(0x7F00_0001), max: 1)
                 else { return false }
                 return true
             }

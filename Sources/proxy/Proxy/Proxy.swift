@@ -14,7 +14,6 @@
 //
 //   ClientStream      what a request asks of its client, whatever the protocol
 //   ClientStreamOwner the request; what a stream tells it
-//   ClientHost        whose connections they are: limits, clock, who serves a request
 //   HTTP1Connection   an HTTP/1 connection: finds heads, keeps order, lingers, closes
 //   HTTP1Stream       one request on it and its response
 //   HTTP2Connection   the same for HTTP/2, with an HTTP2Stream for each request

@@ -5,8 +5,9 @@ import Telemetry
 package import Verification
 
 // The event loop's services for client connections.
-extension ProxyLoop: ClientHost {
-
+extension ProxyLoop {
+    /// The owner that serves the request of a stream. ``ClientStreamOwner/begin(_:fault:)`` follows
+    /// with the same head.
     func owner(
         for stream: any ClientStream,
         _ bytes: Span<UInt8>,
@@ -40,6 +41,8 @@ extension ProxyLoop: ClientHost {
         }
     }
 
+    /// Counts a further concurrent request of a connection as a connection of its address; `false`
+    /// when the address has the most allowed. Give it back with ``giveBackPlace(of:)``.
     package func takePlace(of entry: AddressEntry?) -> Bool {
         guard hasPlace else {
             tally.add(.connectionsRefused)
@@ -54,16 +57,20 @@ extension ProxyLoop: ClientHost {
         return true
     }
 
+    /// Counts such a request that is already under way: no limit applies.
     package func keepPlace(of entry: AddressEntry?) {
         _ = entry?.holdAgain(max: nil)
         connections.placeCount += 1
     }
 
+    /// Such a request is over.
     package func giveBackPlace(of entry: AddressEntry?) {
         entry?.release(now: MonotonicClock.nanoseconds)
         connections.placeCount -= 1
     }
 
+    /// Adds this number to the bytes of responses that wait on HTTP/2 connections; it may be
+    /// negative. Any connection may have to drop waiting responses.
     package func countUnsent(_ change: Int) {
         held.countUnsent(change)
         let max = held.share(of: settings.limits.http2.unsentTotalMax)
@@ -79,6 +86,7 @@ extension ProxyLoop: ClientHost {
         )
     }
 
+    /// Appends the response to input that is no request. The connection ends after it.
     func answer(_ fault: HeadFault, into out: inout [UInt8]) {
         let response: LocalResponse
         switch fault {
@@ -93,6 +101,7 @@ extension ProxyLoop: ClientHost {
         response.write(into: &out, date: date, connection: .close, isHead: false)
     }
 
+    /// A client was too slow in taking its response.
     package func clientWasTooSlow() { tally.add(.clientTimeouts) }
 
     func noted(_ event: HTTP2Event) {

@@ -17,8 +17,8 @@ package final class ProxyLoop {
 
     package let loop: EventLoop
     private(set) var settings: ProxySettings
-    package var settingsNumber: UInt32 { reloadCount }
-    private var reloadCount: UInt32 = 0
+    /// The number of the current settings; see ``ClientPeer/settingsNumber``.
+    private(set) var settingsNumber: UInt32 = 0
     @exclusivity(unchecked) var tally: Tally
     /// The data about requests for reports, guards of rules and `portcullis why`.
     @exclusivity(unchecked) var seen: Seen
@@ -110,7 +110,7 @@ package final class ProxyLoop {
     package func replaceRules(_ settings: ProxySettings, judge: Judge, services: ServiceTable) {
         self.settings = settings
         seen.guards = GuardCounts(settings.rules, seen.guards.hash)
-        reloadCount &+= 1
+        settingsNumber &+= 1
         self.judge = judge
         self.services = services
     }
@@ -139,7 +139,7 @@ package final class ProxyLoop {
     /// Addresses that stay, and the other origins, keep their pooled connections.
     package func replaceServers(_ settings: ProxySettings, of origins: Set<Int>) {
         self.settings = settings
-        reloadCount &+= 1
+        settingsNumber &+= 1
         for place in origins where pools.indices.contains(place) {
             let (origin, before) = (settings.origins[place], pools[place])
             pools[place] = OriginPool(origin, on: loop, host: self, replacing: before)
@@ -251,6 +251,7 @@ package final class ProxyLoop {
         return holding
     }
 
+    /// Another connection object continues a connection.
     func replaced(_ connection: any ClientConnection, by successor: any ClientConnection) {
         connections.clients[ObjectIdentifier(connection)] = nil
         connections.clients[ObjectIdentifier(successor)] = successor
@@ -285,11 +286,14 @@ package final class ProxyLoop {
         abortProxied()
     }
 
+    /// The gateway ends: connections close after their request.
     package var isDraining: Bool { if case .no = ending { false } else { true } }
 
     // MARK: Scratch
 
+    /// The memory in which a head is read, for use in ``ClientStreamOwner/begin(_:fault:)``.
     package var heads: HeadScratch { scratch.heads }
+    /// The memory in which HTTP/2's heads are built.
     package var headMemory: HeadMemory { scratch.headMemory }
 
     /// An empty array for a head that goes to an origin; give it back with ``giveBack(head:)``.

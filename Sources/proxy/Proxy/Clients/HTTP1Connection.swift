@@ -22,7 +22,7 @@ final class HTTP1Connection: Connection, ClientConnection {
 
     // The order leaves no padding: there are many idle connections.
 
-    let host: any ClientHost
+    let host: ProxyLoop
     private var phase: Phase
     /// Whether the scanner has seen all of the inbox.
     private var isInboxScanned = false
@@ -45,7 +45,7 @@ final class HTTP1Connection: Connection, ClientConnection {
         tls: TLSSession?,
         client: ClientPeer,
         takesHTTP2: Bool,
-        host: any ClientHost,
+        host: ProxyLoop,
         on loop: EventLoop
     ) {
         self.host = host

@@ -43,7 +43,7 @@ final class HTTP2Connection: Connection, ClientConnection {
         case over
     }
 
-    let host: any ClientHost
+    let host: ProxyLoop
     let session: HTTP2Session
     let client: ClientPeer
     @exclusivity(unchecked) var phase = Phase.serving
@@ -85,7 +85,7 @@ final class HTTP2Connection: Connection, ClientConnection {
         tls: TLSSession?,
         client: ClientPeer,
         session: HTTP2Session,
-        host: any ClientHost,
+        host: ProxyLoop,
         on loop: EventLoop
     ) {
         self.host = host
