@@ -1,14 +1,11 @@
 import AppAttest
 import Cryptography
+import KeyStore
 import OutboundCalls
 import Rules
 
 /// An app in the file's words.
 struct AppDraft {
-    enum Environment: String, CaseIterable {
-        case production, development, test
-    }
-
     enum MissingExtensions: String, CaseIterable {
         case allow, refuse
     }
@@ -23,7 +20,7 @@ struct AppDraft {
     let reader: MappingReader
     /// The App ID, or the package name of an Android app.
     let id: Located<String>?
-    let environments: [Located<Environment>]?
+    let environments: [Located<KeyEnvironment>]?
     let clientDataHash: Located<AppPolicy.ClientDataHash>?
     let platform: Located<AppPolicy.Platform>?
     let categories: [Located<ValidationCategory>]?
@@ -46,12 +43,12 @@ struct AppDraft {
         let id = reader.value("id", use: "an App ID: prefix, dot, bundle identifier", Self.appID)
         android = AndroidDraft(reader)
         self.id = isAndroid ? android.package : id
-        let words = Environment.allCases.map(\.rawValue)
+        let words = KeyEnvironment.allCases.map(\.rawValue)
         let environments = reader.list(
             "environments",
             of: words.joined(separator: ", "),
             words: words,
-            Environment.init(rawValue:)
+            KeyEnvironment.init(rawValue:)
         )
         // A phone's hardware knows no builds for developers, so production need not be said.
         self.environments =
@@ -151,7 +148,7 @@ struct AppDraft {
     /// The policy with the authority of a test, where the app has one.
     private func trusting(
         _ policy: AppPolicy,
-        _ named: Set<Environment>,
+        _ named: Set<KeyEnvironment>,
         _ files: NamedFiles
     ) -> AppPolicy? {
         let log = files.log

@@ -33,11 +33,6 @@ struct ConfigurationDraft {
         "hooks", "proofs", "default", "rules",
     ]
 
-    /// Whether apps get the plan from the gateway.
-    enum PlanServing: String, CaseIterable {
-        case on, off
-    }
-
     let folder: String
     let reader: MappingReader
     let listeners: [ListenDraft]
@@ -62,7 +57,8 @@ struct ConfigurationDraft {
     let hooks: HookSettings
     let proofs: [ProofDraft]
     let endpoints: Located<String>?
-    let plan: Located<PlanServing>?
+    /// Whether apps get the plan from the gateway.
+    let plan: Located<OnOff>?
     let probes: ProbeDraft
     let spillFolder: Located<String>?
     let fallback: RuleDraft?

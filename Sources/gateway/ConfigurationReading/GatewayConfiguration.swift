@@ -230,10 +230,6 @@ extension EnrolmentAdmission.Settings {
 
 /// The rights that the process gives up before it serves. Read only at the start.
 package struct ProcessSettings: Hashable, Sendable {
-    private enum CoreDumps: String, CaseIterable {
-        case on, off
-    }
-
     /// `user`: the user of the process after root has started it, bound its addresses and read its
     /// keys. `nil`: the user that has started it.
     package var user: String?
@@ -256,7 +252,7 @@ package struct ProcessSettings: Hashable, Sendable {
         if reader.has("group"), !reader.has("user") {
             reader.error("group", found: "it without user", use: "user beside it")
         }
-        allowsCoreDumps = reader.word("core_dumps", CoreDumps.self)?.value == .on
+        allowsCoreDumps = reader.word("core_dumps", OnOff.self)?.value == .on
     }
 
     /// The allowed names in the databases of users and groups: no colon, no white space.

@@ -1,5 +1,8 @@
 import Rules
 
+/// The words of a key that turns something on or off.
+enum OnOff: String, CaseIterable { case on, off }
+
 /// Reads a mapping key by key, and reports keys that are not allowed.
 struct MappingReader: Placed {
     let place: Problem.Place

@@ -38,7 +38,7 @@ struct VerdictDraft {
         let audience = reader.value("audience", use: Self.nameUse, Self.name)
         let issuer = reader.value("issuer", use: Self.nameUse, Self.name)
         let ttl = reader.duration("ttl", in: .seconds(1)...Duration.seconds(3_600))
-        if let publish = reader.word("publish", ConfigurationDraft.PlanServing.self) {
+        if let publish = reader.word("publish", OnOff.self) {
             publishes = publish.value == .on
             if publishes, case .secret = source {
                 log.error(

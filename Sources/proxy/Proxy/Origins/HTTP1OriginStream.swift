@@ -49,7 +49,7 @@ final class HTTP1OriginStream: OriginConnection, DialedStream {
     var outcome = WriteOutcome.sent
 
     // Its response.
-    var progress = Progress.head
+    var progress = ResponseProgress.head
     /// The beginning of a head.
     @exclusivity(unchecked) var inbox: [UInt8] = []
     @exclusivity(unchecked) var scanner = HeadScanner(.response)
@@ -57,18 +57,6 @@ final class HTTP1OriginStream: OriginConnection, DialedStream {
     @exclusivity(unchecked) var body = BodyReader(.none, limits: HeadLimits())
     /// Whether the server keeps the connection.
     var isPersistent = false
-
-    /// The progress of reading a response.
-    enum Progress {
-        /// Its head is not complete.
-        case head
-        /// Its content is being read.
-        case content
-        /// All of it was read.
-        case complete
-        /// Reading can't continue.
-        case broken
-    }
 
     init(
         _ server: OriginServer,

@@ -16,14 +16,6 @@ final class HTTP2OriginStream {
         case over
     }
 
-    /// The progress of reading the response.
-    private enum Progress {
-        case head
-        case content
-        case complete
-        case broken
-    }
-
     let server: OriginServer
     private let shared: SharedConnections
     private let loop: EventLoop
@@ -54,7 +46,7 @@ final class HTTP2OriginStream {
     private var isIsolated = false
 
     // Its response.
-    @exclusivity(unchecked) private var progress = Progress.head
+    @exclusivity(unchecked) private var progress = ResponseProgress.head
     @exclusivity(unchecked) private var interimCount = 0
     @exclusivity(unchecked) private(set) var trailers: TrailerSection?
 

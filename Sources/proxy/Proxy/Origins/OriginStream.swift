@@ -192,6 +192,18 @@ enum OriginRead {
     }
 }
 
+/// The progress of reading a response.
+enum ResponseProgress {
+    /// Its head is not complete.
+    case head
+    /// Its content is being read.
+    case content
+    /// All of it was read.
+    case complete
+    /// Reading can't continue.
+    case broken
+}
+
 /// What an origin's server gets at the beginning of a connection, before TLS: `proxy_protocol`.
 package enum OriginPreface: String, CaseIterable, Sendable {
     /// Nothing.
