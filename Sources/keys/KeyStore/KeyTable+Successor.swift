@@ -72,27 +72,6 @@ extension KeyTable {
             rule.write(to: &out)
             out.optional(challenge) { $1.write(to: &$0) }
         }
-
-        init(
-            _ keyID: KeyID,
-            _ counter: SignCounter?,
-            _ rule: StoreCounterRule,
-            _ challenge: ChallengeSerial?
-        ) {
-            (self.keyID, self.counter, self.rule) = (keyID, counter, rule)
-            self.challenge = challenge
-        }
-
-        init(from bytes: inout ByteReader) throws(ByteReader.Fault) {
-            keyID = try KeyID(from: &bytes)
-            counter = try bytes.optional { (bytes) throws(ByteReader.Fault) in
-                try SignCounter(from: &bytes)
-            }
-            rule = try StoreCounterRule(from: &bytes)
-            challenge = try bytes.optional { (bytes) throws(ByteReader.Fault) in
-                try ChallengeSerial(from: &bytes)
-            }
-        }
     }
 
     func peek(_ use: Use, by successor: any Successor) -> ConsumeDecision {
@@ -203,6 +182,19 @@ extension KeyTable.Finding {
         case 3: self = .outdated(try StoredKey(from: &bytes, apps: apps))
         case 4: self = .absent
         default: throw ByteReader.Fault()
+        }
+    }
+}
+
+extension KeyTable.Use {
+    init(from bytes: inout ByteReader) throws(ByteReader.Fault) {
+        keyID = try KeyID(from: &bytes)
+        counter = try bytes.optional { (bytes) throws(ByteReader.Fault) in
+            try SignCounter(from: &bytes)
+        }
+        rule = try StoreCounterRule(from: &bytes)
+        challenge = try bytes.optional { (bytes) throws(ByteReader.Fault) in
+            try ChallengeSerial(from: &bytes)
         }
     }
 }

@@ -147,7 +147,10 @@ package final class KeyTable: Sendable {
         issuer: ChallengeIssuer
     ) -> ConsumeDecision {
         if let successor = successor.holder {
-            return peek(Use(keyID, counter, rule, challenge), by: successor)
+            return peek(
+                Use(keyID: keyID, counter: counter, rule: rule, challenge: challenge),
+                by: successor
+            )
         }
         guard isCurrent.load(ordering: .acquiring) else { return .unavailable }
         let place = Self.place(of: keyID)
@@ -188,7 +191,7 @@ package final class KeyTable: Sendable {
     ) -> ConsumeOutcome {
         if let successor = successor.holder {
             return consume(
-                Use(keyID, counter, rule, challenge),
+                Use(keyID: keyID, counter: counter, rule: rule, challenge: challenge),
                 now: now,
                 durability: durability,
                 whenFailing: whenFailing,
