@@ -135,6 +135,18 @@ package enum ByteScan {
         }
     }
 
+    /// Whether the bytes are those of an ASCII text.
+    static func isSame(_ bytes: Span<UInt8>, _ range: Range<Int>, _ text: StaticString) -> Bool {
+        // The pointer lives for the call only; the counts are equal.
+        text.withUTF8Buffer { text in
+            guard text.count == range.count else { return false }
+            for step in 0..<text.count where bytes[range.lowerBound + step] != text[step] {
+                return false
+            }
+            return true
+        }
+    }
+
     @inline(__always)
     static func folded(_ byte: UInt8) -> UInt8 { byte &- 0x41 < 26 ? byte | 0x20 : byte }
 

@@ -76,12 +76,12 @@ package enum ProxyHeader {
     ) throws(MalformedProxyHeader) -> Source {
         var rest = line
         let family = word(bytes, &rest)
-        if matches(bytes, family, "UNKNOWN") {
+        if ByteScan.isSame(bytes, family, "UNKNOWN") {
             // Whatever follows is ignored, as section 2.1 says.
             return .unnamed
         }
-        let isIPv6 = matches(bytes, family, "TCP6")
-        guard isIPv6 || matches(bytes, family, "TCP4") else { throw .family }
+        let isIPv6 = ByteScan.isSame(bytes, family, "TCP6")
+        guard isIPv6 || ByteScan.isSame(bytes, family, "TCP4") else { throw .family }
         let words = [word(bytes, &rest), word(bytes, &rest)]
         let ports = [word(bytes, &rest), word(bytes, &rest)]
         // Nothing follows the last word, not even a space.
@@ -105,19 +105,6 @@ package enum ProxyHeader {
         while end < rest.upperBound, bytes[end] != UInt8(ascii: " ") { end += 1 }
         rest = min(end + 1, rest.upperBound)..<rest.upperBound
         return start..<end
-    }
-
-    private static func matches(
-        _ bytes: Span<UInt8>,
-        _ word: Range<Int>,
-        _ name: StaticString
-    ) -> Bool {
-        guard name.utf8CodeUnitCount == word.count else { return false }
-        for index in 0..<word.count {
-            // The text is static, and the index below its count.
-            guard bytes[word.lowerBound + index] == name.utf8Start[index] else { return false }
-        }
-        return true
     }
 
     /// A decimal number without leading zeros.

@@ -9,19 +9,19 @@ package enum Method: UInt8, Sendable {
     static func read(_ bytes: Span<UInt8>, _ range: Range<Int>) -> Method {
         switch range.count {
         case 3:
-            if matches(bytes, range, "GET") { return .get }
-            if matches(bytes, range, "PUT") { return .put }
+            if ByteScan.isSame(bytes, range, "GET") { return .get }
+            if ByteScan.isSame(bytes, range, "PUT") { return .put }
         case 4:
-            if matches(bytes, range, "POST") { return .post }
-            if matches(bytes, range, "HEAD") { return .head }
+            if ByteScan.isSame(bytes, range, "POST") { return .post }
+            if ByteScan.isSame(bytes, range, "HEAD") { return .head }
         case 5:
-            if matches(bytes, range, "PATCH") { return .patch }
-            if matches(bytes, range, "TRACE") { return .trace }
+            if ByteScan.isSame(bytes, range, "PATCH") { return .patch }
+            if ByteScan.isSame(bytes, range, "TRACE") { return .trace }
         case 6:
-            if matches(bytes, range, "DELETE") { return .delete }
+            if ByteScan.isSame(bytes, range, "DELETE") { return .delete }
         case 7:
-            if matches(bytes, range, "OPTIONS") { return .options }
-            if matches(bytes, range, "CONNECT") { return .connect }
+            if ByteScan.isSame(bytes, range, "OPTIONS") { return .options }
+            if ByteScan.isSame(bytes, range, "CONNECT") { return .connect }
         default: break
         }
         return .other
@@ -49,21 +49,6 @@ package enum Method: UInt8, Sendable {
         switch self {
         case .post, .put, .patch: true
         case .get, .head, .delete, .options, .connect, .trace, .other: false
-        }
-    }
-
-    private static func matches(
-        _ bytes: Span<UInt8>,
-        _ range: Range<Int>,
-        _ text: StaticString
-    ) -> Bool {
-        // The pointer lives for the call only; the counts are equal.
-        text.withUTF8Buffer { text in
-            guard text.count == range.count else { return false }
-            for step in 0..<text.count where bytes[range.lowerBound + step] != text[step] {
-                return false
-            }
-            return true
         }
     }
 }
