@@ -42,6 +42,11 @@ public enum Base64 {
         return text
     }
 
+    /// The text of section 5 without padding as a string, for JSON.
+    package static func urlText(_ bytes: some Sequence<UInt8>) -> String {
+        String(decoding: encodeURL(bytes), as: UTF8.self)
+    }
+
     /// The padded text of section 4 as a string, for messages and files.
     public static func text(_ bytes: some Sequence<UInt8>) -> String {
         String(decoding: encode(bytes), as: UTF8.self)

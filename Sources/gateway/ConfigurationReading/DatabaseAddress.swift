@@ -1,3 +1,5 @@
+import Encodings
+
 /// The contents of a connection string, read as libpq does (PostgreSQL manual, section 34.1.1): in
 /// both forms, words with `=` and a URI. Of a repeated word the last one counts.
 package struct DatabaseAddress: Hashable, Sendable {
@@ -151,18 +153,11 @@ package struct DatabaseAddress: Hashable, Sendable {
                 bytes.append(byte)
                 continue
             }
-            let digits = rest.prefix(2)
-            guard digits.count == 2, digits.allSatisfy({ isxdigit($0) }),
-                let value = UInt8(String(decoding: digits, as: UTF8.self), radix: 16), value != 0
-            else { return nil }
+            let digits = String(decoding: rest.prefix(2), as: UTF8.self)
+            guard let value = Hex.decode(digits)?.first, value != 0 else { return nil }
             bytes.append(value)
             rest = rest.dropFirst(2)
         }
         return String(decoding: bytes, as: UTF8.self)
-    }
-
-    private static func isxdigit(_ byte: UInt8) -> Bool {
-        UInt8(ascii: "0")...UInt8(ascii: "9") ~= byte
-            || UInt8(ascii: "a")...UInt8(ascii: "f") ~= byte | 32
     }
 }

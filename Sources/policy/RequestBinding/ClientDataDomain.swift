@@ -1,3 +1,5 @@
+import Encodings
+
 /// The form that some client data belongs to. It belongs to one form: no other form accepts it.
 ///
 /// An assertion does not say in which form its client data were written. Suppose the same bytes
@@ -28,7 +30,7 @@ public enum ClientDataDomain: Hashable, Sendable {
             self = .lines
         } else if start.count == Self.challengeCount,
             Self.begins(start, with: Self.challengeStart),
-            start.indices.allSatisfy({ Self.isBase64URL(start[$0]) })
+            start.indices.allSatisfy({ start[$0].isAlphanumeric || "-_".utf8.contains(start[$0]) })
         {
             self = .challenge
         } else {
@@ -40,15 +42,6 @@ public enum ClientDataDomain: Hashable, Sendable {
         guard bytes.count >= start.count else { return false }
         for index in start.indices where bytes[index] != start[index] { return false }
         return true
-    }
-
-    private static func isBase64URL(_ byte: UInt8) -> Bool {
-        switch byte {
-        case UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "a")...UInt8(ascii: "z"),
-            UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "_"):
-            true
-        default: false
-        }
     }
 }
 

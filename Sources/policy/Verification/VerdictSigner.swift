@@ -210,10 +210,3 @@ package struct VerdictSigner: Sendable {
 extension Rule {
     package var signsContent: Bool { signing.coversBody }
 }
-
-extension Base64 {
-    /// base64url without padding.
-    fileprivate static func urlText(_ bytes: some Sequence<UInt8>) -> String {
-        String(decoding: encodeURL(Array(bytes)), as: UTF8.self)
-    }
-}

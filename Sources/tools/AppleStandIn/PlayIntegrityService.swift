@@ -167,13 +167,9 @@ package struct StandInVerdict: Hashable, Sendable {
     /// - clientDataHash: 32 bytes.
     /// - milliseconds: since 1970.
     package init(clientDataHash: [UInt8], at milliseconds: Int64, signer: [UInt8]) {
-        hash = Self.urlText(clientDataHash)
+        hash = Base64.urlText(clientDataHash)
         self.milliseconds = milliseconds
-        signers = [Self.urlText(signer)]
-    }
-
-    private static func urlText(_ bytes: [UInt8]) -> String {
-        String(decoding: Base64.encodeURL(bytes), as: UTF8.self)
+        signers = [Base64.urlText(signer)]
     }
 
     fileprivate var cleared: StandInVerdict {
@@ -252,21 +248,20 @@ package struct StandInPlayConsole: Sendable {
         header: String = #"{"alg":"A256KW","enc":"A256GCM"}"#,
         inner: String = #"{"alg":"ES256"}"#
     ) throws -> String {
-        func text(_ bytes: some Sequence<UInt8>) -> String {
-            String(decoding: Base64.encodeURL(Array(bytes)), as: UTF8.self)
-        }
-        let signed = "\(text(inner.utf8)).\(text(payload.utf8))"
+        let signed = "\(Base64.urlText(inner.utf8)).\(Base64.urlText(payload.utf8))"
         let signature = signer.joseSignature(message: Array(signed.utf8).span)
         let content = SymmetricKey(size: .bits256)
-        let head = text(header.utf8)
+        let head = Base64.urlText(header.utf8)
         let box = try AES.GCM.seal(
-            Array("\(signed).\(text(signature))".utf8),
+            Array("\(signed).\(Base64.urlText(signature))".utf8),
             using: content,
             authenticating: Array(head.utf8)
         )
         let wrapped = try AES.KeyWrap.wrap(content, using: key)
-        return [head, text(wrapped), text(box.nonce), text(box.ciphertext), text(box.tag)]
-            .joined(separator: ".")
+        return [
+            head, Base64.urlText(wrapped), Base64.urlText(box.nonce),
+            Base64.urlText(box.ciphertext), Base64.urlText(box.tag),
+        ].joined(separator: ".")
     }
 }
 
