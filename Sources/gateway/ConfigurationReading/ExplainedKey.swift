@@ -103,15 +103,7 @@ extension KeyRecord {
     }
 
     fileprivate func write(into json: inout JSONWriter) {
-        switch status {
-        case .active: json.member("status", "active")
-        case .revoked(let second):
-            json.member("status", "revoked")
-            json.member("revoked_at", UnixTime(seconds: second).iso8601)
-        case .deleted(let second):
-            json.member("status", "deleted")
-            json.member("deleted_at", UnixTime(seconds: second).iso8601)
-        }
+        writeStatus(into: &json)
         json.member("app_id", appID)
         json.member("platform", platform.rawValue)
         json.member("environment", environment.rawValue)

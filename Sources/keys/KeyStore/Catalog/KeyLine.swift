@@ -1,6 +1,6 @@
 internal import Cryptography
 internal import DeviceKey
-internal import Encodings
+package import Encodings
 
 /// One key as a line of JSON: what `keys export` writes and `keys import` reads.
 ///
@@ -64,22 +64,9 @@ package enum KeyLine {
             json.member("public_key", Base64.text(record.publicKey.x963))
             json.member("counter", record.counters.highest.rawValue)
             json.member("window", window(record.counters.seen))
-            switch record.status {
-            case .active: json.member("status", "active")
-            case .revoked(let second):
-                json.member("status", "revoked")
-                json.member("revoked_at", UnixTime(seconds: second).iso8601)
-            // Only `keys show` writes it: no export has it.
-            case .deleted(let second):
-                json.member("status", "deleted")
-                json.member("deleted_at", UnixTime(seconds: second).iso8601)
-            }
-            if let second = record.enrolledAt {
-                json.member("enrolled_at", UnixTime(seconds: second).iso8601)
-            }
-            if let second = record.lastUsedAt {
-                json.member("last_used_at", UnixTime(seconds: second).iso8601)
-            }
+            record.writeStatus(into: &json)
+            time("enrolled_at", record.enrolledAt, &json)
+            time("last_used_at", record.lastUsedAt, &json)
             json.member("source", record.source.rawValue)
             if let receipt = record.receipt {
                 if layout == .indented {
@@ -102,18 +89,19 @@ package enum KeyLine {
     }
 
     private static func write(_ state: ReceiptState, _ json: inout JSONWriter) {
-        func time(_ name: String, _ second: Int64?) {
-            if let second { json.member(name, UnixTime(seconds: second).iso8601) }
-        }
-        time("receipt_created_at", state.createdAt)
-        time("receipt_not_before", state.notBefore)
-        time("receipt_expires_at", state.expiresAt)
+        time("receipt_created_at", state.createdAt, &json)
+        time("receipt_not_before", state.notBefore, &json)
+        time("receipt_expires_at", state.expiresAt, &json)
         if let metric = state.riskMetric { json.member("risk_metric", metric) }
-        time("risk_metric_at", state.metricAt)
-        time("renewal_tried_at", state.triedAt)
+        time("risk_metric_at", state.metricAt, &json)
+        time("renewal_tried_at", state.triedAt, &json)
         if let outcome = state.outcome { json.member("renewal_outcome", outcome.rawValue) }
         // 0 means at once, and is no time.
-        if let due = state.dueAt, due > 0 { time("renewal_due_at", due) }
+        if let due = state.dueAt, due > 0 { time("renewal_due_at", due, &json) }
+    }
+
+    private static func time(_ name: String, _ second: Int64?, _ json: inout JSONWriter) {
+        if let second { json.member(name, UnixTime(seconds: second).iso8601) }
     }
 
     private static func window(_ seen: UInt64) -> String {
@@ -147,6 +135,22 @@ package enum KeyLine {
             return try body()
         } catch {
             throw Problem(error.description)
+        }
+    }
+}
+
+extension KeyRecord {
+    /// Writes the members `status` and, but for an active key, since when it is so.
+    package func writeStatus(into json: inout JSONWriter) {
+        switch status {
+        case .active: json.member("status", "active")
+        case .revoked(let second):
+            json.member("status", "revoked")
+            json.member("revoked_at", UnixTime(seconds: second).iso8601)
+        // Only `keys show` and `explain` write it: no export has it.
+        case .deleted(let second):
+            json.member("status", "deleted")
+            json.member("deleted_at", UnixTime(seconds: second).iso8601)
         }
     }
 }
