@@ -24,9 +24,7 @@ public struct StatusList: Hashable, Sendable {
 
         /// Logs and exports have it, so other bytes than those of Google's words are not kept.
         fileprivate static func word(_ bytes: [UInt8]) -> String {
-            let isWord = bytes.allSatisfy { byte in
-                (0x41...0x5A).contains(byte) || byte == 0x5F
-            }
+            let isWord = bytes.allSatisfy { byte in (0x41...0x5A).contains(byte) || byte == 0x5F }
             guard isWord, (1...wordBytesMax).contains(bytes.count) else { return "?" }
             return String(decoding: bytes, as: UTF8.self)
         }

@@ -22,8 +22,7 @@ extension SignedMessage {
         attributes: SignedAttributes = .none
     ) -> [UInt8] {
         switch attributes {
-        case .none:
-            return encoded(content, by: key, signer, others, CMS_NOATTR)
+        case .none: return encoded(content, by: key, signer, others, CMS_NOATTR)
         case .unsigned:
             let message = encoded(content, by: key, signer, others, 0)
             return replacingSignature(in: message, by: key)

@@ -48,8 +48,7 @@ extension PortcullisEvent: CustomStringConvertible {
         case .enrolmentHeld(let hold):
             "No key is enrolled before \(hold.until): \(hold.cause.words)."
         case .keyForgotten(_, let reason): "A key was forgotten: \(reason)."
-        case .signingDelayed(let time):
-            "The service can't sign now. It is asked again at \(time)."
+        case .signingDelayed(let time): "The service can't sign now. It is asked again at \(time)."
         case .sessionOpened: "A session was opened."
         case .refused(let refusal):
             "The gateway refused a request: \(refusal.reason), next is \(refusal.next.rawValue)."
@@ -58,10 +57,8 @@ extension PortcullisEvent: CustomStringConvertible {
             "A request is sent without a device token: \(outcome.words)."
         case .routeLearned(let route): "It was learned what a route signs: \(route)."
         case .planFetched: "Another plan came from the gateway."
-        case .planIgnored(let error):
-            "What came as the plan is none: \(error.localizedDescription)"
-        case .planUnavailable(let time):
-            "The gateway gave no plan. It is asked again at \(time)."
+        case .planIgnored(let error): "What came as the plan is none: \(error.localizedDescription)"
+        case .planUnavailable(let time): "The gateway gave no plan. It is asked again at \(time)."
         case .storeFailed: "The store could not be read or written."
         case .storeContended: "The store held another record each time that one was written."
         }

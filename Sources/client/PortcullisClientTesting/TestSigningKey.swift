@@ -42,10 +42,8 @@ enum TestSigningKey: Sendable {
     /// §3.2).
     var algorithm: [UInt8] {
         switch self {
-        case .p256:
-            DEREncoder.sequence([DEREncoder.objectIdentifier([1, 2, 840, 10045, 4, 3, 2])])
-        case .p384:
-            DEREncoder.sequence([DEREncoder.objectIdentifier([1, 2, 840, 10045, 4, 3, 3])])
+        case .p256: DEREncoder.sequence([DEREncoder.objectIdentifier([1, 2, 840, 10045, 4, 3, 2])])
+        case .p384: DEREncoder.sequence([DEREncoder.objectIdentifier([1, 2, 840, 10045, 4, 3, 3])])
         }
     }
 

@@ -93,8 +93,7 @@ extension ConfigurationSchema {
         case .size:
             let units = ByteCount.units.map(\.name).joined(separator: "|")
             return typed("string", .init("pattern", .string("^[0-9]+(\(units))$")))
-        case .duration:
-            return typed("string", .init("pattern", .string("^[0-9]+(ms|s|m|h|d)$")))
+        case .duration: return typed("string", .init("pattern", .string("^[0-9]+(ms|s|m|h|d)$")))
         case .text: return words(text, use)
         }
     }

@@ -75,8 +75,7 @@ extension SigningForm {
         switch self {
         case .content: return "the content"
         case .challenge: return "the challenge"
-        case .lines(let parts, let headers):
-            return (parts.names + headers).joined(separator: ", ")
+        case .lines(let parts, let headers): return (parts.names + headers).joined(separator: ", ")
         }
     }
 }

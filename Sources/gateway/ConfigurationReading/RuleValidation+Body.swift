@@ -91,8 +91,7 @@ extension RuleValidation {
         let chosen = digest?.value ?? .held
         if let digest { checkDigest(digest, isContent: isContent) }
         switch chosen {
-        case .none:
-            return .none
+        case .none: return .none
         case .streamed:
             if let memory = body?.memory {
                 log.error(

@@ -54,10 +54,8 @@ struct SettingRow<Section>: Sendable {
         }
         switch form {
         case .count(let path, let range): put(reader.integer(key, in: range), path)
-        case .bytes(let path, let range):
-            put(reader.bytes(key, in: range)?.map(\.rawValue), path)
-        case .milliseconds(let path, let range):
-            put(reader.milliseconds(key, in: range), path)
+        case .bytes(let path, let range): put(reader.bytes(key, in: range)?.map(\.rawValue), path)
+        case .milliseconds(let path, let range): put(reader.milliseconds(key, in: range), path)
         case .time(let path, let range): put(reader.duration(key, in: range), path)
         case .orOff(let path, let unit): put(reader.countOrOff(key, unit: unit), path)
         case .byteRate(let path): put(reader.byteRate(key), path)
@@ -71,8 +69,7 @@ struct SettingRow<Section>: Sendable {
         switch form {
         case .count(let path, _): "\(section[keyPath: path])"
         case .bytes(let path, _): ByteCount(section[keyPath: path]).text
-        case .milliseconds(let path, _):
-            Duration.milliseconds(section[keyPath: path]).settingText
+        case .milliseconds(let path, _): Duration.milliseconds(section[keyPath: path]).settingText
         case .time(let path, _): section[keyPath: path].settingText
         case .orOff(let path, let unit): section[keyPath: path].map { "\($0)\(unit)" } ?? "off"
         case .byteRate(let path): ByteCount(Int(clamping: section[keyPath: path])).text + "/s"

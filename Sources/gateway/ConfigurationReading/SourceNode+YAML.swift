@@ -170,10 +170,8 @@ extension SourceNode {
             YamlError.composer(_, let problem, let mark, _):
             line = mark.line
             found = "no YAML (\(problem))"
-        case YamlError.reader(let problem, _, _, _):
-            found = "no YAML (\(problem))"
-        default:
-            break
+        case YamlError.reader(let problem, _, _, _): found = "no YAML (\(problem))"
+        default: break
         }
         let use = "YAML 1.2; quote texts that begin with one of *&!%@`[{#|>"
         log.error(Problem.Place(file: file, line: line), "", found: found, use: use)

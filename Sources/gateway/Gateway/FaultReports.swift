@@ -173,9 +173,7 @@ final class FaultReports: Sendable {
             plane.log.warning("\(lines) lines of refusals were left out of the access log")
         }
         let time = Int(clamping: LossReport.quietNanoseconds)
-        plane.perform(after: .nanoseconds(time)) { [outputs] in
-            outputs.refusalLosses.wrote()
-        }
+        plane.perform(after: .nanoseconds(time)) { [outputs] in outputs.refusalLosses.wrote() }
     }
 
     /// Messages were dropped. The beginning of the loss can't be reported, only its end.

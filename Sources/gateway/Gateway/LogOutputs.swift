@@ -36,8 +36,7 @@ struct LogOutputs: Sendable {
         case .on: standardOutput
         case .off: nil
         case .file(let file): try LogWriter(file: file, losses: accessLosses)
-        case .syslog(let address):
-            LogWriter(syslog: try SyslogLink(address), losses: accessLosses)
+        case .syslog(let address): LogWriter(syslog: try SyslogLink(address), losses: accessLosses)
         }
     }
 

@@ -86,9 +86,7 @@ final class LoopUnit: Sendable {
                     case .proxyHeader: residents.proxy.acceptProxied(descriptor, peer, entrance)
                     }
                 }
-                listener.paused = { [unowned residents] _ in
-                    residents.proxy.acceptPaused()
-                }
+                listener.paused = { [unowned residents] _ in residents.proxy.acceptPaused() }
                 listener.shortageChanged = shortageChanged
                 do {
                     try listener.start()

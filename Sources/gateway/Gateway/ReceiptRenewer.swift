@@ -251,8 +251,7 @@ final class ReceiptRenewer: Sendable {
             tell(.rejected(kept.keyID, status: status))
             ended(due, kept, .rejected, label: ReceiptState.Outcome.rejected.rawValue)
         case .unasked(let why): ended(due, kept, .unasked(why), label: why.rawValue)
-        case .outage(let seconds):
-            ended(due, kept, .outage(retryAfter: seconds), label: "outage")
+        case .outage(let seconds): ended(due, kept, .outage(retryAfter: seconds), label: "outage")
         }
     }
 

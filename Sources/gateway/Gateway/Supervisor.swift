@@ -24,8 +24,7 @@ package struct Supervisor: Sendable {
         fileprivate var lines: String {
             switch self {
             case .ready: "READY=1"
-            case .reloading(let nanoseconds):
-                "RELOADING=1\nMONOTONIC_USEC=\(nanoseconds / 1_000)"
+            case .reloading(let nanoseconds): "RELOADING=1\nMONOTONIC_USEC=\(nanoseconds / 1_000)"
             case .stopping: "STOPPING=1"
             case .alive: "WATCHDOG=1"
             case .mainProcess(let number): "MAINPID=\(number)"

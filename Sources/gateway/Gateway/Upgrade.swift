@@ -195,8 +195,7 @@ struct Upgrade {
                 throw UpgradeRefusal(
                     "the new process hangs: it has said nothing for \(patience.silence)"
                 )
-            case .ended:
-                throw UpgradeRefusal("the new process has ended; the log has what it said")
+            case .ended: throw UpgradeRefusal("the new process has ended; the log has what it said")
             case .message, .malformed:
                 throw UpgradeRefusal("the new process is of a version that can't take over")
             }

@@ -120,8 +120,7 @@ struct AdminOptions: ParsableArguments {
             waiting: milliseconds
         ) { result in
             switch result {
-            case .success(let response) where response.status == 200:
-                return succeeded(response)
+            case .success(let response) where response.status == 200: return succeeded(response)
             case .success(let response):
                 let ids = asked.configuration?.fileRules.rules.map(\.id) ?? []
                 let meant = rule.flatMap { Suggestion.closest(to: $0, among: ids) }
@@ -178,8 +177,7 @@ struct AdminOptions: ParsableArguments {
         case "rollout-stale":
             return "portcullis: nothing has changed: the fleet has a newer order: "
                 + "\(problem(in: response)); look at it with `portcullis rollout`, then give yours"
-        case "upgrade-refused":
-            return "portcullis: nothing has changed: \(problem(in: response))"
+        case "upgrade-refused": return "portcullis: nothing has changed: \(problem(in: response))"
         case "upgrade-running":
             return "portcullis: nothing has changed: an upgrade is under way; give the order again "
                 + "when it has ended"

@@ -148,8 +148,7 @@ struct StoreRestoreCommand: ParsableCommand {
             StandardOutput.write("the database that was there is \(kept)\n")
         }
         switch report.present {
-        case .merged:
-            StandardOutput.write("all that it knew is merged: nothing was lost\n")
+        case .merged: StandardOutput.write("all that it knew is merged: nothing was lost\n")
         case .lost(let detail):
             StandardError.write(
                 """

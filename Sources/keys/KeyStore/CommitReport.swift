@@ -42,8 +42,7 @@ package struct CommitReport: Equatable, Sendable {
         precondition(tickets.contains(ticket), "CommitReport: a ticket of another batch")
         switch decisions {
         case .same(let decision): return decision
-        case .each(let decisions):
-            return decisions[Int(ticket.number - tickets.lowerBound.number)]
+        case .each(let decisions): return decisions[Int(ticket.number - tickets.lowerBound.number)]
         }
     }
 }

@@ -55,8 +55,7 @@ package final class SuccessorService: CommitListener {
             let keyID = try KeyID(from: &bytes)
             // The predecessor may have a session of the key.
             reply(keys.findUnasked(keyID).bytes(keys.appID))
-        case .isEnrolling:
-            reply([keys.isEnrolling(try KeyID(from: &bytes)) ? 1 : 0])
+        case .isEnrolling: reply([keys.isEnrolling(try KeyID(from: &bytes)) ? 1 : 0])
         case .enrol:
             let record = try KeyRecord(from: &bytes)
             let challenge = try bytes.optional { (bytes) throws(ByteReader.Fault) in
@@ -112,8 +111,7 @@ package final class SuccessorService: CommitListener {
                 whenFailing: usesMemory ? .useInMemory : .decline
             )
             switch outcome {
-            case .decided(let decision):
-                waiting.append(Waiting(decision: decision, reply: reply))
+            case .decided(let decision): waiting.append(Waiting(decision: decision, reply: reply))
             case .pending(let ticket): waiting.append(Waiting(ticket: ticket, reply: reply))
             }
             Self.answerFront(of: &waiting)

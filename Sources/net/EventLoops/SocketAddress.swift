@@ -154,8 +154,7 @@ package struct SocketAddress: Sendable {
     /// Unix socket.
     package var bytes: [UInt8] {
         switch family {
-        case AF_INET:
-            return withUnsafeBytes(of: load(as: sockaddr_in.self).sin_addr) { Array($0) }
+        case AF_INET: return withUnsafeBytes(of: load(as: sockaddr_in.self).sin_addr) { Array($0) }
         case AF_INET6:
             let bytes = withUnsafeBytes(of: load(as: sockaddr_in6.self).sin6_addr) { Array($0) }
             let isMapped =

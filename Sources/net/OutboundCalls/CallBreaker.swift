@@ -85,8 +85,7 @@ package struct CallBreaker: Sendable {
         case .closed(let failures) where failures + 1 < Self.failuresMax:
             state = .closed(failures: failures + 1)
         case .closed: trip(1, nil, now, random)
-        case .halfOpen(let openings) where admission == .probe:
-            trip(openings + 1, nil, now, random)
+        case .halfOpen(let openings) where admission == .probe: trip(openings + 1, nil, now, random)
         case .halfOpen, .tripped: break
         }
     }

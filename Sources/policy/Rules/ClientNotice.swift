@@ -32,9 +32,7 @@ package struct ClientNotice: Sendable {
         if !tokens.isEmpty { parameters.append(("tokens", tokens.map(\.name))) }
         if demands.integrity != nil { parameters.append(("integrity", ["token"])) }
         if demands.device != nil { parameters.append(("device", ["token"])) }
-        let texts = parameters.map { name, words in
-            "\(name)=\"\(words.joined(separator: " "))\""
-        }
+        let texts = parameters.map { name, words in "\(name)=\"\(words.joined(separator: " "))\"" }
         var (challenge, next) = (texts, texts)
         switch demands.counter {
         case .strict: break

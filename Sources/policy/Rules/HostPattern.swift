@@ -64,8 +64,7 @@ package enum HostPattern: Hashable, Sendable {
         case (_, .any), (.exact, _), (.address, _): return self == other
         case (.under, .exact(let name)): return matches(name.span)
         case (.under, .address): return false
-        case (.under(let outer), .under(let inner)):
-            return outer == inner || matches(inner.span)
+        case (.under(let outer), .under(let inner)): return outer == inner || matches(inner.span)
         }
     }
 

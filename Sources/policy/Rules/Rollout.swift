@@ -154,10 +154,8 @@ package struct Share: Comparable, Hashable, Sendable {
             case UInt8(ascii: "."):
                 guard decimals == nil, digits > 0 else { return nil }
                 decimals = 0
-            case UInt8(ascii: "%"):
-                isEnded = true
-            default:
-                return nil
+            case UInt8(ascii: "%"): isEnded = true
+            default: return nil
             }
         }
         guard isEnded, digits > 0, decimals != 0 else { return nil }

@@ -40,8 +40,7 @@ package struct TokenKeySet: Sendable {
         /// 8037 §3.1.
         func isValid(_ signature: [UInt8], over message: Span<UInt8>) -> Bool {
             switch self {
-            case .es256(let key):
-                return key.isValidJOSESignature(signature.span, message: message)
+            case .es256(let key): return key.isValidJOSESignature(signature.span, message: message)
             case .rs256(let key):
                 return message.withUnsafeBytes { bytes in
                     key.isValidSignature(

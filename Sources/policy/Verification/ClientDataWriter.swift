@@ -129,8 +129,7 @@ struct ClientDataWriter {
         let bytes = lines.bytes
         switch proof.evidence {
         case .assertion: return SHA256.digest(bytes.span, behind.span)
-        case .session(let evidence):
-            return evidence.session.signature(of: bytes.span, behind.span)
+        case .session(let evidence): return evidence.session.signature(of: bytes.span, behind.span)
         }
     }
 

@@ -160,8 +160,7 @@ package final class Enrolment: Sendable {
             case .admitted: continue
             case .throttled(let wait):
                 refusal = EnrolmentRefusal(.enrolmentThrottled, waitSeconds: wait)
-            case .notYet(let wait):
-                refusal = EnrolmentRefusal(.enrolmentNotYet, waitSeconds: wait)
+            case .notYet(let wait): refusal = EnrolmentRefusal(.enrolmentNotYet, waitSeconds: wait)
             }
             return admitted > 0 ? .admitted(admitted) : .refused(refusal)
         }

@@ -341,8 +341,7 @@ extension Judge {
         let serial = check(checked, proof, rule: rule, now: now, &verdict)
         guard verdict.outcome == .pass else { return }
         switch proof.evidence {
-        case .session(let evidence):
-            evidence.use(isOutdated: checked.isOutdated, rule, &verdict)
+        case .session(let evidence): evidence.use(isOutdated: checked.isOutdated, rule, &verdict)
         case .assertion(let evidence):
             let keyID = proof.keyID
             consume(evidence.counter, serial, keyID, checked.row, rule: rule, now: now, &verdict)

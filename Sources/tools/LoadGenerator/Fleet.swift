@@ -196,8 +196,7 @@ extension GatewayConfiguration {
     ) throws(LoadError) -> Rule {
         let rule: Rule
         switch self.rule(for: sketch) {
-        case .noRule(let reason):
-            throw LoadError("no rule judges this request: \(reason)")
+        case .noRule(let reason): throw LoadError("no rule judges this request: \(reason)")
         case .rule(let found): rule = found
         }
         guard rule.mode != .off else {

@@ -211,8 +211,7 @@ final class LoadConnection: Connection {
                         answer.content.append(contentsOf: $0)
                     }
                 case .needMore: return
-                case .finished:
-                    return finish(isReusable: isPersistent && position == bytes.count)
+                case .finished: return finish(isReusable: isPersistent && position == bytes.count)
                 }
             }
         } catch {

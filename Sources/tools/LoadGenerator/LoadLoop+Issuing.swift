@@ -82,8 +82,7 @@ extension LoadLoop {
             request.sending = .replayed
             message = earlier
             return true
-        case .tampered:
-            request.sending = tamperings[Int(place / 7 % UInt64(tamperings.count))]
+        case .tampered: request.sending = tamperings[Int(place / 7 % UInt64(tamperings.count))]
         case .stale:
             guard let (sending, proof) = nextStale(now) else {
                 return composeInstead(&request, &message, now)

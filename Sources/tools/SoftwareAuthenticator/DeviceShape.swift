@@ -59,8 +59,7 @@ public enum DeviceShape: Hashable, Sendable {
     /// The bytes after the fixed part of authenticator data.
     var extensionMap: [UInt8] {
         switch self {
-        case .iOS14, .beforeTwentySeven, .iOS26:
-            return []
+        case .iOS14, .beforeTwentySeven, .iOS26: return []
         case .iOS27Preview(let category, let version), .iOS27(let category, let version):
             return CBORValue.map(Self.build(category, version)).encoded
         case .macOS27(let category, let version):

@@ -88,8 +88,7 @@ public struct CBORCursor: Sendable {
         }
         let information = initial & 0x1F
         switch information {
-        case 0...23:
-            return (major, information, UInt64(information))
+        case 0...23: return (major, information, UInt64(information))
         case 24...27:
             let width = 1 << Int(information - 24)
             guard width <= end - offset else { throw CBORError(.truncated, at: end) }
@@ -100,10 +99,8 @@ public struct CBORCursor: Sendable {
             offset += width
             try checkShortest(argument, width: width, major: major, at: start)
             return (major, information, argument)
-        case 31:
-            throw CBORError(.indefiniteLength, at: start)
-        default:
-            throw CBORError(.reserved, at: start)
+        case 31: throw CBORError(.indefiniteLength, at: start)
+        default: throw CBORError(.reserved, at: start)
         }
     }
 

@@ -67,10 +67,8 @@ public indirect enum CBORValue: Hashable, Sendable {
         let start = cursor.offset
         let head = try cursor.head(in: bytes)
         switch head.major {
-        case .unsigned:
-            self = .unsigned(head.argument)
-        case .negative:
-            self = .negative(head.argument)
+        case .unsigned: self = .unsigned(head.argument)
+        case .negative: self = .negative(head.argument)
         case .bytes:
             let range = try cursor.content(head.argument)
             self = .bytes(keeping ? bytes.extracting(range).array : [])
@@ -164,10 +162,8 @@ extension CBORValue {
 
     private func encode(into bytes: inout [UInt8]) {
         switch self {
-        case .unsigned(let value):
-            Self.head(.unsigned, value, into: &bytes)
-        case .negative(let value):
-            Self.head(.negative, value, into: &bytes)
+        case .unsigned(let value): Self.head(.unsigned, value, into: &bytes)
+        case .negative(let value): Self.head(.negative, value, into: &bytes)
         case .bytes(let content):
             Self.head(.bytes, UInt64(content.count), into: &bytes)
             bytes += content
@@ -205,8 +201,7 @@ extension CBORValue {
     ) {
         let type = major.rawValue << 5
         switch argument {
-        case 0...23:
-            bytes.append(type | UInt8(argument))
+        case 0...23: bytes.append(type | UInt8(argument))
         case 24...0xFF:
             bytes.append(type | 24)
             append(argument, width: 1, to: &bytes)

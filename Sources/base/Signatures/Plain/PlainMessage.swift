@@ -126,8 +126,7 @@ enum PlainMessage: MessageReading {
             switch self {
             case .serial(let serial, let issuer):
                 certificate.serial == serial && certificate.issuer == issuer
-            case .keyIdentifier(let identifier):
-                (try? certificate.ownIdentifier) == identifier
+            case .keyIdentifier(let identifier): (try? certificate.ownIdentifier) == identifier
             }
         }
     }

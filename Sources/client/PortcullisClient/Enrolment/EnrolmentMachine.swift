@@ -127,8 +127,7 @@ struct EnrolmentMachine: Sendable {
     ) -> Action {
         countFailure(error)
         switch error {
-        case .serverUnavailable:
-            return stop(.appleUnavailable, now: now, jitter: jitter)
+        case .serverUnavailable: return stop(.appleUnavailable, now: now, jitter: jitter)
         case .invalidKey:
             record.phase = .none
             return lost(now: now, jitter: jitter)

@@ -158,8 +158,7 @@ extension PlanDraft.Demand {
     /// As a plan would ask for it.
     init(_ requirement: SigningRequirement) {
         switch requirement.form {
-        case .lines(let parts, let names):
-            (sign, form, headers) = (parts.names, "lines", names)
+        case .lines(let parts, let names): (sign, form, headers) = (parts.names, "lines", names)
         case .content: (sign, form, headers) = (["content"], "content", nil)
         case .challenge: (sign, form, headers) = (["challenge-text"], "challenge", nil)
         }

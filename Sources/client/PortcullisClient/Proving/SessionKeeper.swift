@@ -149,8 +149,7 @@ actor SessionKeeper {
             holdUntil = now.addingTimeInterval(min(seconds ?? Self.shortHold, Self.longHold))
         case .failure(.refused(_, .signAgain, _)), .failure(.refused(_, .enrol, _)):
             holdUntil = now.addingTimeInterval(Self.shortHold)
-        case .failure(.refused):
-            holdUntil = now.addingTimeInterval(Self.longHold)
+        case .failure(.refused): holdUntil = now.addingTimeInterval(Self.longHold)
         }
         return false
     }

@@ -242,8 +242,7 @@ struct RequestDriver: Sendable {
             await plans?.doubt()
             hub.send(.routeLearned(route: route.description))
         case .expectStrict: routes.expectStrict(method: method, url: url)
-        case .expectAssertions:
-            routes.amend(method: method, url: url) { $0.accepts = [.assertion] }
+        case .expectAssertions: routes.amend(method: method, url: url) { $0.accepts = [.assertion] }
         case .expectDeviceToken:
             routes.amend(method: method, url: url) { $0.needsDeviceToken = true }
         case .forgetKey(let keyID, let reason):

@@ -31,10 +31,8 @@ package struct AssertionTrial: Sendable {
         key = try OptionText("--public-key", options.publicKey).publicKey()
         stored = SignCounter(rawValue: options.previousCounter)
         switch (options.clientDataHash, options.clientData) {
-        case (let hash?, nil):
-            clientDataHash = try OptionText("--client-data-hash", hash).bytes()
-        case (nil, let data?):
-            clientDataHash = SHA256.digest(of: data).array
+        case (let hash?, nil): clientDataHash = try OptionText("--client-data-hash", hash).bytes()
+        case (nil, let data?): clientDataHash = SHA256.digest(of: data).array
         case (nil, nil), (.some, .some):
             throw UsageError(
                 "--client-data-hash",

@@ -252,8 +252,7 @@ struct FrontReport {
         }
         switch trial.kind {
         case .plain, .headers: return warning(.absent)
-        case .spelling:
-            return .ok(.front, "\(found), so no such path or query is read in two ways")
+        case .spelling: return .ok(.front, "\(found), so no such path or query is read in two ways")
         case .method: return warning(.method)
         case .fields: return .error(.front, found, next: FrontAdvice.text(.long, form: form))
         case .content, .chunks: return warning(.content)

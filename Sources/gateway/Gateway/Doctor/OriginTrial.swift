@@ -100,8 +100,7 @@ final class OriginTrial {
             let wanted: String
             switch check.result(of: response) {
             case .passed: return .ok(.origins, found)
-            case .status:
-                wanted = "\(check.statuses.lowerBound)…\(check.statuses.upperBound)"
+            case .status: wanted = "\(check.statuses.lowerBound)…\(check.statuses.upperBound)"
             case let other: wanted = "a server that serves, not \(other.text)"
             }
             return .error(

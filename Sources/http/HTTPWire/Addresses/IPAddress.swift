@@ -163,8 +163,7 @@ extension IPAddress {
                     text.append(UInt8(ascii: "0") + number % 10)
                 }
             }
-        case .v6(let high, let low):
-            Self.append(high, low, to: &bytes)
+        case .v6(let high, let low): Self.append(high, low, to: &bytes)
         }
     }
 

@@ -57,10 +57,8 @@ package struct BodyReader: Sendable {
         if isFinished { return .finished }
         let range: Range<Int>
         switch framing {
-        case .none:
-            return .finished
-        case .untilClose:
-            range = position..<bytes.count
+        case .none: return .finished
+        case .untilClose: range = position..<bytes.count
         case .length:
             let here = UInt64(bytes.count - position)
             // The smaller of both fits an index, as `here` does.

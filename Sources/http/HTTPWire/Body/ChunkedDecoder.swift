@@ -86,8 +86,7 @@ struct ChunkedDecoder: Sendable {
             case .trailers:
                 guard try trailers.take(bytes, from: &position) else { return .needMore }
                 state = .finished
-            case .finished:
-                return .finished
+            case .finished: return .finished
             case .size, .sizeDigits:
                 try takeSize(bytes[position], at: position)
                 position += 1
@@ -129,8 +128,7 @@ struct ChunkedDecoder: Sendable {
         case ASCIIByte.space, ASCIIByte.tab:
             try countExtension(at: position)
             state = state == .name ? .spaceAfterName : .spaceBeforeSemicolon
-        default:
-            throw fault(byte, at: position, otherwise: .chunkExtensionSyntax)
+        default: throw fault(byte, at: position, otherwise: .chunkExtensionSyntax)
         }
     }
 
@@ -170,25 +168,18 @@ extension ChunkedDecoder {
         case .spaceBeforeSemicolon where byte == UInt8(ascii: ";"),
             .spaceAfterName where byte == UInt8(ascii: ";"):
             state = .spaceBeforeName
-        case .spaceBeforeName where isToken, .name where isToken:
-            state = .name
+        case .spaceBeforeName where isToken, .name where isToken: state = .name
         case .spaceAfterName where byte == UInt8(ascii: "="),
             .name where byte == UInt8(ascii: "="):
             state = .spaceBeforeValue
-        case .spaceBeforeValue where isToken, .value where isToken:
-            state = .value
-        case .spaceBeforeValue where byte == UInt8(ascii: "\""):
-            state = .quoted
-        case .quoted where byte == UInt8(ascii: "\""):
-            state = .afterQuoted
-        case .quoted where byte == UInt8(ascii: "\\"):
-            state = .quotedPair
-        case .quoted where ByteSet.quotedText.contains(byte) || byte >= 0x80:
-            break
+        case .spaceBeforeValue where isToken, .value where isToken: state = .value
+        case .spaceBeforeValue where byte == UInt8(ascii: "\""): state = .quoted
+        case .quoted where byte == UInt8(ascii: "\""): state = .afterQuoted
+        case .quoted where byte == UInt8(ascii: "\\"): state = .quotedPair
+        case .quoted where ByteSet.quotedText.contains(byte) || byte >= 0x80: break
         case .quotedPair where byte == ASCIIByte.tab || byte >= 0x20 && byte != 0x7F:
             state = .quoted
-        case .name, .value, .afterQuoted:
-            return try endOrExtend(byte, at: position)
+        case .name, .value, .afterQuoted: return try endOrExtend(byte, at: position)
         case .spaceBeforeSemicolon, .spaceBeforeName, .spaceAfterName, .spaceBeforeValue, .quoted,
             .quotedPair:
             throw fault(byte, at: position, otherwise: .chunkExtensionSyntax)

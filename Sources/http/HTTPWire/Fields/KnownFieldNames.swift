@@ -110,8 +110,7 @@ struct KnownFieldNames: Sendable {
             return second & 0xFF_FFFF_FFFF == 0x2D_7473_6574 ? .appAttestOther : .other
         case 0x7261_7772_6F66_2D78:  // "x-forwar", then "ded-"
             return second & 0xFFFF_FFFF == 0x2D64_6564 ? .hopStatement : .other
-        default:
-            return .other
+        default: return .other
         }
     }
 }

@@ -218,8 +218,7 @@ extension NGHTTP2Fields {
             return RequestHeadBuilder.equal(value, "trailers") ? .others : .nowhere
         case 4 where isNamed(field, "host"): return .authority
         case 7 where isNamed(field, "upgrade"): return .nowhere
-        case 10 where isNamed(field, "connection") || isNamed(field, "keep-alive"):
-            return .nowhere
+        case 10 where isNamed(field, "connection") || isNamed(field, "keep-alive"): return .nowhere
         case 14 where isNamed(field, "http2-settings"): return .nowhere
         case 16 where isNamed(field, "proxy-connection"): return .nowhere
         case 17 where isNamed(field, "transfer-encoding"): return .nowhere

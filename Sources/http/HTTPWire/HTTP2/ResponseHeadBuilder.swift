@@ -42,8 +42,7 @@ package struct ResponseHeadBuilder {
         forget()
         switch section {
         case .head: (bytesMax, fieldsMax) = (limits.headBytesMax, limits.fieldsMax)
-        case .trailers:
-            (bytesMax, fieldsMax) = (limits.trailerBytesMax, limits.trailerFieldsMax)
+        case .trailers: (bytesMax, fieldsMax) = (limits.trailerBytesMax, limits.trailerFieldsMax)
         }
     }
 

@@ -100,8 +100,7 @@ package struct HeadScanner: Sendable {
             switch subject {
             case .request(let isSecure):
                 _ = try RequestLine(bytes, start..<firstLineEnd, isSecure: isSecure, limits: limits)
-            case .response:
-                _ = try StatusLine(bytes, start..<firstLineEnd)
+            case .response: _ = try StatusLine(bytes, start..<firstLineEnd)
             }
         }
         return .needMore

@@ -89,8 +89,7 @@ extension TargetView {
             let byte = source[index]
             index += 1
             switch byte {
-            case UInt8(ascii: "/"):
-                endSegment(isLast: false)
+            case UInt8(ascii: "/"): endSegment(isLast: false)
             case UInt8(ascii: "%"):
                 guard index + 1 < end, let high = ASCIIByte.hexadecimal(source[index]),
                     let low = ASCIIByte.hexadecimal(source[index + 1])
@@ -128,14 +127,10 @@ extension TargetView {
             findings.insert(byte == UInt8(ascii: "/") ? .encodedSlash : .encodedBackslash)
             appendSeparator(byte)
             return
-        case 0..<0x20, 0x7F:
-            findings.insert(.encodedControl)
-        case 0x80...:
-            hasHighBytes = true
-        case UInt8(ascii: ";"):
-            findings.insert(.encodedParameter)
-        default:
-            break
+        case 0..<0x20, 0x7F: findings.insert(.encodedControl)
+        case 0x80...: hasHighBytes = true
+        case UInt8(ascii: ";"): findings.insert(.encodedParameter)
+        default: break
         }
         bytes.append(byte)
     }

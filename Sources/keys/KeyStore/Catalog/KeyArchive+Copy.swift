@@ -95,8 +95,7 @@ extension KeyArchive {
         let outcomes =
             switch target {
             case .store(let archive): news.isEmpty ? [] : try archive.store(news)
-            case .rehearsal:
-                news.map { stored[$0.keyID] == nil ? StoreOutcome.inserted : .merged }
+            case .rehearsal: news.map { stored[$0.keyID] == nil ? StoreOutcome.inserted : .merged }
             }
         for (record, outcome) in zip(news, outcomes) {
             switch (outcome, record.status) {

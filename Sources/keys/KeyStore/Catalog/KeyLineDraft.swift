@@ -108,8 +108,7 @@ struct KeyLineDraft {
             .renewalTriedAt, .renewalOutcome, .renewalDueAt:
             try take(Member.allCases[place], ofReceipt: value)
         case .serials: serials = try Self.serials(value)
-        case .certificatesIssued:
-            certificatesIssued = try Self.metric(value, "certificates_issued")
+        case .certificatesIssued: certificatesIssued = try Self.metric(value, "certificates_issued")
         case .listed: listed = try Self.listed(value)
         case .context:
             context = try Self.bytes(value, "context")

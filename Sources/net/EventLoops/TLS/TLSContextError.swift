@@ -37,12 +37,10 @@ package struct TLSContextError: Error, Equatable, Sendable {
             "give a PEM file with the private key, readable by the user the gateway runs as"
         case .keyEncrypted:
             "take the passphrase off (openssl pkey -in KEY -out PLAIN) and restrict who can read it"
-        case .keyMismatch:
-            "the first certificate of the chain has to be the one made for this key"
+        case .keyMismatch: "the first certificate of the chain has to be the one made for this key"
         case .trustUnreadable:
             "give a PEM file with the certificates of the authorities that signed the origin's"
-        case .library:
-            "this is not expected; the text is OpenSSL's own"
+        case .library: "this is not expected; the text is OpenSSL's own"
         }
     }
 
@@ -54,8 +52,7 @@ package struct TLSContextError: Error, Equatable, Sendable {
         switch errors.firstReason {
         case SSL_R_EE_KEY_TOO_SMALL, SSL_R_CA_KEY_TOO_SMALL, SSL_R_CA_MD_TOO_WEAK:
             self.reason = .certificateWeak
-        default:
-            self.reason = reason
+        default: self.reason = reason
         }
     }
 

@@ -134,10 +134,8 @@ extension TLSFailure {
     init(_ errors: OpenSSLErrors, verification: Int) {
         let reason = errors.firstReason
         switch reason {
-        case SSL_R_CERTIFICATE_VERIFY_FAILED:
-            self.init(verification: verification)
-        case SSL_R_HTTP_REQUEST, SSL_R_HTTPS_PROXY_REQUEST:
-            self.init(.plainHTTP, errors.text)
+        case SSL_R_CERTIFICATE_VERIFY_FAILED: self.init(verification: verification)
+        case SSL_R_HTTP_REQUEST, SSL_R_HTTPS_PROXY_REQUEST: self.init(.plainHTTP, errors.text)
         case SSL_R_UNSUPPORTED_PROTOCOL, SSL_R_VERSION_TOO_LOW, SSL_R_WRONG_SSL_VERSION,
             SSL_R_VERSION_TOO_HIGH, SSL_R_UNKNOWN_PROTOCOL, SSL_R_BAD_PROTOCOL_VERSION_NUMBER,
             SSL_R_INAPPROPRIATE_FALLBACK:
@@ -146,18 +144,14 @@ extension TLSFailure {
             SSL_R_NO_SUITABLE_SIGNATURE_ALGORITHM, SSL_R_NO_SHARED_SIGNATURE_ALGORITHMS,
             SSL_R_NO_SUITABLE_GROUPS:
             self.init(.noSharedCipher, errors.text)
-        case SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE:
-            self.init(.certificateMissing, errors.text)
-        case SSL_R_NO_APPLICATION_PROTOCOL:
-            self.init(.noSharedProtocol, errors.text)
-        case SSL_R_UNEXPECTED_EOF_WHILE_READING:
-            self.init(.truncated, errors.text)
+        case SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE: self.init(.certificateMissing, errors.text)
+        case SSL_R_NO_APPLICATION_PROTOCOL: self.init(.noSharedProtocol, errors.text)
+        case SSL_R_UNEXPECTED_EOF_WHILE_READING: self.init(.truncated, errors.text)
         case Self.alertOffset..<Self.alertOffset + 256:
             self.init(alert: reason - Self.alertOffset, errors.text)
         case 0, Int32(ERR_R_MALLOC_FAILURE), Int32(ERR_R_INTERNAL_ERROR):
             self.init(.library, errors.text)
-        default:
-            self.init(.malformed, errors.text)
+        default: self.init(.malformed, errors.text)
         }
     }
 
@@ -168,14 +162,10 @@ extension TLSFailure {
             SSL_AD_CERTIFICATE_EXPIRED, SSL_AD_CERTIFICATE_UNKNOWN, SSL_AD_UNKNOWN_CA,
             SSL_AD_CERTIFICATE_REQUIRED:
             self.init(.certificateRefusedByPeer, text)
-        case SSL_AD_PROTOCOL_VERSION:
-            self.init(.versionUnsupported, text)
-        case SSL_AD_INSUFFICIENT_SECURITY:
-            self.init(.noSharedCipher, text)
-        case SSL_AD_NO_APPLICATION_PROTOCOL:
-            self.init(.noSharedProtocol, text)
-        default:
-            self.init(.peerAlert, text)
+        case SSL_AD_PROTOCOL_VERSION: self.init(.versionUnsupported, text)
+        case SSL_AD_INSUFFICIENT_SECURITY: self.init(.noSharedCipher, text)
+        case SSL_AD_NO_APPLICATION_PROTOCOL: self.init(.noSharedProtocol, text)
+        default: self.init(.peerAlert, text)
         }
     }
 
@@ -184,14 +174,11 @@ extension TLSFailure {
         // A constant text of OpenSSL.
         let text = String(cString: X509_verify_cert_error_string(verification))
         switch Int32(truncatingIfNeeded: verification) {
-        case X509_V_ERR_CERT_HAS_EXPIRED:
-            self.init(.certificateExpired, text)
-        case X509_V_ERR_CERT_NOT_YET_VALID:
-            self.init(.certificateNotYetValid, text)
+        case X509_V_ERR_CERT_HAS_EXPIRED: self.init(.certificateExpired, text)
+        case X509_V_ERR_CERT_NOT_YET_VALID: self.init(.certificateNotYetValid, text)
         case X509_V_ERR_HOSTNAME_MISMATCH, X509_V_ERR_IP_ADDRESS_MISMATCH:
             self.init(.hostMismatch, text)
-        default:
-            self.init(.certificateUntrusted, text)
+        default: self.init(.certificateUntrusted, text)
         }
     }
 }

@@ -230,8 +230,7 @@ extension TLSSession {
     private func isRecordStart(_ byte: UInt8) -> Bool {
         switch byte {
         case 20...24: true
-        case UInt8(ascii: "A")...UInt8(ascii: "Z"):
-            fail(.plainHTTP, "the first byte is a letter")
+        case UInt8(ascii: "A")...UInt8(ascii: "Z"): fail(.plainHTTP, "the first byte is a letter")
         default: fail(.notTLS, "the first byte is \(byte)")
         }
     }

@@ -36,8 +36,7 @@ extension RolloutOrders {
             out.member("ramp", pause.ramp)
             out.member("delay", pause.delay)
             switch pause.state {
-            case .paused(let since):
-                out.member("since", UnixTime(seconds: since.seconds).iso8601)
+            case .paused(let since): out.member("since", UnixTime(seconds: since.seconds).iso8601)
             case .resumed(let note): out.note(note)
             }
         }

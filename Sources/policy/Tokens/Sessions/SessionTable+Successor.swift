@@ -38,9 +38,7 @@ extension SessionTable {
         var out = Question.find.writer
         out.block(id.bytes)
         out.number(now)
-        let answer = successor.ask(out.bytes).flatMap { answer in
-            try? finding(of: id, answer)
-        }
+        let answer = successor.ask(out.bytes).flatMap { answer in try? finding(of: id, answer) }
         return answer ?? .unknown(.foreign)
     }
 

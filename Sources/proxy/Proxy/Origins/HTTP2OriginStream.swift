@@ -205,8 +205,7 @@ extension HTTP2OriginStream: HTTP2ChannelOwner {
         guard let channel else { return false }
         switch progress {
         case .head: return channel.hasHead || channel.end != nil
-        case .content:
-            return channel.inboxCount > 0 || channel.isInputEnded || channel.end != nil
+        case .content: return channel.inboxCount > 0 || channel.isInputEnded || channel.end != nil
         case .complete, .broken: return false
         }
     }

@@ -51,8 +51,7 @@ extension ClientNotice {
         if refusal == .deviceTokenMissing || refusal == .proofMissing { return signAgain }
         return switch LocalOutcome.refused(refusal).row.nextStep {
         case .enrol: enrol + (keyID.map { ";key=\"\($0.base64)\"" } ?? "")
-        case .signAgain:
-            signAgain + (refusal.isOfSession ? ";error=\"\(refusal.rawValue)\"" : "")
+        case .signAgain: signAgain + (refusal.isOfSession ? ";error=\"\(refusal.rawValue)\"" : "")
         case .getToken, .fixClient, .none, .retryLater, .unsaid: nil
         }
     }

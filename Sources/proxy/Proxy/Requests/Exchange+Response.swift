@@ -39,8 +39,7 @@ extension Exchange {
                 if flow.hasResponse { client.flush() }
                 record.note(problem: read.fault)
                 return perform(flow.responseMalformed(.responseMalformed))
-            case .tooManyInterim:
-                return perform(flow.responseMalformed(.tooManyInterimResponses))
+            case .tooManyInterim: return perform(flow.responseMalformed(.tooManyInterimResponses))
             }
         }
     }
@@ -70,8 +69,7 @@ extension Exchange {
         case .beginTunnel:
             Tunnel.begin(for: self, head, bytes, rest)
             return false
-        case let other:
-            preconditionFailure("Exchange: \(other) at the head of a response")
+        case let other: preconditionFailure("Exchange: \(other) at the head of a response")
         }
     }
 

@@ -25,8 +25,7 @@ struct KeyService: Service {
             addressWait: request.verificationWait
         )
         switch action {
-        case .store(let record, let serial):
-            return .afterCommit { stored(record, serial, nil, $0) }
+        case .store(let record, let serial): return .afterCommit { stored(record, serial, nil, $0) }
         case .check(let awaited): return .afterCommit { check(awaited, request, $0) }
         case .challenges, .enrolled, .refuse: return .now(ServiceResult(action))
         }

@@ -53,8 +53,7 @@ struct ProbeService: Service {
             .later { completion in
                 source.askReadiness { readiness in
                     switch readiness {
-                    case .ready(let faults):
-                        completion(ServiceResult(text: Readiness.text(faults)))
+                    case .ready(let faults): completion(ServiceResult(text: Readiness.text(faults)))
                     case .unready(let fault): completion(ServiceResult(.fault(fault)))
                     }
                 }

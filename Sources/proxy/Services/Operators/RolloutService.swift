@@ -77,10 +77,8 @@ struct RolloutService: Service {
             let call = try RolloutRequest.Call(request.content.span)
             return .later { [purpose, rollouts, caller = request.caller] completion in
                 switch purpose {
-                case .change:
-                    rollouts.take(call, by: caller) { completion(Self.result($0)) }
-                case .forecast:
-                    rollouts.forecast(call.request) { completion(Self.result($0)) }
+                case .change: rollouts.take(call, by: caller) { completion(Self.result($0)) }
+                case .forecast: rollouts.forecast(call.request) { completion(Self.result($0)) }
                 }
             }
         } catch {

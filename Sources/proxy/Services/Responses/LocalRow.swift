@@ -173,8 +173,7 @@ extension LocalRow {
             // RFC 9112 §6.1 ¶8. CONNECT and TRACE: a 405 would have to list the allowed methods
             // (RFC 9110 §15.5.6), and no rule was looked up yet.
             501
-        case .statusLineSyntax, .statusUnknown, .upgradeUnasked:
-            502
+        case .statusLineSyntax, .statusUnknown, .upgradeUnasked: 502
         case .versionUnsupported:
             // RFC 9110 §15.6.6.
             505
@@ -264,8 +263,7 @@ extension LocalRow {
         case .sessionRefused: signAgain("A session is not enough here: sign with an assertion.")
         case .keyUnknown:
             LocalRow(401, .client, .enrol, "The key is not enrolled here.", .authenticate)
-        case .keyExpired:
-            LocalRow(401, .client, .enrol, "The key is too old.", .authenticate)
+        case .keyExpired: LocalRow(401, .client, .enrol, "The key is too old.", .authenticate)
         case .assertionMalformed: fixClient("The fields of the proof can't be read.")
         case .signedFieldRepeated: fixClient("A signed field came in more than one line.")
         case .digestMissing: fixClient("Content-Digest with sha-256 is asked for and absent.")
@@ -304,8 +302,7 @@ extension LocalRow {
             LocalRow(413, .client, .none, "The content is larger than the route allows.")
         case .contentUnseen:
             LocalRow(413, .gateway, .none, "Not all of the content came to be verified.")
-        case .noRule:
-            LocalRow(404, .client, .fixClient, "Nothing is served under this address.")
+        case .noRule: LocalRow(404, .client, .fixClient, "Nothing is served under this address.")
         case .enrolmentThrottled: later(429, .gateway, "Too many keys at once.")
         case .enrolmentNotYet: later(429, .gateway, "It is not yet this key's turn.")
         case .addressThrottled: later(429, .client, "Too much comes from this address.")
