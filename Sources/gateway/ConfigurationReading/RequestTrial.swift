@@ -150,7 +150,7 @@ struct RequestTrial: ~Copyable {
     /// The values of a field's lines.
     func values(_ name: [UInt8]) -> [String] {
         head.fields.fields.compactMap { field in
-            bytes[field.name].map(HostPattern.foldedCase) == name ? text(field.value) : nil
+            bytes[field.name].map(HostPattern.lowerCase) == name ? text(field.value) : nil
         }
     }
 

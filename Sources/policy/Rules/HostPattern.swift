@@ -105,10 +105,8 @@ package enum HostPattern: Hashable, Sendable {
     }
 
     /// A letter of US-ASCII in lower case, any other byte as it is.
-    package static func foldedCase(_ byte: UInt8) -> UInt8 { lowerCase(byte) }
-
     @inline(__always)
-    static func lowerCase(_ byte: UInt8) -> UInt8 {
+    package static func lowerCase(_ byte: UInt8) -> UInt8 {
         (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(byte) ? byte | 0x20 : byte
     }
 

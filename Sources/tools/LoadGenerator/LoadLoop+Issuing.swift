@@ -186,7 +186,7 @@ extension LoadLoop {
 
     /// Proofs of the reserved devices over a challenge that is invalid, or soon will be.
     func staleProofs(_ challenge: [UInt8]) -> [ProofTexts] {
-        (0..<stale.signerCount).map { index in
+        (0..<stale.deviceCount).map { index in
             var proof = ProofTexts()
             sign(devices.count + index, devices.firstCounter, 0, challenge, into: &proof)
             return proof

@@ -3,7 +3,7 @@
 struct StaleSupply {
     /// With challenges: the reserved devices, which sign them. Without: devices with a reserved
     /// counter.
-    private let deviceCount: Int
+    let deviceCount: Int
     private let usesChallenges: Bool
     /// A challenge that waits until it expires, and when it does.
     private(set) var aging: (text: [UInt8], expired: UInt64)?
@@ -22,8 +22,6 @@ struct StaleSupply {
 
     /// Whether proofs with a challenge of another start must still be made.
     var wantsChallenge: Bool { deviceCount > 0 && ofAnotherStart.isEmpty }
-    /// The number of devices that sign invalid challenges.
-    var signerCount: Int { deviceCount }
 
     mutating func take(ofAnotherStart proofs: [ProofTexts], aging text: [UInt8], expired: UInt64) {
         ofAnotherStart = proofs
