@@ -287,7 +287,11 @@ let package = Package(
         .part("KeyStore", in: "keys", uses: key + ["Encodings", "Telemetry", "Tokens"]),
         .part("SQLiteKeyStore", in: "keys", uses: key + ["KeyStore", grdb, sqlite]),
         .bridge("CPostgreSQL", in: "keys", links: ["pq"]),
-        .part("PostgreSQLKeyStore", in: "keys", uses: key + kept + ["CPostgreSQL", "Telemetry"]),
+        .part(
+            "PostgreSQLKeyStore",
+            in: "keys",
+            uses: key + kept + ["CPostgreSQL", "Encodings", "Telemetry"]
+        ),
 
         // Sources/net: sockets.
         .bridge("CLinux", in: "net"),

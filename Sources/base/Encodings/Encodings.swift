@@ -113,6 +113,15 @@ package struct CivilDate: Equatable, Sendable {
     }
 }
 
+extension Duration {
+    /// Whole nanoseconds: 0 for a negative duration, and at most 2⁶², which are 146 years.
+    package var nanosecondCount: UInt64 {
+        let most = Duration.nanoseconds(Int64(1) << 62)
+        let (seconds, attoseconds) = min(max(self, .zero), most).components
+        return UInt64(seconds * 1_000_000_000 + attoseconds / 1_000_000_000)
+    }
+}
+
 extension UInt8 {
     /// Whether it is a letter or a digit of US-ASCII.
     package var isAlphanumeric: Bool {

@@ -1,5 +1,6 @@
 import ConfigurationReading
 import Dispatch
+import Encodings
 import EventLoops
 import Glibc
 import Logging
@@ -172,10 +173,5 @@ extension DispatchTimeInterval {
 
 extension Duration {
     /// Whole milliseconds, at least 1.
-    var milliseconds: UInt64 {
-        let (seconds, attoseconds) = components
-        let (whole, overflow) = UInt64(max(seconds, 0)).multipliedReportingOverflow(by: 1000)
-        guard !overflow else { return .max }
-        return max(whole &+ UInt64(max(attoseconds, 0) / 1_000_000_000_000_000), 1)
-    }
+    var milliseconds: UInt64 { max(nanosecondCount / 1_000_000, 1) }
 }

@@ -1,6 +1,7 @@
 import ConfigurationReading
 import Cryptography
 import Dispatch
+import Encodings
 import KeyAttestation
 import KeyStore
 import Logging
@@ -98,7 +99,7 @@ final class ListedKeyComparer: Sendable {
                 )
                 // Only what is not asked for again is done.
                 if state.list == list { state.list = nil }
-                state.facts.seconds = (ContinuousClock.now - start).inSeconds
+                state.facts.seconds = Double((ContinuousClock.now - start).nanosecondCount) / 1e9
             }
             report(comparison)
         }
@@ -210,11 +211,5 @@ final class ListedKeyComparer: Sendable {
                 """
             )
         }
-    }
-}
-
-extension Duration {
-    fileprivate var inSeconds: Double {
-        Double(components.seconds) + Double(components.attoseconds) * 1e-18
     }
 }

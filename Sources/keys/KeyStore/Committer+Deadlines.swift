@@ -69,18 +69,3 @@ extension Committer {
         for listener in listeners.withLock({ $0 }) { listener.commitEnded(report) }
     }
 }
-
-extension Duration {
-    /// Negative durations become 0.
-    var nanoseconds: UInt64 {
-        let (seconds, attoseconds) = components
-        let (whole, isLong) = UInt64(clamping: seconds)
-            .multipliedReportingOverflow(by: 1_000_000_000)
-        let (sum, isLonger) = whole.addingReportingOverflow(
-            UInt64(clamping: attoseconds / 1_000_000_000)
-        )
-        return isLong || isLonger ? .max / 2 : sum
-    }
-
-    var dispatchInterval: DispatchTimeInterval { .nanoseconds(Int(clamping: nanoseconds)) }
-}

@@ -1,5 +1,6 @@
 internal import DeviceKey
 internal import Dispatch
+internal import Encodings
 internal import Synchronization
 internal import Telemetry
 internal import Tokens
@@ -26,7 +27,7 @@ package final class Committer: Sendable {
     package init(journal: any KeyJournal, limits: Limits = Limits()) {
         self.journal = journal
         self.limits = limits
-        answerTime = (limits.answerTime ?? journal.answerTime)?.nanoseconds
+        answerTime = (limits.answerTime ?? journal.answerTime)?.nanosecondCount
         queue = DispatchQueue(label: "portcullis.store.writer")
     }
 
@@ -217,9 +218,8 @@ package final class Committer: Sendable {
             ? limits.behindDelay
             : limits.retryDelay * (1 << min(pending.failureCount - 1, 4))
         // Weak, so that a timer does not keep a journal and its lock alive.
-        queue.asyncAfter(deadline: .now() + delay.dispatchInterval) { [weak self] in
-            self?.delayIsOver()
-        }
+        let interval = DispatchTimeInterval.nanoseconds(Int(delay.nanosecondCount))
+        queue.asyncAfter(deadline: .now() + interval) { [weak self] in self?.delayIsOver() }
     }
 
     private func delayIsOver() {
@@ -308,7 +308,7 @@ package final class Committer: Sendable {
                 )
             case .failure(let error):
                 pending.failed(changes + uses.retained, error)
-                let pause = limits.pause(after: pending.failureCount).nanoseconds
+                let pause = limits.pause(after: pending.failureCount).nanosecondCount
                 pending.pausedUntil = pause == 0 ? 0 : start &+ duration &+ pause
             }
             return StandingChange(before, pending.failing)

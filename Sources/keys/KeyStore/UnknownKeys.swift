@@ -1,4 +1,5 @@
 internal import DeviceKey
+internal import Encodings
 internal import Synchronization
 
 /// Keys that the journal does not have, remembered for a moment, so that a client which repeats its
@@ -77,20 +78,13 @@ struct ReadMoment: ~Copyable, Sendable {
 
     /// All changes before this moment are known.
     func note(_ moment: ContinuousClock.Instant) {
-        _ = last.max(Self.nanoseconds(moment - start), ordering: .releasing)
+        _ = last.max(Int64((moment - start).nanosecondCount), ordering: .releasing)
     }
 
     /// Whether the known changes count now.
     var counts: Bool {
         guard let lifetime else { return true }
-        let age = Self.nanoseconds(clock() - start) - last.load(ordering: .acquiring)
-        return age <= Self.nanoseconds(lifetime)
-    }
-
-    /// At most 2⁶² nanoseconds, 146 years.
-    private static func nanoseconds(_ duration: Duration) -> Int64 {
-        let most = Duration.nanoseconds(Int64(1) << 62)
-        let (seconds, attoseconds) = min(max(duration, .zero), most).components
-        return seconds * 1_000_000_000 + attoseconds / 1_000_000_000
+        let age = Int64((clock() - start).nanosecondCount) - last.load(ordering: .acquiring)
+        return age <= Int64(lifetime.nanosecondCount)
     }
 }

@@ -1,3 +1,4 @@
+internal import Encodings
 internal import KeyStore
 internal import Synchronization
 internal import Telemetry
@@ -20,11 +21,7 @@ final class LinkTally: Sendable {
     func closed() { state.withLock { $0.isConnected = false } }
 
     func answered(in time: Duration) {
-        let (seconds, attoseconds) = time.components
-        let nanoseconds = UInt64(clamping: seconds).multipliedReportingOverflow(by: 1_000_000_000)
-        guard !nanoseconds.overflow else { return }
-        let rest = UInt64(clamping: attoseconds / 1_000_000_000)
-        state.withLock { $0.roundTrips.add(nanoseconds.partialValue &+ rest) }
+        state.withLock { $0.roundTrips.add(time.nanosecondCount) }
     }
 
     /// A transaction is retried.

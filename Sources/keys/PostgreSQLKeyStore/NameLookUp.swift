@@ -1,4 +1,5 @@
 internal import Dispatch
+internal import Encodings
 internal import Foundation
 internal import Synchronization
 
@@ -33,12 +34,7 @@ final class NameLookUp: Sendable {
         guard let run = run(of: name) else {
             throw .unreachable("too many names are looked up", state: nil)
         }
-        let left = ContinuousClock.now.duration(to: deadline).components
-        let nanoseconds = max(
-            left.seconds.multipliedReportingOverflow(by: 1_000_000_000).partialValue
-                &+ left.attoseconds / 1_000_000_000,
-            0
-        )
+        let nanoseconds = ContinuousClock.now.duration(to: deadline).nanosecondCount
         guard run.ended.wait(timeout: .now() + .nanoseconds(Int(nanoseconds))) == .success else {
             throw .unreachable("the resolver did not answer for \(name) in time", state: nil)
         }

@@ -1,5 +1,6 @@
 package import DeviceKey
 internal import Dispatch
+internal import Encodings
 package import KeyStore
 
 /// The `keys` commands on the database that gateways share.
@@ -37,10 +38,7 @@ package final class PostgreSQLKeyArchive: KeyArchive {
     package func close() { link.close() }
 
     package func awaitGateways() {
-        let components = revokedWithin.components
-        let milliseconds =
-            Int(components.seconds) * 1_000
-            + Int(components.attoseconds / 1_000_000_000_000_000) + 1
+        let milliseconds = Int(revokedWithin.nanosecondCount / 1_000_000) + 1
         // The gateways send no confirmation: they obey within this time.
         let time = DispatchTime.now() + .milliseconds(milliseconds)
         _ = DispatchSemaphore(value: 0).wait(timeout: time)

@@ -1,3 +1,5 @@
+import Encodings
+
 /// The circuit breaker of a host: after several consecutive failures the host is not called for a
 /// while, then tried with one call.
 ///
@@ -139,13 +141,5 @@ package struct BackOff: Hashable, Sendable {
         let longest = overflow ? most.nanosecondCount : min(grown, most.nanosecondCount)
         let half = longest / 2
         return .nanoseconds(Int64(clamping: half + random % (longest - half + 1)))
-    }
-}
-
-extension Duration {
-    /// Whole nanoseconds; 0 for a negative duration, at most a hundred years.
-    var nanosecondCount: UInt64 {
-        let seconds = UInt64(min(max(components.seconds, 0), 3_155_760_000))
-        return seconds * 1_000_000_000 + UInt64(max(components.attoseconds, 0) / 1_000_000_000)
     }
 }

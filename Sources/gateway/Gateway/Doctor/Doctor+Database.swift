@@ -1,4 +1,5 @@
 import ConfigurationReading
+import Encodings
 import KeyStore
 import PostgreSQLKeyStore
 
@@ -59,8 +60,8 @@ extension Doctor {
         let (major, minor) = (found.version / 10_000, found.version % 10_000)
         let text =
             "the database is PostgreSQL \(major).\(minor), or like it; connected within "
-            + "\(milliseconds(found.connectTime)) ms, answered within "
-            + "\(milliseconds(found.roundTrip)) ms"
+            + "\(found.connectTime.nanosecondCount / 1_000_000) ms, answered within "
+            + "\(found.roundTrip.nanosecondCount / 1_000_000) ms"
         guard found.roundTrip > roundTripSlow else { return .ok(.store, text) }
         return .warning(
             .store,
@@ -97,9 +98,5 @@ extension Doctor {
             next: "raise max_connections: gateways that find no place answer 503, and an upgrade "
                 + "has two processes for a moment"
         )
-    }
-
-    private static func milliseconds(_ time: Duration) -> Int64 {
-        time.components.seconds * 1_000 + time.components.attoseconds / 1_000_000_000_000_000
     }
 }

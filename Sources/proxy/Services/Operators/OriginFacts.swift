@@ -127,8 +127,7 @@ extension [OriginFacts] {
         )
         for origin in self {
             for server in origin.servers {
-                let (seconds, attoseconds) = server.waited.components
-                let value = Double(seconds) + Double(attoseconds) * 1e-18
+                let value = Double(server.waited.nanosecondCount) / 1e9
                 out.sample(name, server.labels(of: origin), value)
             }
         }
