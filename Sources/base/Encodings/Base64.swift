@@ -126,6 +126,18 @@ public enum Base64 {
         return seen < 64 ? bytes : nil
     }
 
+    /// The bytes of a text of section 5 without padding; `nil` for the other alphabet, and for
+    /// padding.
+    package static func decodeURL(_ text: Span<UInt8>) -> [UInt8]? {
+        for index in text.indices {
+            switch text[index] {
+            case UInt8(ascii: "+"), UInt8(ascii: "/"), UInt8(ascii: "="): return nil
+            default: break
+            }
+        }
+        return decode(text)
+    }
+
     /// The bytes of a text in either alphabet; `nil` when it is not base64. See
     /// ``decode(_:)-span``.
     public static func decode(_ text: some StringProtocol) -> [UInt8]? {

@@ -85,9 +85,7 @@ package struct ByteWriter: Sendable {
 
     package mutating func flag(_ value: Bool) { bytes.append(value ? 1 : 0) }
 
-    package mutating func word(_ value: UInt64) {
-        withUnsafeBytes(of: value.bigEndian) { bytes.append(contentsOf: $0) }
-    }
+    package mutating func word(_ value: UInt64) { bytes.append(word: value) }
 
     package mutating func number(_ value: Int64) { word(UInt64(bitPattern: value)) }
 
@@ -117,5 +115,21 @@ package struct ByteWriter: Sendable {
     ) {
         flag(value != nil)
         if let value { write(&self, value) }
+    }
+}
+
+extension Span<UInt8> {
+    /// The eight bytes from a place on as a number, the most significant byte first.
+    package func word(at place: Int) -> UInt64 {
+        var word: UInt64 = 0
+        for index in place..<(place + 8) { word = word << 8 | UInt64(self[index]) }
+        return word
+    }
+}
+
+extension [UInt8] {
+    /// Appends a number as eight bytes, the most significant byte first.
+    package mutating func append(word: UInt64) {
+        Swift.withUnsafeBytes(of: word.bigEndian) { append(contentsOf: $0) }
     }
 }

@@ -173,10 +173,8 @@ final class Fleet: Sendable {
         guard case .success(let reading) = result else { return admission.tellAgain(uses) }
         // The other half of the secret is the key of the installs' hash.
         if let secret = reading.secret, secret.count == 32 {
-            let words = [16, 24].map { place in
-                secret[place...].prefix(8).reduce(0 as UInt64) { $0 << 8 | UInt64($1) }
-            }
-            state.value.admission.share(under: (words[0], words[1]))
+            let words = (secret.span.word(at: 16), secret.span.word(at: 24))
+            state.value.admission.share(under: words)
             state.value.hasSecret = true
         }
         let unwritten = Set(reading.unwritten)

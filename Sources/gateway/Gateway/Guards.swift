@@ -1,6 +1,7 @@
 import ConfigurationReading
 import Cryptography
 import Dispatch
+import Encodings
 import Glibc
 import KeyStore
 import Logging
@@ -203,10 +204,7 @@ final class Guards: Sendable {
     /// Counts from now on by the hash of the fleet, for reports too.
     private func take(_ secret: [UInt8]) {
         guard secret.count == 32 else { return }
-        let words = (0..<2).map { word in
-            secret[(word * 8)...].prefix(8).reduce(0 as UInt64) { $0 << 8 | UInt64($1) }
-        }
-        let hash = InstallHash(key: (words[0], words[1]))
+        let hash = InstallHash(key: (secret.span.word(at: 0), secret.span.word(at: 8)))
         for loop in plane.loops { loop.hashInstalls(by: hash) }
         for rule in state.value.watches.keys { state.value.watches[rule]?.forget() }
         state.value.hasSecret = true

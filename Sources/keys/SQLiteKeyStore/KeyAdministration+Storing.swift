@@ -2,6 +2,7 @@ package import DeviceKey
 internal import Foundation
 internal import GRDB
 package import KeyStore
+internal import Signatures
 
 extension KeyAdministration {
     package func identities(of keyIDs: [KeyID]) throws(StoreProblem) -> [KeyID: KeyIdentity] {
@@ -20,9 +21,7 @@ extension KeyAdministration {
     package func store(_ records: [KeyRecord]) throws(StoreProblem) -> [StoreOutcome] {
         // In the order of the index, which is then written page after page; the first of two lines
         // of one key goes first.
-        let prefixes = records.map { record in
-            record.keyID.bytes.prefix(8).reduce(0 as UInt64) { $0 << 8 | UInt64($1) }
-        }
+        let prefixes = records.map(\.keyID.digest.firstWord)
         let order = records.indices.sorted { (prefixes[$0], $0) < (prefixes[$1], $1) }
         let outcomes = try write { db in try Self.store(records, order, db) }
         try announce()

@@ -108,7 +108,7 @@ package struct ClassicTokenKeys: Sendable {
     }
 
     private static func decoded(_ text: Span<UInt8>, _ part: Range<Int>) -> [UInt8]? {
-        SignedToken.part(text.extracting(part))
+        Base64.decodeURL(text.extracting(part))
     }
 
     /// The members that decide how the token is read. `typ`, `cty` and `kid` say nothing here; all

@@ -35,9 +35,9 @@ struct SignedToken {
             Self.place(of: full, text, from: second + 1) == nil,
             first <= Self.headerBytesMax, second - first - 1 <= Self.claimsBytesMax,
             text.count - second - 1 <= Self.signatureBytesMax,
-            let header = Self.part(text.extracting(0..<first)),
-            let claims = Self.part(text.extracting(first + 1..<second)),
-            let signature = Self.part(text.extracting(second + 1..<text.count)),
+            let header = Base64.decodeURL(text.extracting(0..<first)),
+            let claims = Base64.decodeURL(text.extracting(first + 1..<second)),
+            let signature = Base64.decodeURL(text.extracting(second + 1..<text.count)),
             !header.isEmpty, !claims.isEmpty, !signature.isEmpty,
             let read = try? Self.header(header.span)
         else { return nil }
@@ -55,17 +55,6 @@ struct SignedToken {
             index += 1
         }
         return nil
-    }
-
-    /// Decodes base64url without padding; `nil` for the other alphabet, and for padding.
-    static func part(_ text: Span<UInt8>) -> [UInt8]? {
-        for index in text.indices {
-            switch text[index] {
-            case UInt8(ascii: "+"), UInt8(ascii: "/"), UInt8(ascii: "="): return nil
-            default: break
-            }
-        }
-        return Base64.decode(text)
     }
 
     private static func header(

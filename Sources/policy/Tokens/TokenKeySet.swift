@@ -178,7 +178,7 @@ package struct TokenKeySet: Sendable {
         subscript(name: String) -> String? { texts[name] }
 
         func bytes(_ name: String) -> [UInt8]? {
-            texts[name].flatMap { SignedToken.part(Array($0.utf8).span) }
+            texts[name].flatMap { Base64.decodeURL(Array($0.utf8).span) }
         }
     }
 }

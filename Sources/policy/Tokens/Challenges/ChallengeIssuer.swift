@@ -97,7 +97,7 @@ package final class ChallengeIssuer: Sendable {
         secret: [UInt8]? = nil,
         enrolmentSecret: [UInt8]? = nil,
         shared secrets: [SharedSecret] = [],
-        epoch: UInt64 = randomEpoch()
+        epoch: UInt64 = RandomBytes.word()
     ) {
         let secret = secret ?? RandomBytes.make(count: 32)
         self.secret = secret
@@ -114,11 +114,6 @@ package final class ChallengeIssuer: Sendable {
         elsewhere = RememberedChallenges(capacity: min(capacity, Self.rememberedBlocksMax))
         enrolment = SpentChallenges(capacity: capacity, lifetime: lifetimes.enrolment)
         assertion = SpentChallenges(capacity: capacity, lifetime: lifetimes.assertion)
-    }
-
-    /// Eight bytes of randomness.
-    package static func randomEpoch() -> UInt64 {
-        RandomBytes.make(count: 8).reduce(0) { $0 << 8 | UInt64($1) }
     }
 
     /// A fresh challenge as text of base64url. It never fails: the issuer keeps nothing of it.

@@ -23,28 +23,17 @@ package struct UnverifiedChallenge: Sendable {
     /// `nil` for another length, another alphabet, version or purpose, and for an expiry before
     /// 1970.
     package init?(text: Span<UInt8>) {
-        guard text.count == Self.textCount else { return nil }
-        // The decoder reads both alphabets. The gateway writes one spelling, so it accepts one.
-        for index in text.indices where Self.isForeign(text[index]) { return nil }
-        guard let bytes = Base64.decode(text), bytes.count == Self.byteCount,
-            bytes[0] == Self.version, let purpose = ChallengePurpose(rawValue: bytes[1]),
-            let expiry = Int64(exactly: Self.number(bytes.span, at: 18))
+        // The gateway writes one spelling, so it accepts one.
+        guard text.count == Self.textCount, let bytes = Base64.decodeURL(text),
+            bytes.count == Self.byteCount, bytes[0] == Self.version,
+            let purpose = ChallengePurpose(rawValue: bytes[1]),
+            let expiry = Int64(exactly: bytes.span.word(at: 18))
         else { return nil }
         self.purpose = purpose
-        epoch = Self.number(bytes.span, at: 2)
-        serial = Self.number(bytes.span, at: 10)
+        epoch = bytes.span.word(at: 2)
+        serial = bytes.span.word(at: 10)
         self.expiry = expiry
         self.bytes = bytes
-    }
-
-    private static func isForeign(_ byte: UInt8) -> Bool {
-        byte == UInt8(ascii: "+") || byte == UInt8(ascii: "/") || byte == UInt8(ascii: "=")
-    }
-
-    private static func number(_ bytes: Span<UInt8>, at offset: Int) -> UInt64 {
-        var number: UInt64 = 0
-        for index in offset..<(offset + 8) { number = number << 8 | UInt64(bytes[index]) }
-        return number
     }
 
     /// The bytes that the code covers.
@@ -58,16 +47,10 @@ package struct UnverifiedChallenge: Sendable {
         bytes.reserveCapacity(byteCount)
         bytes.append(version)
         bytes.append(purpose.rawValue)
-        append(epoch, to: &bytes)
-        append(serial, to: &bytes)
-        append(UInt64(clamping: expiry), to: &bytes)
+        bytes.append(word: epoch)
+        bytes.append(word: serial)
+        bytes.append(word: UInt64(clamping: expiry))
         return bytes
-    }
-
-    private static func append(_ number: UInt64, to bytes: inout [UInt8]) {
-        for place in 0..<UInt64(8) {
-            bytes.append(UInt8(truncatingIfNeeded: number >> (56 - 8 * place)))
-        }
     }
 }
 

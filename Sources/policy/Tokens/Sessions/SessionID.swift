@@ -24,11 +24,8 @@ struct SessionID: Sendable {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(Self.byteCount)
         bytes.append(Self.version)
-        for number in [serial, UInt64(clamping: expiry)] {
-            for place in 0..<UInt64(8) {
-                bytes.append(UInt8(truncatingIfNeeded: number >> (56 - 8 * place)))
-            }
-        }
+        bytes.append(word: serial)
+        bytes.append(word: UInt64(clamping: expiry))
         let code = key.code(Self.codeLabel.span, bytes.span).bytes
         for index in 0..<(Self.byteCount - Self.signedCount) { bytes.append(code[index]) }
         self.bytes = bytes
@@ -37,23 +34,17 @@ struct SessionID: Sendable {
     /// Reads the text of an id: 44 characters of base64url. `nil` for another length, alphabet or
     /// version, and for an expiry before 1970.
     init?(text: Span<UInt8>) {
-        guard text.count == Self.textCount else { return nil }
-        // The decoder reads both alphabets. The gateway writes one spelling, so it accepts one.
-        for index in text.indices {
-            guard text[index] != UInt8(ascii: "+"), text[index] != UInt8(ascii: "/") else {
-                return nil
-            }
-        }
-        guard let bytes = Base64.decode(text) else { return nil }
+        // The gateway writes one spelling, so it accepts one.
+        guard text.count == Self.textCount, let bytes = Base64.decodeURL(text) else { return nil }
         self.init(bytes: bytes)
     }
 
     /// Reads the bytes of an id; `nil` for another count or version, and for an expiry before 1970.
     init?(bytes: [UInt8]) {
         guard bytes.count == Self.byteCount, bytes[0] == Self.version,
-            let expiry = Int64(exactly: Self.number(bytes.span, at: 9))
+            let expiry = Int64(exactly: bytes.span.word(at: 9))
         else { return nil }
-        serial = Self.number(bytes.span, at: 1)
+        serial = bytes.span.word(at: 1)
         self.expiry = expiry
         self.bytes = bytes
     }
@@ -74,11 +65,5 @@ struct SessionID: Sendable {
 
     func secret(under key: HMACSHA256.Key) -> SHA256Digest {
         key.code(Self.secretLabel.span, bytes.span)
-    }
-
-    private static func number(_ bytes: Span<UInt8>, at offset: Int) -> UInt64 {
-        var number: UInt64 = 0
-        for index in offset..<(offset + 8) { number = number << 8 | UInt64(bytes[index]) }
-        return number
     }
 }

@@ -108,8 +108,7 @@ extension Balance {
         case .hashKey:
             guard let passed else { return address.affinity }
             // A digest has 32 bytes; any eight of them are evenly distributed.
-            let bytes = passed.digest.bytes.span
-            return (0..<8).reduce(0) { $0 << 8 | UInt64(bytes[$1]) }
+            return passed.digest.firstWord
         }
     }
 }
