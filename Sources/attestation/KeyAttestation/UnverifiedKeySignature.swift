@@ -116,20 +116,10 @@ public struct UnverifiedKeySignature: Sendable {
         bytes.reserveCapacity(domain.count + package.utf8.count + 60)
         bytes.append(contentsOf: package.utf8)
         bytes.append(lineFeed)
-        append(counter.rawValue, to: &bytes)
+        bytes.append(contentsOf: String(counter.rawValue).utf8)
         bytes.append(lineFeed)
         Base64.append(clientDataHash, to: &bytes)
         bytes.append(lineFeed)
         return bytes
-    }
-
-    /// Appends a number in decimal.
-    private static func append(_ number: UInt32, to bytes: inout [UInt8]) {
-        var divisor: UInt32 = 1
-        while number / divisor >= 10 { divisor *= 10 }
-        while divisor > 0 {
-            bytes.append(UInt8(ascii: "0") + UInt8(truncatingIfNeeded: number / divisor % 10))
-            divisor /= 10
-        }
     }
 }

@@ -89,16 +89,8 @@ package struct ByteWriter: Sendable {
 
     package mutating func number(_ value: Int64) { word(UInt64(bitPattern: value)) }
 
-    /// Writes a number in as few bytes as it needs: seven bits in each, the lowest first, and the
-    /// highest bit set in all but the last one (LEB128).
-    package mutating func short(_ value: UInt64) {
-        var rest = value
-        while rest >= 0x80 {
-            bytes.append(UInt8(truncatingIfNeeded: rest) | 0x80)
-            rest >>= 7
-        }
-        bytes.append(UInt8(rest))
-    }
+    /// Writes a number as ``Swift/Array/append(short:)`` does.
+    package mutating func short(_ value: UInt64) { bytes.append(short: value) }
 
     /// Writes the number of bytes, then the bytes.
     package mutating func block(_ value: [UInt8]) {
@@ -131,5 +123,16 @@ extension [UInt8] {
     /// Appends a number as eight bytes, the most significant byte first.
     package mutating func append(word: UInt64) {
         Swift.withUnsafeBytes(of: word.bigEndian) { append(contentsOf: $0) }
+    }
+
+    /// Appends a number in as few bytes as it needs: seven bits in each, the lowest first, and the
+    /// highest bit set in all but the last one (LEB128).
+    mutating func append(short number: UInt64) {
+        var rest = number
+        while rest >= 0x80 {
+            append(UInt8(truncatingIfNeeded: rest) | 0x80)
+            rest >>= 7
+        }
+        append(UInt8(rest))
     }
 }

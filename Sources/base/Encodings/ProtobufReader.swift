@@ -81,13 +81,13 @@ package struct ProtobufWriter {
     package init() {}
 
     package mutating func field(_ number: UInt64, _ value: UInt64) {
-        varint(number << 3)
-        varint(value)
+        bytes.append(short: number << 3)
+        bytes.append(short: value)
     }
 
     package mutating func field(_ number: UInt64, _ value: some Collection<UInt8>) {
-        varint(number << 3 | 2)
-        varint(UInt64(value.count))
+        bytes.append(short: number << 3 | 2)
+        bytes.append(short: UInt64(value.count))
         bytes.append(contentsOf: value)
     }
 
@@ -96,14 +96,5 @@ package struct ProtobufWriter {
         var inner = ProtobufWriter()
         write(&inner)
         field(number, inner.bytes)
-    }
-
-    private mutating func varint(_ number: UInt64) {
-        var rest = number
-        while rest >= 0x80 {
-            bytes.append(UInt8(truncatingIfNeeded: rest) | 0x80)
-            rest >>= 7
-        }
-        bytes.append(UInt8(truncatingIfNeeded: rest))
     }
 }

@@ -4,6 +4,7 @@ package import HTTPWire
 import RequestBinding
 package import Rules
 package import Signatures
+import Verification
 
 /// Why a request matches a rule, and what the rule demands: `portcullis explain`.
 package struct Explanation: Sendable {
@@ -144,7 +145,7 @@ package struct Explanation: Sendable {
         if rule.rollout.subject == .key, let keyID {
             subject = ("key", keyID.bytes)
         } else if let client {
-            subject = ("address \(client.text)", client.bucketBytes)
+            subject = ("address \(client.text)", client.bytes)
         }
         guard let subject else { return nil }
         let share = rule.rollout.share(at: now)
@@ -155,24 +156,6 @@ package struct Explanation: Sendable {
             share: share,
             isEnforced: bucket.isWithin(share)
         )
-    }
-}
-
-extension IPAddress {
-    /// The input of the bucket: 4 or 16 bytes in network order.
-    package var bucketBytes: [UInt8] {
-        switch self {
-        case .v4(let address):
-            return stride(from: 24, through: 0, by: -8).map {
-                UInt8(truncatingIfNeeded: address >> UInt32($0))
-            }
-        case .v6(let high, let low):
-            return [high, low].flatMap { half in
-                stride(from: 56, through: 0, by: -8).map {
-                    UInt8(truncatingIfNeeded: half >> UInt64($0))
-                }
-            }
-        }
     }
 }
 
