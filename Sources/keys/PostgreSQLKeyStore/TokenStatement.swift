@@ -1,3 +1,4 @@
+internal import Encodings
 internal import KeyStore
 internal import Signatures
 
@@ -63,12 +64,7 @@ enum TokenStatement {
         var tokens: [SpentToken] = []
         for row in rows {
             var bytes: [UInt8] = []
-            for column in 0..<2 {
-                let word = UInt64(bitPattern: try row.present(column))
-                for place in 0..<UInt64(8) {
-                    bytes.append(UInt8(truncatingIfNeeded: word >> (56 - 8 * place)))
-                }
-            }
+            for column in 0..<2 { bytes.append(word: UInt64(bitPattern: try row.present(column))) }
             bytes += [UInt8](repeating: 0, count: 16)
             guard let digest = SHA256Digest(bytes: bytes) else { continue }
             tokens.append(SpentToken(digest, end: try row.present(2)))
@@ -82,7 +78,7 @@ enum TokenStatement {
     }
 
     private static func name(_ digest: SHA256Digest) -> Name {
-        let second = digest.array[8..<16].reduce(0 as UInt64) { $0 << 8 | UInt64($1) }
+        let second = digest.array.span.word(at: 8)
         return Name(epoch: Int64(bitPattern: digest.firstWord), number: Int64(bitPattern: second))
     }
 }
