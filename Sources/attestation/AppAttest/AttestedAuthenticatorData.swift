@@ -182,16 +182,6 @@ extension AuthenticatorExtensions: Codable {
 }
 
 extension Span<UInt8> {
-    /// Whether two ranges hold the same bytes.
-    func equals(_ left: Range<Int>, _ right: Range<Int>) -> Bool {
-        guard left.count == right.count else { return false }
-        for step in 0..<left.count
-        where self[left.lowerBound + step] != self[right.lowerBound + step] {
-            return false
-        }
-        return true
-    }
-
     /// Whether a range holds these bytes.
     func equals(_ range: Range<Int>, _ bytes: [UInt8]) -> Bool {
         guard range.count == bytes.count else { return false }

@@ -71,12 +71,12 @@ public indirect enum CBORValue: Hashable, Sendable {
         case .negative: self = .negative(head.argument)
         case .bytes:
             let range = try cursor.content(head.argument)
-            self = .bytes(keeping ? bytes.extracting(range).array : [])
+            self = .bytes(keeping ? bytes.copy(range) : [])
         case .text:
             let range = try cursor.content(head.argument)
             try cursor.checkUTF8(range, of: bytes, itemAt: start)
             self = .text(
-                keeping ? String(decoding: bytes.extracting(range).array, as: UTF8.self) : ""
+                keeping ? String(decoding: bytes.copy(range), as: UTF8.self) : ""
             )
         case .array:
             let count = try cursor.count(head.argument, itemsEach: 1, at: start)
@@ -123,7 +123,7 @@ public indirect enum CBORValue: Hashable, Sendable {
             let start = cursor.offset
             let key = try CBORValue(reading: &cursor, in: bytes, keeping: keeping)
             let range = start..<cursor.offset
-            for other in keys where bytes.hasEqualBytes(other, range) {
+            for other in keys where bytes.equals(other, range) {
                 throw CBORError(.duplicateKey, at: start)
             }
             keys.append(range)
@@ -135,14 +135,8 @@ public indirect enum CBORValue: Hashable, Sendable {
 }
 
 extension Span<UInt8> {
-    fileprivate var array: [UInt8] {
-        var array: [UInt8] = []
-        array.reserveCapacity(count)
-        for index in indices { array.append(self[index]) }
-        return array
-    }
-
-    fileprivate func hasEqualBytes(_ left: Range<Int>, _ right: Range<Int>) -> Bool {
+    /// Whether two ranges hold the same bytes.
+    package func equals(_ left: Range<Int>, _ right: Range<Int>) -> Bool {
         guard left.count == right.count else { return false }
         for step in 0..<left.count
         where self[left.lowerBound + step] != self[right.lowerBound + step] {
