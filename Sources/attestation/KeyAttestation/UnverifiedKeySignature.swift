@@ -48,10 +48,9 @@ public struct UnverifiedKeySignature: Sendable {
         }
         let start = place + 1
         guard place > Self.version.count, start < text.count,
-            let number = UInt32(exactly: counter)
+            let number = UInt32(exactly: counter),
+            let signature = Base64.decodeURL(text.extracting(start..<text.count))
         else { return nil }
-        for place in start..<text.count where !Self.isDigit(text[place]) { return nil }
-        guard let signature = Base64.decode(text.extracting(start..<text.count)) else { return nil }
         self.counter = SignCounter(rawValue: number)
         self.signature = signature
     }
@@ -61,14 +60,6 @@ public struct UnverifiedKeySignature: Sendable {
         guard text.count >= version.count else { return false }
         for place in version.indices where text[place] != version[place] { return false }
         return true
-    }
-
-    /// Base64url's alphabet; the decoder would take the other one and padding, too.
-    private static func isDigit(_ byte: UInt8) -> Bool {
-        switch byte {
-        case UInt8(ascii: "+"), UInt8(ascii: "/"), UInt8(ascii: "="): false
-        default: true
-        }
     }
 
     /// Whether the key signed this counter, package and client data.
