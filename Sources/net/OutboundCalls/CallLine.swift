@@ -15,10 +15,10 @@ package struct CallLine: Sendable {
         /// The average rate of calls begun.
         package var rate: TokenRate
 
-        package init(concurrent: Int, queue: Int, rate: TokenRate) {
+        package init(concurrent: Int, queue: Int, perSecond: Int) {
             self.concurrent = concurrent
             self.queue = queue
-            self.rate = rate
+            rate = TokenRate(perSecond, burst: max(perSecond / 10, 1))
         }
     }
 

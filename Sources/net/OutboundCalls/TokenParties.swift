@@ -1,5 +1,4 @@
 import Encodings
-import Verification
 
 /// What the configuration says of the calls about the tokens of a proof.
 package struct TokenCallSettings: Hashable, Sendable {
@@ -19,11 +18,7 @@ package struct TokenCallSettings: Hashable, Sendable {
     package init() {}
 
     package var limits: CallLine.Limits {
-        CallLine.Limits(
-            concurrent: concurrent,
-            queue: queue,
-            rate: TokenRate(perSecond, burst: max(perSecond / 10, 1))
-        )
+        CallLine.Limits(concurrent: concurrent, queue: queue, perSecond: perSecond)
     }
 
     /// The limits of the memory of used tokens. Parties take a token for some minutes, and Google's

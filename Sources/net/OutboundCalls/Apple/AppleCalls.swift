@@ -106,11 +106,7 @@ package struct AppleSettings: Sendable {
     }
 
     var limits: CallLine.Limits {
-        CallLine.Limits(
-            concurrent: concurrent,
-            queue: queue,
-            rate: TokenRate(perSecond, burst: max(perSecond / 10, 1))
-        )
+        CallLine.Limits(concurrent: concurrent, queue: queue, perSecond: perSecond)
     }
 }
 
