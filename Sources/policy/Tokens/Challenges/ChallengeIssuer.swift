@@ -150,9 +150,11 @@ package final class ChallengeIssuer: Sendable {
         let now = Self.bounded(now)
         guard let challenge = UnverifiedChallenge(text: text) else { return .unknown }
         guard isAuthentic(challenge, purpose, now) else {
-            return challenge.purpose == purpose && isOfFleet(purpose) ? .foreign : .unknown
+            let isForeign = challenge.purpose == purpose && reach(of: purpose) == .fleet
+            return isForeign ? .foreign : .unknown
         }
-        guard challenge.purpose == purpose, challenge.epoch == epoch || isGoodInEveryStart(purpose)
+        guard challenge.purpose == purpose,
+            challenge.epoch == epoch || reach(of: purpose) != .thisStart
         else { return .unknown }
         let set = set(of: purpose)
         guard !set.isOver(challenge.expiry, now: now) else { return .expired }
@@ -174,20 +176,6 @@ package final class ChallengeIssuer: Sendable {
         set.makeRoom(now: now)
         guard !set.isClosed(challenge.serial) else { return .expired }
         return set.isSpent(challenge.serial) ? .spent : .valid(serial)
-    }
-
-    private func isGoodInEveryStart(_ purpose: ChallengePurpose) -> Bool {
-        switch reach(of: purpose) {
-        case .thisStart: false
-        case .allStarts, .fleet: true
-        }
-    }
-
-    private func isOfFleet(_ purpose: ChallengePurpose) -> Bool {
-        switch reach(of: purpose) {
-        case .thisStart, .allStarts: false
-        case .fleet: true
-        }
     }
 
     private func isAuthentic(
