@@ -10,7 +10,7 @@ public enum AppleRoots {
     /// Apple App Attestation Root CA, P-384, 2020-03-18 to 2045-03-15: for attestations.
     ///
     /// SHA-256 1CB9823BA28BA6AD2D33A006941DE2AE4F513EF1D4E831B9F7E0FA7B6242C932.
-    public static let appAttestation = certificate(
+    public static let appAttestation = X509Certificate.pinned(
         """
         -----BEGIN CERTIFICATE-----
         MIICITCCAaegAwIBAgIQC/O+DvHN0uD7jG5yH2IXmDAKBggqhkjOPQQDAzBSMSYw
@@ -32,7 +32,7 @@ public enum AppleRoots {
     /// Apple Root CA - G3, P-384, 2014-04-30 to 2039-04-30: for receipts.
     ///
     /// SHA-256 63343ABFB89A6A03EBB57E9B3F5FA7BE7C4F5C756F3017B3A8C488C3653E9179.
-    public static let rootG3 = certificate(
+    public static let rootG3 = X509Certificate.pinned(
         """
         -----BEGIN CERTIFICATE-----
         MIICQzCCAcmgAwIBAgIILcX8iNLFS5UwCgYIKoZIzj0EAwMwZzEbMBkGA1UEAwwS
@@ -51,12 +51,4 @@ public enum AppleRoots {
         -----END CERTIFICATE-----
         """
     )
-
-    private static func certificate(_ pem: String) -> X509Certificate {
-        do {
-            return try X509Certificate.certificates(pem: pem)[0]
-        } catch {
-            preconditionFailure("AppleRoots: a pinned certificate cannot be read")
-        }
-    }
 }

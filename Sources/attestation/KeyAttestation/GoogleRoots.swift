@@ -13,7 +13,7 @@ public enum GoogleRoots {
     ///
     /// SHA-256 of the SubjectPublicKeyInfo
     /// feb2ea7551ee316ed4bb443c8293b884dbfdea40b603ee3e4f4a897e4580fbae.
-    public static let rsa = certificate(
+    public static let rsa = X509Certificate.pinned(
         """
         -----BEGIN CERTIFICATE-----
         MIIFHDCCAwSgAwIBAgIJAPHBcqaZ6vUdMA0GCSqGSIb3DQEBCwUAMBsxGTAXBgNV
@@ -52,7 +52,7 @@ public enum GoogleRoots {
     ///
     /// SHA-256 of the SubjectPublicKeyInfo
     /// 3ee44512a1af2beb39c889490c60ea3f82e43f5d5a5532f5ab9419f676cd07ec.
-    public static let ec2026 = certificate(
+    public static let ec2026 = X509Certificate.pinned(
         """
         -----BEGIN CERTIFICATE-----
         MIICIjCCAaigAwIBAgIRAISp0Cl7DrWK5/8OgN52BgUwCgYIKoZIzj0EAwMwUjEc
@@ -70,12 +70,4 @@ public enum GoogleRoots {
         -----END CERTIFICATE-----
         """
     )
-
-    private static func certificate(_ pem: String) -> X509Certificate {
-        do {
-            return try X509Certificate.certificates(pem: pem)[0]
-        } catch {
-            preconditionFailure("GoogleRoots: a pinned certificate cannot be read")
-        }
-    }
 }

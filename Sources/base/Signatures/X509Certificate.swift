@@ -172,6 +172,15 @@ extension X509Certificate {
         }
     }
 
+    /// A certificate that the program contains, in PEM.
+    package static func pinned(_ pem: String) -> X509Certificate {
+        do {
+            return try certificates(pem: pem)[0]
+        } catch {
+            preconditionFailure("X509Certificate: a pinned certificate cannot be read")
+        }
+    }
+
     /// The bytes of the certificates of a PEM text, whatever they are. See
     /// ``certificates(pem:)``.
     package static func ders(pem: String) throws(X509CertificateError) -> [[UInt8]] {
