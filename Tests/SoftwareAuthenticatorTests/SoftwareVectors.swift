@@ -255,7 +255,7 @@ extension SoftwareVectors {
         let kind = ReceiptKind.refreshed(riskMetric: plan.metric)
         let object =
             plan.isOf2020
-            ? key.receiptOf2020(kind, clientDataHash: hash, at: time)
+            ? key.receipt(kind, clientDataHash: hash, at: time, replacing: [:], isOf2020: true)
             : key.receipt(kind, clientDataHash: hash, at: time)
         let header =
             head(key, plan.note) + [

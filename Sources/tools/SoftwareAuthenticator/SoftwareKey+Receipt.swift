@@ -27,11 +27,14 @@ extension SoftwareKey {
     /// for faults that ``ReceiptDamage`` has no name for.
     ///
     /// - fields: by the number of their type.
+    /// - isOf2020: as Apple's server gave it from August to October 2020, with attributes that the
+    ///   signature does not cover.
     package func receipt(
         _ kind: ReceiptKind,
         clientDataHash: [UInt8],
         at time: UnixTime,
-        replacing fields: [UInt32: String?]
+        replacing fields: [UInt32: String?],
+        isOf2020: Bool = false
     ) -> [UInt8] {
         let leaf = leaf(nonce: clientDataHash, at: time, by: device.authority, damage: nil)
         return receipt(
@@ -40,25 +43,8 @@ extension SoftwareKey {
             clientHash: clientDataHash,
             at: time,
             damage: nil,
+            attributes: isOf2020 ? .unsigned : .none,
             replacing: fields
-        )
-    }
-
-    /// A receipt as Apple's server gave it from August to October 2020: with attributes that the
-    /// signature does not cover.
-    package func receiptOf2020(
-        _ kind: ReceiptKind,
-        clientDataHash: [UInt8],
-        at time: UnixTime
-    ) -> [UInt8] {
-        let leaf = leaf(nonce: clientDataHash, at: time, by: device.authority, damage: nil)
-        return receipt(
-            kind,
-            leaf: leaf,
-            clientHash: clientDataHash,
-            at: time,
-            damage: nil,
-            attributes: .unsigned
         )
     }
 
