@@ -58,21 +58,14 @@ public struct AppIDHash: Hashable, Sendable {
 extension AppIDHash: Codable {
     /// Reads base64 of the 32 bytes.
     public init(from decoder: any Decoder) throws {
-        let container = try decoder.singleValueContainer()
-        let bytes = Base64.decode(try container.decode(String.self))
-        guard let hash = bytes.flatMap({ AppIDHash(bytes: $0) }) else {
-            throw DecodingError.dataCorruptedError(
-                in: container,
-                debugDescription: "not base64 of 32 bytes"
-            )
+        self = try decoder.value(otherwise: "not base64 of 32 bytes") {
+            Base64.decode($0).flatMap { AppIDHash(bytes: $0) }
         }
-        self = hash
     }
 
     /// Writes base64 of the 32 bytes.
     public func encode(to encoder: any Encoder) throws {
-        var container = encoder.singleValueContainer()
-        try container.encode(Base64.text(bytes))
+        try encoder.encode(text: Base64.text(bytes))
     }
 }
 

@@ -63,8 +63,7 @@ extension KeyID: Codable {
 
     /// Writes ``base64``.
     public func encode(to encoder: any Encoder) throws {
-        var container = encoder.singleValueContainer()
-        try container.encode(base64)
+        try encoder.encode(text: base64)
     }
 }
 

@@ -161,19 +161,13 @@ public struct CertificateSerial: Hashable, Sendable, CustomStringConvertible {
 extension CertificateSerial: Codable {
     /// Reads the hexadecimal text.
     public init(from decoder: any Decoder) throws {
-        let container = try decoder.singleValueContainer()
-        guard let serial = CertificateSerial(try container.decode(String.self)) else {
-            throw DecodingError.dataCorruptedError(
-                in: container,
-                debugDescription: "not a serial number in hexadecimal"
-            )
+        self = try decoder.value(otherwise: "not a serial number in hexadecimal") {
+            CertificateSerial($0)
         }
-        self = serial
     }
 
     /// Writes the hexadecimal text.
     public func encode(to encoder: any Encoder) throws {
-        var container = encoder.singleValueContainer()
-        try container.encode(description)
+        try encoder.encode(text: description)
     }
 }

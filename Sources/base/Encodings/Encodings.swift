@@ -133,3 +133,27 @@ extension UInt8 {
         }
     }
 }
+
+extension Decoder {
+    /// What a single text stands for.
+    ///
+    /// - fault: what is wrong with a text that stands for nothing.
+    package func value<Value>(
+        otherwise fault: String,
+        _ read: (String) -> Value?
+    ) throws -> Value {
+        let container = try singleValueContainer()
+        guard let value = read(try container.decode(String.self)) else {
+            throw DecodingError.dataCorruptedError(in: container, debugDescription: fault)
+        }
+        return value
+    }
+}
+
+extension Encoder {
+    /// Writes a single text.
+    package func encode(text: String) throws {
+        var container = singleValueContainer()
+        try container.encode(text)
+    }
+}

@@ -225,20 +225,15 @@ extension X509Certificate {
 extension X509Certificate: Codable {
     /// Reads base64 of the DER.
     public convenience init(from decoder: any Decoder) throws {
-        let container = try decoder.singleValueContainer()
-        guard let der = Base64.decode(try container.decode(String.self)) else {
-            throw DecodingError.dataCorruptedError(
-                in: container,
-                debugDescription: "not base64 of a certificate"
-            )
+        let der: [UInt8] = try decoder.value(otherwise: "not base64 of a certificate") {
+            Base64.decode($0)
         }
         try self.init(der: der)
     }
 
     /// Writes base64 of the DER.
     public func encode(to encoder: any Encoder) throws {
-        var container = encoder.singleValueContainer()
-        try container.encode(Base64.text(der))
+        try encoder.encode(text: Base64.text(der))
     }
 }
 
