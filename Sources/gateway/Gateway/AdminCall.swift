@@ -1,6 +1,7 @@
 package import ConfigurationReading
 import Dispatch
 import EventLoops
+package import HTTPWire
 package import Proxy
 import Services
 
@@ -20,7 +21,7 @@ package enum AdminCall {
     ///
     /// - place: `nil` where the configuration has no admin listener.
     package static func send(
-        _ verb: HTTPRequest.Verb,
+        _ method: Method,
         _ page: String,
         content: [UInt8] = [],
         to place: AdminPlace?,
@@ -33,7 +34,7 @@ package enum AdminCall {
             loop.start()
             loop.perform {
                 let client = client(name, address, milliseconds, on: loop)
-                var request = HTTPRequest(verb, page, authority: "localhost")
+                var request = HTTPRequest(method, page, authority: "localhost")
                 request.content = content
                 if let token = place?.token {
                     request.fields.append(("Authorization", token.authorization))

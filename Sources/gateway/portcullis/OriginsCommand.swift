@@ -4,6 +4,7 @@ import Dispatch
 import Encodings
 import Gateway
 import Glibc
+import HTTPWire
 import Proxy
 import Rules
 
@@ -11,7 +12,9 @@ struct OriginsCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "origins",
         abstract: "Look at the origins' servers of a running gateway, or drain one.",
-        subcommands: [OriginsListCommand.self, OriginsDrainCommand.self, OriginsUndrainCommand.self]
+        subcommands: [
+            OriginsListCommand.self, OriginsDrainCommand.self, OriginsUndrainCommand.self,
+        ]
     )
 }
 
@@ -83,7 +86,7 @@ struct AdminOptions: ParsableArguments {
     ///
     /// - rule: the rule's id, for a hint where no rule has it.
     func call(
-        _ verb: HTTPRequest.Verb,
+        _ method: Method,
         _ page: String,
         _ content: String = "",
         about rule: String? = nil,
@@ -91,7 +94,7 @@ struct AdminOptions: ParsableArguments {
         _ succeeded: @escaping @Sendable (HTTPResponse) -> Int32
     ) throws -> Never {
         let asked = try LoadedFile.gateway(file)
-        Self.send(verb, page, content, rule, to: asked, waiting: milliseconds) { response in
+        Self.send(method, page, content, rule, to: asked, waiting: milliseconds) { response in
             Glibc.exit(succeeded(response))
         }
         dispatchMain()
@@ -101,7 +104,7 @@ struct AdminOptions: ParsableArguments {
     ///
     /// - unanswered: called with the reason when there is no answer, before the process ends.
     static func send(
-        _ verb: HTTPRequest.Verb,
+        _ method: Method,
         _ page: String,
         _ content: String,
         _ rule: String?,
@@ -113,7 +116,7 @@ struct AdminOptions: ParsableArguments {
         }
     ) {
         AdminCall.send(
-            verb,
+            method,
             page,
             content: Array(content.utf8),
             to: asked.place,

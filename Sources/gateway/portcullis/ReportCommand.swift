@@ -1,6 +1,7 @@
 import ArgumentParser
 import DeviceKey
 import Gateway
+import HTTPWire
 import Proxy
 import Services
 
@@ -36,8 +37,8 @@ struct ReportCommand: ParsableCommand {
             case (let window?, true): "/report/\(window.rawValue)"
             case (let window, false): "/report/\((window ?? .hour).rawValue)/text"
             }
-        let verb: HTTPRequest.Verb = rule == nil ? .get : .post
-        try gateway.call(verb, page + member.query, rule ?? "", about: rule) { response in
+        let method: Method = rule == nil ? .get : .post
+        try gateway.call(method, page + member.query, rule ?? "", about: rule) { response in
             StandardOutput.write(String(decoding: response.content, as: UTF8.self)) ? 0 : 1
         }
     }

@@ -3,6 +3,7 @@ import ConfigurationReading
 import Dispatch
 import Gateway
 import Glibc
+import HTTPWire
 import Proxy
 import Rules
 

@@ -5,6 +5,7 @@ import Encodings
 import Foundation
 import Gateway
 import Glibc
+import HTTPWire
 import KeyStore
 import Proxy
 import SQLiteKeyStore

@@ -179,7 +179,8 @@ final class FrontCheck {
                 settings.totalTimeout = patience
                 let client = HTTPClient(origin, settings, on: loop)
                 check.clients.append(client)
-                var request = HTTPRequest(trial.verb, target, authority: front.authority)
+                let method = Method(rawValue: trial.method) ?? .get
+                var request = HTTPRequest(method, target, authority: front.authority)
                 request.fields = trial.fields
                 request.content = trial.content
                 request.isChunked = trial.isChunked
@@ -190,10 +191,6 @@ final class FrontCheck {
             }
         }
     }
-}
-
-extension FrontTrial {
-    fileprivate var verb: HTTPRequest.Verb { HTTPRequest.Verb(rawValue: method) ?? .get }
 }
 
 /// Says what a front changes.

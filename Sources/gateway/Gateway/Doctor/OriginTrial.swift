@@ -92,7 +92,7 @@ final class OriginTrial {
         _ result: Result<HTTPResponse, CallFault>
     ) -> Finding {
         let server = "\(row.origin.name): \(row.server.name)"
-        let asked = "\(request.verb.rawValue) \(request.target)"
+        let asked = "\(request.method.rawValue) \(request.target)"
         switch result {
         case .success(let response):
             let found = "\(server) answers \(response.status) to \(asked)"

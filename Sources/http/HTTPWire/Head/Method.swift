@@ -2,8 +2,17 @@
 ///
 /// Methods are compared with case (RFC 9110 §9.1). `get` is another method than `GET`, and refused;
 /// see ``RegisteredMethod``.
-package enum Method: UInt8, Sendable {
-    case get, head, post, put, delete, options, patch, connect, trace, other
+package enum Method: String, Sendable {
+    case get = "GET"
+    case head = "HEAD"
+    case post = "POST"
+    case put = "PUT"
+    case delete = "DELETE"
+    case options = "OPTIONS"
+    case patch = "PATCH"
+    case connect = "CONNECT"
+    case trace = "TRACE"
+    case other = ""
 
     /// `range`: a valid token within `bytes`.
     static func read(_ bytes: Span<UInt8>, _ range: Range<Int>) -> Method {

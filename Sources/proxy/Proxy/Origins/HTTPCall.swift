@@ -45,7 +45,7 @@ package final class HTTPCall: OriginStreamOwner {
         } else if !request.content.isEmpty {
             framing = .length(UInt64(request.content.count))
         }
-        method = request.verb.method
+        method = request.method
         mayRepeat = mayRepeat && method.isIdempotent
         connect(reusesIdle: true)
     }
@@ -217,25 +217,7 @@ package enum CallFault: Error, Equatable {
 
 /// A request of the gateway's own.
 package struct HTTPRequest: Sendable {
-    package enum Verb: String, Sendable {
-        case get = "GET"
-        case head = "HEAD"
-        case post = "POST"
-        case put = "PUT"
-        case delete = "DELETE"
-
-        var method: Method {
-            switch self {
-            case .get: .get
-            case .head: .head
-            case .post: .post
-            case .put: .put
-            case .delete: .delete
-            }
-        }
-    }
-
-    package var verb: Verb
+    package var method: Method
     /// In origin-form: path and query, percent-encoded.
     package var target: String
     /// The value of Host.
@@ -246,8 +228,8 @@ package struct HTTPRequest: Sendable {
     /// Whether the content goes in two chunks, without its length.
     package var isChunked = false
 
-    package init(_ verb: Verb, _ target: String, authority: String) {
-        self.verb = verb
+    package init(_ method: Method, _ target: String, authority: String) {
+        self.method = method
         self.target = target
         self.authority = authority
     }
@@ -258,14 +240,14 @@ package struct HTTPRequest: Sendable {
             target.utf8.first == UInt8(ascii: "/")
             && target.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: "#") }
         guard isTarget else { return nil }
-        var bytes = Array("\(verb.rawValue) \(target) HTTP/1.1\r\n".utf8)
+        var bytes = Array("\(method.rawValue) \(target) HTTP/1.1\r\n".utf8)
         HeadWriter.field("Host", text: authority, into: &bytes)
         for (name, value) in fields where !Self.isOwn(name) {
             HeadWriter.field(text: Array(name.utf8), Array(value.utf8), into: &bytes)
         }
         if isChunked {
             HeadWriter.field("Transfer-Encoding", "chunked", into: &bytes)
-        } else if verb == .post || verb == .put || !content.isEmpty {
+        } else if method == .post || method == .put || !content.isEmpty {
             HeadWriter.field("Content-Length", UInt64(content.count), into: &bytes)
         }
         if closes { HeadWriter.field("Connection", "close", into: &bytes) }

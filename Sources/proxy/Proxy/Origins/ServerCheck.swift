@@ -1,3 +1,5 @@
+import HTTPWire
+
 /// How a server is asked whether it is well: `check`. Times are in milliseconds.
 package struct ServerCheck: Hashable, Sendable {
     /// `path`, mandatory without `grpc`: in origin-form.

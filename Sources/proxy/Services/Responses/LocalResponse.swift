@@ -181,7 +181,7 @@ package struct LocalResponse: Sendable {
             fields.append(("WWW-Authenticate", value))
         case .bearer: fields.append(("WWW-Authenticate", #"Bearer realm="portcullis""#))
         case .allow:
-            fields.append(("Allow", details.allowed.map(\.text).joined(separator: ", ")))
+            fields.append(("Allow", details.allowed.map(\.rawValue).joined(separator: ", ")))
         case .retryAfter:
             fields.append(("Retry-After", String(max(details.waitSeconds, 1))))
         }
@@ -228,23 +228,5 @@ package struct LocalResponse: Sendable {
         out += lines
         HeadWriter.endHead(into: &out)
         if !isHead { out.append(contentsOf: content) }
-    }
-}
-
-extension Method {
-    /// The name in a request line; empty for methods without a case of their own.
-    fileprivate var text: String {
-        switch self {
-        case .get: "GET"
-        case .head: "HEAD"
-        case .post: "POST"
-        case .put: "PUT"
-        case .delete: "DELETE"
-        case .options: "OPTIONS"
-        case .patch: "PATCH"
-        case .connect: "CONNECT"
-        case .trace: "TRACE"
-        case .other: ""
-        }
     }
 }
