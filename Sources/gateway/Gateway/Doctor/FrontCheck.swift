@@ -179,7 +179,7 @@ final class FrontCheck {
                 settings.totalTimeout = patience
                 let client = HTTPClient(origin, settings, on: loop)
                 check.clients.append(client)
-                let method = Method(rawValue: trial.method) ?? .get
+                let method = HTTPWire.Method(rawValue: trial.method) ?? .get
                 var request = HTTPRequest(method, target, authority: front.authority)
                 request.fields = trial.fields
                 request.content = trial.content
