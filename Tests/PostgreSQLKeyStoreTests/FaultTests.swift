@@ -177,7 +177,7 @@ import Testing
                 """
             )
         ])
-        #expect(ended.first?.count == 2)
+        #expect((ended.first?.count ?? 0) >= 2)
         let batch = JournalBatch(changes: [
             CounterChange(
                 row: key.row,
