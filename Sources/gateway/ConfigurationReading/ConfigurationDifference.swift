@@ -111,8 +111,7 @@ package struct ConfigurationDifference: Sendable {
     private static func rollout(_ rule: Rule) -> String {
         guard rule.mode == .enforce else { return "nobody refused by it" }
         let rollout = rule.rollout
-        let isForAllAlike = [.fixed(.whole), .fixed(.none)].contains(rollout.schedule)
-        guard !isForAllAlike, rollout.salt != rule.id else { return rollout.text }
+        guard rollout.dependsOnBucket, rollout.salt != rule.id else { return rollout.text }
         return "\(rollout.text), salt \(SourceNode.quoted(rollout.salt))"
     }
 

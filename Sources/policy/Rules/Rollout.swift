@@ -71,7 +71,7 @@ package struct Rollout: Sendable {
     }
 
     /// Whether a bucket is ever computed: it is not at 0 % and at 100 %.
-    var dependsOnBucket: Bool { ![.fixed(.whole), .fixed(.none)].contains(schedule) }
+    package var dependsOnBucket: Bool { ![.fixed(.whole), .fixed(.none)].contains(schedule) }
 
     /// The time from which the growing share includes a bucket; `nil` where it never does, or does
     /// not grow.
