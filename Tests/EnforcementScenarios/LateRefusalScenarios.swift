@@ -64,14 +64,7 @@ extension Scenarios {
             defer { origin.stop() }
             let scenario = try Scenario()
             defer { scenario.end() }
-            try ClientSide.inTheClear {
-                try scenario.configure(
-                    origin: "127.0.0.1:9",
-                    rules: Self.rules,
-                    loops: 1,
-                    origins: "  calls: { servers: [\"\(origin.address)\"], http2: on }"
-                )
-            }
+            try scenario.configure(calls: origin, rules: Self.rules)
             var key = try scenario.imported()[0]
             let gateway = try ClientSide.inTheClear { try scenario.serve() }
 

@@ -272,6 +272,18 @@ final class Scenario {
         try configure(origin: origin.address, rules: rules, more: more)
     }
 
+    /// The origin `calls` is a server with HTTP/2; clients speak HTTP/1.1 in the clear.
+    func configure(calls origin: TestOrigin, rules: String) throws {
+        try ClientSide.inTheClear {
+            try configure(
+                origin: "127.0.0.1:9",
+                rules: rules,
+                loops: 1,
+                origins: "  calls: { servers: [\"\(origin.address)\"], http2: on }"
+            )
+        }
+    }
+
     /// Starts the gateway and waits until it serves.
     ///
     /// - `within`: a program and its arguments that start it.
