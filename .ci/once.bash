@@ -19,6 +19,6 @@ compile_headers() {
         -o "$folder/headers.new" "$folder/headers.h" || return 0
     # A file that stays the same leaves what was built with it as it is.
     cmp -s -- "$folder/headers.new" "$folder/headers.pch" || cp -- "$folder/headers.new" "$folder/headers.pch"
-    # BoringSSL is not what is looked into with a debugger here.
+    # Debug information of BoringSSL serves no debugger here.
     once+=(-Xcxx -include-pch -Xcxx "$folder/headers.pch" -Xcxx -g0)
 }

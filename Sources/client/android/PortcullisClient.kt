@@ -625,7 +625,7 @@ class PortcullisClient(
         document.append("],\"challenge\":\"" + record.challenge + "\"")
         record.context?.let { document.append(",\"context\":\"" + it + "\"") }
         val call = register(document.append("}").toString(), record)
-        // A page of something in between is not the gateway's word.
+        // Something between app and gateway may answer with a page of its own.
         if (call != null && (call.status == 201 || call.status == 200) && Json.text(call.text, "key_id") != null) {
             store.change {
                 if (it.alias == alias) it.enrolled(keyId)

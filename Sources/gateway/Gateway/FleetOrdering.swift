@@ -23,8 +23,8 @@ package struct FleetOrdering: Sendable {
         case busy
     }
 
-    /// Names a state of the orders. A failover may lose a version, which the next order then gets
-    /// again.
+    /// Names a state of the orders. The version alone does not: a failover may lose one, and the
+    /// next order gets its number.
     package struct Seal: Equatable, Sendable {
         let version: Int64
         let ticket: [UInt8]
@@ -44,7 +44,7 @@ package struct FleetOrdering: Sendable {
     package private(set) var dropped: [FleetOrders.Pending] = []
     private var written: [FleetOrders.Pending] = []
     private var version: Int64 = 0
-    /// That of the database's orders, where they have the version of ``orders``.
+    /// The seal of the database's orders, while they have the version of ``orders``.
     private(set) var seal: Seal?
     /// Whether orders were taken from the database, or written there, since the start.
     private(set) var isMoved = false

@@ -338,7 +338,7 @@ final class ReceiptRenewer: Sendable {
         pump()
     }
 
-    /// Has the other gateways read the new metrics. What fails is done with the next renewal.
+    /// Makes the other gateways read the new metrics. The next renewal tries again what fails.
     private func announce(_ rows: [Int64]) {
         guard !rows.isEmpty else { return }
         do throws(JournalError) {

@@ -61,7 +61,7 @@ final class Rollouts: Sendable {
         var version: Int64
         /// The last change of the fleet's orders that this gateway knows.
         var lastChange: FleetOrders.Change?
-        /// That of ``reached``, as far as it is known.
+        /// The seal of ``reached``; `nil` while it is unknown.
         var seal: FleetOrdering.Seal?
         var waiting: [Waiting] = []
         /// An order is being decided or saved.
@@ -344,8 +344,8 @@ final class Rollouts: Sendable {
         save(reached, changes, order, .fleet(version: reached.version))
     }
 
-    /// Whether the database has another state of the version that this gateway obeys, is found out
-    /// here: a failover has lost that one. It is taken with the next reading.
+    /// Finds out whether the database has other orders under the version that this gateway obeys,
+    /// since a failover has lost these. The next reading takes the others.
     private func compare(_ ordering: FleetOrdering) {
         guard let seal = ordering.seal, seal.version == state.value.reached.version else { return }
         guard !ordering.isMoved, let known = state.value.seal, known.version == seal.version else {

@@ -122,7 +122,7 @@ extension KeyTable {
             guard let number = keys.find(row.keyID, hash: place.hash) else {
                 return add(row, source, to: &keys, place.hash, keepsAhead: keepsAhead)
             }
-            // A database that has lost the key, and got it again, has given it another number.
+            // A database that has lost the key, and stored it again, has given it another number.
             keys[number].row = row.row
             keys[number].counters.merge(row.counters)
             if row.anchor == .held { keys[number].hold() }

@@ -177,7 +177,7 @@ struct PendingChanges {
     }
 
     /// Takes all new changes, and some of the retained values when they are due. Where the journal
-    /// has failed and nothing is left of that, it takes a trial when it is due.
+    /// has failed and there is nothing to write, it takes a trial when a retry is due.
     ///
     /// - `retainedMax`: the most retained values to take.
     /// - `now`: monotonic nanoseconds.

@@ -21,7 +21,7 @@ package protocol ReceiptStore: AnyObject, Sendable {
     /// - `now`: second of Unix time.
     func census(at now: Int64) throws(JournalError) -> ReceiptCensus
 
-    /// Has the other gateways of the store read these keys, whose risk metrics are new.
+    /// Makes the other gateways of the store read these keys, whose risk metrics are new.
     func announce(_ rows: [Int64]) throws(JournalError)
 }
 

@@ -17,8 +17,8 @@ package struct SpentToken: Hashable, Sendable {
         self.end = end
     }
 
-    /// No issuer's: a journal that has failed spends it when it works again. It has ended, so that
-    /// it is soon forgotten.
+    /// A token of no issuer. It is spent to find out whether a journal that has failed works again.
+    /// Its end is past, so it is soon forgotten.
     static let trial = SpentToken(SHA256.digest(of: Array("trial".utf8)), end: 0)
 
     /// The digest where a store keeps only its first 16 bytes: the others are zero.

@@ -38,8 +38,8 @@ enum CounterColumns {
             """
     }
 
-    /// Writes counters that were used in memory while the database failed. When a key that was
-    /// deleted meanwhile was used is not kept.
+    /// Writes counters that were used in memory while the database failed. A key that was deleted
+    /// meanwhile keeps no time of its last use.
     static func statement(_ changes: [CounterChange]) -> DatabaseStatement {
         DatabaseStatement(
             """

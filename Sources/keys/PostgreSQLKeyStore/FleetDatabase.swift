@@ -347,7 +347,7 @@ package struct FleetReading: Sendable {
     package let version: Int64
     /// The orders as JSON; `nil` where the reader knows this version.
     package var orders: String?
-    /// That of the change which has made them; `nil` where it is not kept.
+    /// The ticket of the change that made these orders; `nil` where that change is not kept.
     package var ticket: [UInt8]?
     /// The changes since the version that the reader knows, the oldest first.
     package var changes: [FleetChange] = []

@@ -125,7 +125,7 @@ final class PostgreSQLReceiptStore: ReceiptStore {
         try ReceiptColumns.census(try ask(ReceiptColumns.census(at: now)))
     }
 
-    /// They read changes each second, so a notification for each would cost more than it brings.
+    /// The other gateways read changes each second. A notification would cost more than it brings.
     func announce(_ rows: [Int64]) throws(JournalError) {
         _ = try ask(
             PostgreSQLKeyArchive.nextRevision,

@@ -17,8 +17,8 @@ final class EnrolmentRun: Sendable {
     private let parts: Parts
     private let context: Data?
     private let isStopped = Guarded(false)
-    /// Ends when the record was read and no key is enrolled, so that this takes longer; at the
-    /// latest with the run.
+    /// Ends when the record was read and has no enrolled key: an enrolment takes longer. It ends
+    /// with the run at the latest.
     let reading = SharedWork<Void>()
 
     /// The most steps of one enrolment.

@@ -86,7 +86,7 @@ struct GatewayCalls: Sendable {
             context: grant.context
         )
         return await post("keys", question).flatMap { data, _ in
-            // A page of something in between is not the gateway's word.
+            // Something between app and gateway may answer with a page of its own.
             guard (try? JSONDecoder().decode(Answer.self, from: data)) != nil else {
                 return .failure(.unreachable(retryAfter: nil))
             }
