@@ -1,3 +1,4 @@
+internal import Encodings
 package import KeyStore
 
 /// The schedule of the renewal of receipts, as a pure machine.
@@ -307,56 +308,47 @@ package struct RenewalSettings: Hashable, Sendable {
     package init() {}
 }
 
-/// The receipts of the keys of one environment: the next ones, and until when all of them wait.
-/// Apple has a host for each environment, and each fails independently.
+/// The meaning of an answer to the renewal of a receipt (Apple, "Assessing fraud risk").
 ///
-/// Times are milliseconds since 1970.
-struct RenewalLine {
-    /// After consecutive failed calls.
-    private static let backOff = BackOff(first: .seconds(30), most: .seconds(3_600))
-    /// Consecutive rejections that count as a fault of the configuration, and the pause after them.
-    static let rejectionsMax = 8
-    private static let rejectionPause: Int64 = 3_600_000
-    /// The longest wait of all keys that an answer may cause, in seconds.
-    static let retryAfterMax = 3_600
+/// | status | meaning | the key | all keys |
+/// |---|---|---|---|
+/// | 200 | a newer receipt | it takes the old one's place, if it verifies | |
+/// | 304 | before field 19 | asked again later | |
+/// | 400 | bad receipt, or the other environment | left alone for days | wait when it goes on |
+/// | 401 | the token is not accepted | | wait |
+/// | 404 | no data of the key | never asked again | |
+/// | 429, 5xx | too many calls, or out of order | | wait |
+/// | none | no connection | | wait |
+/// | not sent | no credential of the team, or no host | asked again after a day | |
+/// | others | not documented | left alone for days | wait when it goes on |
+package enum ReceiptReply: Hashable, Sendable {
+    /// 200: the new receipt, still to be verified.
+    case receipt([UInt8])
+    /// 200, but the content is not a receipt in base64.
+    case unreadable
+    case early
+    case rejected(status: Int)
+    case gone
+    /// The gateway can't ask Apple about this key: its team has no credential here, or its
+    /// environment no host. It says nothing about other keys.
+    case unasked(ReceiptState.Outcome)
+    /// It says nothing about the key. `retryAfter` is in seconds, where the answer has it.
+    case outage(retryAfter: Int?)
 
-    var queue: RenewalQueue
-    private(set) var pausedUntil: Int64 = .min
-    private var failures = 0
-    private var rejections = 0
-
-    /// - `limit`: the most receipts held ahead.
-    init(limit: Int) { queue = RenewalQueue(limit: limit) }
-
-    /// A call failed, or its result could not be stored.
-    ///
-    /// - `seconds`: the wait that the answer asks for, if any.
-    mutating func failed(retryAfter seconds: Int?, at now: Int64, _ random: UInt64) {
-        // Concurrent calls end together, and count as one failure.
-        if pausedUntil <= now {
-            failures += 1
-            let pause = Self.backOff.pause(after: failures, random: random)
-            pausedUntil = now + pause.components.seconds * 1_000
+    package init(_ reply: CallReply) {
+        switch reply {
+        case .answered(status: 200, _, let body):
+            // Apple's example has no line feeds, and none were seen.
+            self = Base64.decode(body.span).map { .receipt($0) } ?? .unreadable
+        case .answered(status: 304, _, _): self = .early
+        case .answered(status: 404, _, _): self = .gone
+        case .answered(status: 401, let seconds, _), .answered(status: 429, let seconds, _),
+            .answered(status: 500..., let seconds, _):
+            self = .outage(retryAfter: seconds)
+        case .answered(let status, _, _): self = .rejected(status: status)
+        case .unsent(.noCredential): self = .unasked(.noCredential)
+        case .unsent(.noHost): self = .unasked(.noHost)
+        case .unsent, .failed: self = .outage(retryAfter: nil)
         }
-        let asked = Int64(min(max(seconds ?? 0, 0), Self.retryAfterMax)) * 1_000
-        pausedUntil = max(pausedUntil, now + asked)
-    }
-
-    /// A receipt was rejected; `true` when there were enough in a row that all wait now.
-    mutating func rejected(at now: Int64) -> Bool {
-        rejections += 1
-        guard rejections >= Self.rejectionsMax else { return false }
-        pausedUntil = now + Self.rejectionPause
-        return true
-    }
-
-    mutating func worked() {
-        failures = 0
-        rejections = 0
-    }
-
-    /// The wall clock may have been set back: no wait becomes longer than it was.
-    mutating func clamp(_ now: Int64) {
-        pausedUntil = min(pausedUntil, now + Int64(Self.retryAfterMax) * 1_000)
     }
 }
