@@ -1,5 +1,6 @@
 import AppAttest
 import KeyStore
+package import Rules
 
 /// Why a request was refused. The raw value is the wire's `reason`, the metric label and the log
 /// field; renaming one breaks dashboards and apps, so add rather than rename.
@@ -105,6 +106,111 @@ extension Refusal {
         case .challengesExhausted: self = .challengesExhausted
         // The same request is good if it is signed again with a challenge.
         case .unanchored: self = .challengeMissing
+        }
+    }
+}
+
+/// What the gateway does with a request: mode × rollout × verdict.
+package enum Decision: Equatable, Sendable {
+    /// It goes to the origin.
+    case forward
+    /// The gateway answers it.
+    case refuse(Refusal)
+
+    /// The table of decisions.
+    ///
+    /// | | pass | refuse | failure |
+    /// |---|---|---|---|
+    /// | off | forward | forward | forward |
+    /// | observe, or enforce for those outside the rollout | forward | forward | forward |
+    /// | enforce | forward | refuse | as the rule's `on_error`, or refuse |
+    /// | deny | refuse `no-rule` | refuse `no-rule` | refuse `no-rule` |
+    ///
+    /// `on_error: forward` forwards a request only if everything holds that can be judged without
+    /// the party that failed. It does not forward a request whose signature could not be verified.
+    /// Where Apple does not tell a device's bits, `device.on_error` decides instead, and where a
+    /// token can't be checked, the `on_error` of its proof.
+    ///
+    /// - `isEnforced`: whether the rollout includes this client.
+    package init(_ verdict: Verdict, rule: Rule, isEnforced: Bool) {
+        switch rule.mode {
+        case .deny: self = .refuse(.noRule)
+        case .enforce where isEnforced: self.init(enforcing: rule, verdict)
+        case .off, .observe, .enforce: self = .forward
+        }
+    }
+
+    /// What `enforce` would do with a request of a client that the rollout includes. The rule's
+    /// current mode and rollout don't matter.
+    package init(enforcing rule: Rule, _ verdict: Verdict) {
+        guard !verdict.isExcused else {
+            self = .forward
+            return
+        }
+        switch verdict.outcome {
+        case .pass: self = .forward
+        case .refuse(let refusal): self = .refuse(refusal)
+        case .failure(let dependency):
+            switch rule.onError(of: dependency, verdict) {
+            case .forward where verdict.stands: self = .forward
+            case .forward, .refuse: self = .refuse(dependency.refusal)
+            }
+        }
+    }
+}
+
+extension Rule {
+    /// The rule's choice for a request when this party has failed.
+    fileprivate func onError(
+        of dependency: Verdict.Dependency,
+        _ verdict: Verdict
+    ) -> DependencyErrorRule {
+        switch dependency {
+        case .store: onError
+        case .deviceCheck: device?.onError ?? .refuse
+        case .proof: verdict.tokens.failed?.onError ?? .refuse
+        }
+    }
+}
+
+/// What a refusal tells the rule's guard about the refused install.
+package enum GuardEvidence: Sendable {
+    /// The app has a fault, and its next try fails too.
+    case broken
+    /// An app that works gets it now and then, and its next try passes. It counts against the rule
+    /// when no request of the install passes.
+    case retried
+    /// It says nothing about the app: the sender is unknown, the device is meant to be refused, or
+    /// the fault is the gateway's. If these counted, the clients that the rule keeps out could make
+    /// its guard fall.
+    case none
+}
+
+extension Refusal {
+    package var guardEvidence: GuardEvidence {
+        switch self {
+        case .assertionMalformed, .signedFieldRepeated, .digestMissing, .digestMismatch,
+            .clientDataAmbiguous, .signatureMismatch, .appMismatch, .environmentMismatch,
+            .categoryRefused, .versionRefused, .contentTooLarge, .deviceTokenMissing,
+            .deviceTokenMalformed, .proofMissing, .proofMalformed, .proofInvalid:
+            .broken
+        case .assertionMissing, .challengeMissing, .challengeUnknown, .challengeExpired,
+            .challengeSpent, .counterReplayed, .deviceTokenUsed, .sessionUnknown, .sessionExpired,
+            .sessionReplayed, .sessionMismatch, .sessionRefused, .proofExpired, .proofSpent:
+            .retried
+        case .keyUnknown, .keyExpired, .keyRevoked, .riskExceeded, .riskUnknown, .deviceFlagged,
+            .deviceThrottled, .deviceCheckUnavailable, .unsupported, .preflight,
+            .proofRefused, .proofThrottled, .proofUnavailable, .addressThrottled, .addressHeld,
+            .keyHeld, .storeUnavailable, .challengesExhausted,
+            .heldFull, .spillFailed, .contentUnseen, .noRule:
+            .none
+        // About attestations, and about calls of the gateway's own endpoints.
+        case .attestationMalformed, .requestMalformed, .certificateUntrusted, .certificateExpired,
+            .nonceMismatch, .keyIDMismatch, .accessControlMismatch, .counterNotZero,
+            .receiptRefused, .certificateRevoked, .keyUnsuitable, .hardwareRefused, .bootRefused,
+            .appUnknown, .signerMismatch, .provisioningRefused, .patchLevelRefused,
+            .attesterThrottled, .statusListUnavailable, .enrolmentThrottled, .enrolmentNotYet:
+            .none
         }
     }
 }

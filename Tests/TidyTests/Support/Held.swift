@@ -28,8 +28,6 @@ enum Held {
     static let exclusivity: [String: String] = [
         "Sources/http/HTTPWire/HTTP2/HTTP2Channel.swift":
             "bytes, memory for them, and how far both directions are",
-        "Sources/http/HTTPWire/HTTP2/HTTP2ClientChannel.swift":
-            "bytes, and how far both directions are",
         "Sources/http/HTTPWire/HTTP2/HTTP2ClientSession.swift":
             "bytes, counters, and lists; nghttp2 calls back outside of them",
         "Sources/http/HTTPWire/HTTP2/HTTP2Session.swift":
