@@ -1,3 +1,4 @@
+package import AppAttest
 package import HTTPWire
 package import Rules
 package import Signatures
@@ -55,4 +56,141 @@ package protocol TokenChecker: Sendable {
         _ token: ShownToken,
         _ found: @escaping @Sendable (TokenFinding) -> Void
     ) -> TokenChecking
+}
+
+/// What an integrity token has to be bound to.
+///
+/// A reference, so that requests whose rules ask for no such token carry one word.
+package final class IntegrityBinding: Sendable {
+    /// The package of the key's app.
+    package let package: String
+    package let keyID: KeyID
+    /// SHA-256 of what the key has signed, or of what it was attested over.
+    package let clientDataHash: SHA256Digest
+
+    package init(package: String, keyID: KeyID, clientDataHash: SHA256Digest) {
+        self.package = package
+        self.keyID = keyID
+        self.clientDataHash = clientDataHash
+    }
+}
+
+/// The tokens that a request shows for the proofs that its rule names.
+///
+/// A reference, so that requests whose rules name none carry nothing.
+package final class ShownTokens: Sendable {
+    /// The most bytes of a token.
+    package static let bytesMax = 8_192
+
+    /// The contents of the field or the cookie.
+    package enum Showing: Hashable, Sendable {
+        case nothing
+        /// It is empty, too long, or there twice.
+        case unreadable
+        case text([UInt8])
+    }
+
+    /// In the order of the rule's tokens.
+    private let shown: [Showing]
+
+    package init(_ head: borrowing RequestHead, _ bytes: Span<UInt8>, _ rule: Rule) {
+        var shown: [Showing] = []
+        for token in rule.tokens { shown.append(Self.showing(token.place, head, bytes)) }
+        self.shown = shown
+    }
+
+    /// What a request to an endpoint shows in the field of a proof.
+    package static func showing(
+        _ place: TokenProof.Place,
+        _ head: borrowing RequestHead,
+        _ bytes: Span<UInt8>
+    ) -> Showing {
+        switch place {
+        case .field(let name): field(name, head.fields, bytes)
+        case .cookie(let name): cookie(name, head.fields, bytes)
+        }
+    }
+
+    /// What the request shows for a proof of its rule.
+    package func showing(_ proof: TokenProof, _ rule: Rule) -> Showing {
+        rule.tokens.firstIndex(of: proof).map { shown[$0] } ?? .nothing
+    }
+
+    private static func field(
+        _ name: [UInt8],
+        _ section: borrowing FieldSection,
+        _ bytes: Span<UInt8>
+    ) -> Showing {
+        var found = Showing.nothing
+        for index in section.fields.indices {
+            let field = section.fields[index]
+            guard ProofFields.equal(bytes, field.name, name) else { continue }
+            guard found == .nothing else { return .unreadable }
+            if field.kind == .authorization {
+                guard let token = bearer(bytes, field.value) else { continue }
+                found = text(bytes, token)
+            } else {
+                found = text(bytes, field.value)
+            }
+        }
+        return found
+    }
+
+    /// The place of the token after the scheme; `nil` for credentials of another scheme.
+    private static func bearer(_ bytes: Span<UInt8>, _ value: Range<Int>) -> Range<Int>? {
+        let scheme: [UInt8] = Array("bearer".utf8)
+        guard value.count > scheme.count,
+            ProofFields.equal(bytes, value.lowerBound..<value.lowerBound + scheme.count, scheme),
+            bytes[value.lowerBound + scheme.count] == 0x20
+        else { return nil }
+        var start = value.lowerBound + scheme.count
+        while start < value.upperBound, bytes[start] == 0x20 { start += 1 }
+        return start..<value.upperBound
+    }
+
+    /// HTTP/2 may send the cookies in several lines (RFC 9113 §8.2.3).
+    private static func cookie(
+        _ name: [UInt8],
+        _ section: borrowing FieldSection,
+        _ bytes: Span<UInt8>
+    ) -> Showing {
+        guard section.contains(.cookie) else { return .nothing }
+        var found = Showing.nothing
+        for index in section.fields.indices where section.fields[index].kind == .cookie {
+            let value = section.fields[index].value
+            var start = value.lowerBound
+            while start < value.upperBound {
+                var end = start
+                while end < value.upperBound, bytes[end] != UInt8(ascii: ";") { end += 1 }
+                if let pair = cookieValue(bytes, start..<end, name) {
+                    guard found == .nothing else { return .unreadable }
+                    found = text(bytes, pair)
+                }
+                start = end + 1
+            }
+        }
+        return found
+    }
+
+    /// The value of a `name=value` pair with this name. Names of cookies have a case.
+    private static func cookieValue(
+        _ bytes: Span<UInt8>,
+        _ pair: Range<Int>,
+        _ name: [UInt8]
+    ) -> Range<Int>? {
+        func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }
+        var (start, end) = (pair.lowerBound, pair.upperBound)
+        while start < end, isSpace(bytes[start]) { start += 1 }
+        while end > start, isSpace(bytes[end - 1]) { end -= 1 }
+        guard end - start > name.count, bytes[start + name.count] == UInt8(ascii: "=") else {
+            return nil
+        }
+        for index in name.indices where bytes[start + index] != name[index] { return nil }
+        return start + name.count + 1..<end
+    }
+
+    private static func text(_ bytes: Span<UInt8>, _ range: Range<Int>) -> Showing {
+        guard (1...bytesMax).contains(range.count) else { return .unreadable }
+        return .text(bytes.extracting(range).withUnsafeBufferPointer { Array($0) })
+    }
 }
