@@ -217,12 +217,10 @@ package struct CallBreaker: Sendable {
     }
 
     package mutating func failed(_ admission: Admission, now: UInt64, random: UInt64) {
-        switch state {
-        case .closed(let failures) where failures + 1 < Self.failuresMax:
+        if case .closed(let failures) = state, failures + 1 < Self.failuresMax {
             state = .closed(failures: failures + 1)
-        case .closed: trip(1, nil, now, random)
-        case .halfOpen(let openings) where admission == .probe: trip(openings + 1, nil, now, random)
-        case .halfOpen, .tripped: break
+        } else {
+            throttled(admission, for: nil, now: now, random: random)
         }
     }
 

@@ -207,14 +207,6 @@ import Testing
         #expect(server.hasCiphertext)
     }
 
-    @Test func `an end in the middle of the handshake is told from a cut conversation`() throws {
-        let server = try TLSSession(accepting: SessionPair.serverContext())
-        server.feed(try clientFlight().prefix(20))
-        server.inputEnded()
-        var none: [UInt8] = []
-        #expect(SessionPair.readAll(server, into: &none).reason == .endedInHandshake)
-    }
-
     @Test func `a handshake in bytes that never end is given up`() throws {
         let server = try TLSSession(accepting: SessionPair.serverContext())
         // A record of 16 KiB that never carries a whole message: the message says 2^24-1 bytes.

@@ -96,27 +96,6 @@ import Testing
         #expect(pair.client.failure == nil)
     }
 
-    @Test func `an end without close_notify is a truncation, after what came before it`() throws {
-        var pair = try established()
-        #expect(pair.client.write("half a bo".utf8))
-        pair.client.takeCiphertext(into: &pair.toServer)
-        pair.server.feed(pair.toServer)
-        pair.server.inputEnded()
-        pair.readServer()
-        #expect(pair.serverRead == Array("half a bo".utf8))
-        #expect(pair.serverOutcome.reason == .truncated)
-    }
-
-    @Test func `an end after close_notify stays an orderly end`() throws {
-        var pair = try established()
-        pair.client.shutDown()
-        pair.client.takeCiphertext(into: &pair.toServer)
-        pair.server.feed(pair.toServer)
-        pair.server.inputEnded()
-        pair.readServer()
-        #expect(pair.serverOutcome == .closed)
-    }
-
     @Test func `one changed bit ends the connection and tells the peer`() throws {
         var pair = try established()
         #expect(pair.client.write("untouched".utf8))

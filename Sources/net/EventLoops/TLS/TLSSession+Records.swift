@@ -6,17 +6,12 @@ extension TLSSession {
     /// Each byte is copied once, out of OpenSSL's record. Call again until it needs input.
     package func read(into buffer: UnsafeMutableRawBufferPointer) -> ReadOutcome {
         precondition(!buffer.isEmpty, "TLSSession: a buffer to read into")
+        goOn()
         switch phase {
         case .failed(let failure): return .failed(failure)
         case .peerClosed: return .closed
+        case .handshaking: return .needsInput
         case .established: return readRecords(into: buffer)
-        case .handshaking:
-            switch shakeHands() {
-            case .established: return readRecords(into: buffer)
-            case .handshaking: return hasInputEnded ? ended(.endedInHandshake) : .needsInput
-            case .peerClosed: return .closed
-            case .failed(let failure): return .failed(failure)
-            }
         }
     }
 
@@ -63,7 +58,6 @@ extension TLSSession {
         case .failed(let failure): return .failed(failure)
         case .peerClosed: return .closed
         case .handshaking, .established:
-            if hasInputEnded { return ended(.truncated) }
             guard answersCount <= TLSLimits.answersMax else {
                 let failure = TLSFailure(.limitReached, "too many key updates without content")
                 phase = .failed(failure)
@@ -71,13 +65,6 @@ extension TLSSession {
             }
             return .needsInput
         }
-    }
-
-    private func ended(_ reason: TLSFailure.Reason) -> ReadOutcome {
-        let failure = TLSFailure(reason, "the connection ended without close_notify")
-        phase = .failed(failure)
-        earlyPlaintext = []
-        return .failed(failure)
     }
 
     /// Continues the handshake as far as the input allows, and reads nothing.
@@ -95,7 +82,7 @@ extension TLSSession {
 
     /// Continues the handshake as far as the input allows, then does the work that waited for its
     /// end.
-    func shakeHands() -> Phase {
+    private func shakeHands() -> Phase {
         ERR_clear_error()
         let result = SSL_do_handshake(pointer)
         guard result == 1 else {
@@ -173,7 +160,7 @@ extension TLSSession {
         }
     }
 
-    func encrypt(_ bytes: Span<UInt8>) -> Bool {
+    private func encrypt(_ bytes: Span<UInt8>) -> Bool {
         guard bytes.count <= TLSLimits.untakenCiphertextMax - pipe.output.count else {
             return false
         }

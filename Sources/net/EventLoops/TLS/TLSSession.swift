@@ -61,7 +61,6 @@ package final class TLSSession {
     var hasSentClose = false
     /// Records that were sent under the current key.
     var recordsCount = 0
-    var hasInputEnded = false
     private var handshakeInputCount = 0
     /// Bytes of answers that the peer has caused since its last content.
     var answersCount = 0
@@ -201,9 +200,6 @@ extension TLSSession {
         guard admit(bytes) else { return }
         pipe.keep(bytes)
     }
-
-    /// The peer's connection has ended: the next read returns the end instead of waiting.
-    package func inputEnded() { hasInputEnded = true }
 
     /// Moves the bytes to send after those in `destination`; without a copy when that is empty.
     package func takeCiphertext(into destination: inout [UInt8]) { pipe.take(into: &destination) }

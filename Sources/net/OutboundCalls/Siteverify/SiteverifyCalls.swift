@@ -91,47 +91,6 @@ package struct SiteverifyCalls: CalledParty {
     package mutating func renews(_ refused: CallRequest, of call: SiteverifyCall) -> Bool { false }
 }
 
-extension SiteverifySettings {
-    /// Google, "Verifying the user's response": `secret`, `response`, `remoteip`; hCaptcha also has
-    /// `sitekey`.
-    fileprivate func form(_ call: SiteverifyCall) -> [UInt8] {
-        var form: [UInt8] = []
-        func add(_ name: String, _ value: some Sequence<UInt8>) {
-            if !form.isEmpty { form.append(UInt8(ascii: "&")) }
-            form += Array(name.utf8) + [UInt8(ascii: "=")]
-            for byte in value {
-                if byte.isUnreserved {
-                    form.append(byte)
-                } else {
-                    let digits = Array("0123456789ABCDEF".utf8)
-                    form += [UInt8(ascii: "%"), digits[Int(byte >> 4)], digits[Int(byte & 15)]]
-                }
-            }
-        }
-        add("secret", secret.utf8)
-        add("response", call.token)
-        if sendsAddress, let address = call.address { add("remoteip", address.text.utf8) }
-        if service == .hcaptcha, let siteKey { add("sitekey", siteKey.utf8) }
-        return form
-    }
-
-    /// Google Cloud, REST, `Event`: `token`, `siteKey`, `expectedAction`, `userIpAddress`.
-    fileprivate func assessment(_ call: SiteverifyCall) -> [UInt8] {
-        var json = JSONWriter()
-        json.object { json in
-            json.object("event") { json in
-                json.member("token", String(decoding: call.token, as: UTF8.self))
-                if let siteKey { json.member("siteKey", siteKey) }
-                if let action { json.member("expectedAction", action) }
-                if sendsAddress, let address = call.address {
-                    json.member("userIpAddress", address.text)
-                }
-            }
-        }
-        return json.bytes
-    }
-}
-
 /// A service that knows whether a person has passed its test: a proof of `kind: siteverify`.
 package struct SiteverifySettings: Hashable, Sendable {
     /// `service`: the service, which has the form of questions and answers.
@@ -228,4 +187,45 @@ package struct TestScore: Comparable, Hashable, Sendable, CustomStringConvertibl
     package static func < (left: Self, right: Self) -> Bool { left.thousandths < right.thousandths }
 
     package var description: String { "\(Double(thousandths) / 1_000)" }
+}
+
+extension SiteverifySettings {
+    /// Google, "Verifying the user's response": `secret`, `response`, `remoteip`; hCaptcha also has
+    /// `sitekey`.
+    fileprivate func form(_ call: SiteverifyCall) -> [UInt8] {
+        var form: [UInt8] = []
+        func add(_ name: String, _ value: some Sequence<UInt8>) {
+            if !form.isEmpty { form.append(UInt8(ascii: "&")) }
+            form += Array(name.utf8) + [UInt8(ascii: "=")]
+            for byte in value {
+                if byte.isUnreserved {
+                    form.append(byte)
+                } else {
+                    let digits = Array("0123456789ABCDEF".utf8)
+                    form += [UInt8(ascii: "%"), digits[Int(byte >> 4)], digits[Int(byte & 15)]]
+                }
+            }
+        }
+        add("secret", secret.utf8)
+        add("response", call.token)
+        if sendsAddress, let address = call.address { add("remoteip", address.text.utf8) }
+        if service == .hcaptcha, let siteKey { add("sitekey", siteKey.utf8) }
+        return form
+    }
+
+    /// Google Cloud, REST, `Event`: `token`, `siteKey`, `expectedAction`, `userIpAddress`.
+    fileprivate func assessment(_ call: SiteverifyCall) -> [UInt8] {
+        var json = JSONWriter()
+        json.object { json in
+            json.object("event") { json in
+                json.member("token", String(decoding: call.token, as: UTF8.self))
+                if let siteKey { json.member("siteKey", siteKey) }
+                if let action { json.member("expectedAction", action) }
+                if sendsAddress, let address = call.address {
+                    json.member("userIpAddress", address.text)
+                }
+            }
+        }
+        return json.bytes
+    }
 }
