@@ -69,7 +69,7 @@ package struct ClassicTokenKeys: Sendable {
     }
 
     private func opened(_ text: Span<UInt8>) throws(TokenFault) -> [UInt8] {
-        guard text.count <= Self.tokenBytesMax, let parts = Self.parts(text) else {
+        guard text.count <= Self.tokenBytesMax, let parts = SignedToken.parts(text, 5) else {
             throw .malformed
         }
         let header = Self.decoded(text, parts[0])
@@ -92,19 +92,6 @@ package struct ClassicTokenKeys: Sendable {
         } catch {
             throw .unknownKey
         }
-    }
-
-    /// The places of the five parts; `nil` for another number.
-    private static func parts(_ text: Span<UInt8>) -> [Range<Int>]? {
-        var parts: [Range<Int>] = []
-        var start = 0
-        for index in text.indices where text[index] == UInt8(ascii: ".") {
-            guard parts.count < 4 else { return nil }
-            parts.append(start..<index)
-            start = index + 1
-        }
-        parts.append(start..<text.count)
-        return parts.count == 5 ? parts : nil
     }
 
     private static func decoded(_ text: Span<UInt8>, _ part: Range<Int>) -> [UInt8]? {

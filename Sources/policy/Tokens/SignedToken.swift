@@ -29,32 +29,32 @@ struct SignedToken {
 
     /// `nil` for a text that is no such token.
     init?(_ text: Span<UInt8>) {
-        let full = UInt8(ascii: ".")
-        guard let first = Self.place(of: full, text, from: 0),
-            let second = Self.place(of: full, text, from: first + 1),
-            Self.place(of: full, text, from: second + 1) == nil,
-            first <= Self.headerBytesMax, second - first - 1 <= Self.claimsBytesMax,
-            text.count - second - 1 <= Self.signatureBytesMax,
-            let header = Base64.decodeURL(text.extracting(0..<first)),
-            let claims = Base64.decodeURL(text.extracting(first + 1..<second)),
-            let signature = Base64.decodeURL(text.extracting(second + 1..<text.count)),
+        guard let parts = Self.parts(text, 3), parts[0].count <= Self.headerBytesMax,
+            parts[1].count <= Self.claimsBytesMax, parts[2].count <= Self.signatureBytesMax,
+            let header = Base64.decodeURL(text.extracting(parts[0])),
+            let claims = Base64.decodeURL(text.extracting(parts[1])),
+            let signature = Base64.decodeURL(text.extracting(parts[2])),
             !header.isEmpty, !claims.isEmpty, !signature.isEmpty,
             let read = try? Self.header(header.span)
         else { return nil }
         algorithm = read.algorithm
         keyID = read.keyID
-        signed = 0..<second
+        signed = 0..<parts[1].upperBound
         self.claims = claims
         self.signature = signature
     }
 
-    private static func place(of byte: UInt8, _ text: Span<UInt8>, from start: Int) -> Int? {
-        var index = start
-        while index < text.count {
-            if text[index] == byte { return index }
-            index += 1
+    /// The places of the parts between the full stops; `nil` for another number of parts.
+    static func parts(_ text: Span<UInt8>, _ count: Int) -> [Range<Int>]? {
+        var parts: [Range<Int>] = []
+        var start = 0
+        for index in text.indices where text[index] == UInt8(ascii: ".") {
+            guard parts.count < count - 1 else { return nil }
+            parts.append(start..<index)
+            start = index + 1
         }
-        return nil
+        parts.append(start..<text.count)
+        return parts.count == count ? parts : nil
     }
 
     private static func header(

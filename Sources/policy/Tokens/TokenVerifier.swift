@@ -40,8 +40,6 @@ package struct TokenVerifier: Sendable {
     /// The longest that a token which is good once may live, in seconds: it is remembered until it
     /// ends.
     package static let onceLifetimeMax: Int64 = 7 * 86_400
-    /// The most audiences, and elements of another list, in a token.
-    private static let elementsMax = 64
     /// The longest `jti`.
     private static let idBytesMax = 256
 
@@ -78,7 +76,7 @@ package struct TokenVerifier: Sendable {
         }
         let claims: Claims
         do throws(JSONError) {
-            claims = try Claims(token.claims.span, asked, elementsMax: Self.elementsMax)
+            claims = try Claims(token.claims.span, asked)
         } catch {
             throw .malformed
         }
@@ -223,6 +221,9 @@ private struct Claims {
         }
     }
 
+    /// The most audiences, and elements of another list, in a token.
+    private static let elementsMax = 64
+
     /// Those that every token has, or may have. Their times are whole seconds.
     static let own: Set<[UInt8]> = Set(
         ["iss", "aud", "exp", "nbf", "iat", "jti"].map { Array($0.utf8) }
@@ -230,7 +231,7 @@ private struct Claims {
 
     private var values: [[UInt8]: Value] = [:]
 
-    init(_ text: Span<UInt8>, _ asked: Set<[UInt8]>, elementsMax: Int) throws(JSONError) {
+    init(_ text: Span<UInt8>, _ asked: Set<[UInt8]>) throws(JSONError) {
         var reader = JSONReader()
         var names = MemberNames()
         try reader.beginObject(text)
@@ -240,12 +241,7 @@ private struct Claims {
                 try reader.skipValue(text, depth: 1)
                 continue
             }
-            values[name] = try Self.value(
-                &reader,
-                text,
-                elementsMax,
-                isOwn: Self.own.contains(name)
-            )
+            values[name] = try Self.value(&reader, text, isOwn: Self.own.contains(name))
         }
         try reader.end(text)
     }
@@ -255,14 +251,13 @@ private struct Claims {
     private static func value(
         _ reader: inout JSONReader,
         _ text: Span<UInt8>,
-        _ elementsMax: Int,
         isOwn: Bool
     ) throws(JSONError) -> Value {
         switch reader.peek(text) {
         case UInt8(ascii: "{"):
             try reader.skipValue(text, depth: 1)
             return .other
-        case UInt8(ascii: "["): return try list(&reader, text, elementsMax)
+        case UInt8(ascii: "["): return try list(&reader, text)
         case UInt8(ascii: "-"), UInt8(ascii: "0")...UInt8(ascii: "9"):
             var whole = reader
             if let scalar = try? whole.scalar(text), case .number(let number) = scalar {
@@ -284,8 +279,7 @@ private struct Claims {
 
     private static func list(
         _ reader: inout JSONReader,
-        _ text: Span<UInt8>,
-        _ elementsMax: Int
+        _ text: Span<UInt8>
     ) throws(JSONError) -> Value {
         var texts: [[UInt8]] = []
         var isOfTexts = true

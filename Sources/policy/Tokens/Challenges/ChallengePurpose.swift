@@ -90,8 +90,8 @@ package struct UnverifiedChallenge: Sendable {
     package static let byteCount = 42
     package static let textCount = 56
     /// The bytes that the code covers.
-    static let signedCount = 26
-    static let version: UInt8 = 1
+    private static let signedCount = 26
+    private static let version: UInt8 = 1
 
     package let purpose: ChallengePurpose
     /// The start of a gateway that issued it.
@@ -118,23 +118,6 @@ package struct UnverifiedChallenge: Sendable {
         self.expiry = expiry
         self.bytes = bytes
     }
-
-    /// The bytes that the code covers.
-    static func signed(
-        _ purpose: ChallengePurpose,
-        epoch: UInt64,
-        serial: UInt64,
-        expiry: Int64
-    ) -> [UInt8] {
-        var bytes: [UInt8] = []
-        bytes.reserveCapacity(byteCount)
-        bytes.append(version)
-        bytes.append(purpose.rawValue)
-        bytes.append(word: epoch)
-        bytes.append(word: serial)
-        bytes.append(word: UInt64(clamping: expiry))
-        return bytes
-    }
 }
 
 extension UnverifiedChallenge {
@@ -146,7 +129,13 @@ extension UnverifiedChallenge {
         expiry: Int64,
         key: HMACSHA256.Key
     ) -> [UInt8] {
-        var bytes = signed(purpose, epoch: epoch, serial: serial, expiry: expiry)
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(byteCount)
+        bytes.append(version)
+        bytes.append(purpose.rawValue)
+        bytes.append(word: epoch)
+        bytes.append(word: serial)
+        bytes.append(word: UInt64(clamping: expiry))
         let code = key.code(bytes.span).bytes
         for index in 0..<(byteCount - signedCount) { bytes.append(code[index]) }
         return Base64.encodeURL(bytes.span)
@@ -161,70 +150,5 @@ extension UnverifiedChallenge {
             difference |= code[index] ^ bytes[Self.signedCount + index]
         }
         return difference == 0
-    }
-}
-
-/// A secret that all gateways of a store share.
-package struct SharedSecret: Sendable, Hashable {
-    /// Counts up: a newer secret has a higher number.
-    package let number: Int64
-    /// 32 bytes.
-    package let bytes: [UInt8]
-    /// Second of Unix time from which gateways use it.
-    package let usedFrom: Int64
-    /// Second of Unix time up to which challenges made with it are good.
-    package let goodUntil: Int64
-
-    /// A secret of this process alone, used while the shared secrets can't be read.
-    package static func placeholder() -> SharedSecret {
-        SharedSecret(
-            number: .min,
-            bytes: RandomBytes.make(count: 32),
-            usedFrom: .min,
-            goodUntil: .max
-        )
-    }
-
-    package init(number: Int64, bytes: [UInt8], usedFrom: Int64, goodUntil: Int64) {
-        self.number = number
-        self.bytes = bytes
-        self.usedFrom = usedFrom
-        self.goodUntil = goodUntil
-    }
-}
-
-/// The keys of the codes where gateways share secrets: one signs, all that are good verify.
-struct SharedKeys: Sendable {
-    private struct Entry: Sendable {
-        let key: HMACSHA256.Key
-        let usedFrom: Int64
-        let goodUntil: Int64
-    }
-
-    /// The newest first; never empty.
-    private let entries: [Entry]
-
-    /// `nil` without a secret.
-    init?(_ secrets: [SharedSecret]) {
-        guard !secrets.isEmpty else { return nil }
-        entries = secrets.sorted { $0.number > $1.number }.map { secret in
-            Entry(
-                key: HMACSHA256.Key(secret.bytes.span),
-                usedFrom: secret.usedFrom,
-                goodUntil: secret.goodUntil
-            )
-        }
-    }
-
-    /// The newest key whose time has come. Where the clock is before all of them, the oldest.
-    func signing(at now: Int64) -> HMACSHA256.Key {
-        let entry = entries.first { $0.usedFrom <= now } ?? entries[entries.count - 1]
-        return entry.key
-    }
-
-    /// Whether the code is of a good key. A key that is not used yet is good too: the clock of the
-    /// gateway that used it may be ahead.
-    func recognises(_ challenge: UnverifiedChallenge, at now: Int64) -> Bool {
-        entries.contains { now < $0.goodUntil && challenge.isAuthentic(under: $0.key) }
     }
 }
