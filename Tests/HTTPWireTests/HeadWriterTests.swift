@@ -137,13 +137,11 @@ struct HeadWriterTests {
             $0.framing = .chunked
             $0.date = HTTPDate.bytes(unixSeconds: 784_111_777)
             $0.connection = .close
-            $0.addsVia = true
         }
         #expect(
             out == """
                 HTTP/1.1 200 \r\nX: y\r\nX_Z: 1\r\nTransfer-Encoding: chunked\r\n\
-                Date: Sun, 06 Nov 1994 08:49:37 GMT\r\nConnection: close\r\n\
-                Via: 1.0 portcullis\r\n\r\n
+                Date: Sun, 06 Nov 1994 08:49:37 GMT\r\nConnection: close\r\n\r\n
                 """
         )
     }

@@ -183,8 +183,7 @@ extension IPAddress {
         index = 0
         while index < 8 {
             if !run.isEmpty, index == run.lowerBound {
-                bytes.append(UInt8(ascii: ":"))
-                bytes.append(UInt8(ascii: ":"))
+                bytes.append("::")
                 index = run.upperBound
                 continue
             }

@@ -222,22 +222,14 @@ package struct TrailerSection: Sendable {
 
     /// Whether there is no field that may be forwarded.
     package var isEmpty: Bool {
-        for index in fields.fields.indices
-        where !FieldKindSet.forbiddenInTrailers.contains(fields.fields[index].kind) {
-            return false
-        }
-        return true
+        fields.fields.allSatisfy { FieldKindSet.forbiddenInTrailers.contains($0.kind) }
     }
 
     /// Whether each line can be forwarded as it is, so that ``bytes`` are what goes on.
     package var isForwardedWhole: Bool {
-        for index in fields.fields.indices {
-            let field = fields.fields[index]
-            guard field.isCanonical, !FieldKindSet.forbiddenInTrailers.contains(field.kind) else {
-                return false
-            }
+        fields.fields.allSatisfy {
+            $0.isCanonical && !FieldKindSet.forbiddenInTrailers.contains($0.kind)
         }
-        return true
     }
 
     /// Takes bytes up to the end of the section; `true` when the end is here.

@@ -111,6 +111,15 @@ extension FieldKindSet {
         FieldKindSet([.requestID, .underscored, .disguised, .expect]),
     ]
 
+    /// Fields that the origin never gets as the client sent them: the gateway removes them or
+    /// writes its own. A signature over such a field says nothing about the field that the origin
+    /// reads.
+    ///
+    /// `Host` is not in it: the client's value is signed and also decides the rule.
+    package static let neverAsSent: FieldKindSet = [
+        neverToOrigin, proof, FieldKindSet([.via, .maxForwards]),
+    ]
+
     /// Never forwarded from an origin: the client must not take an origin's statement for the
     /// gateway's.
     package static let neverToClient: FieldKindSet = [
@@ -153,17 +162,6 @@ extension FieldKindSet {
 extension FieldKind {
     /// The kind of a name, in any case.
     package init(name: [UInt8]) { self = KnownFieldNames.kind(name.span, 0..<name.count) }
-}
-
-extension FieldKindSet {
-    /// Fields that the origin never gets as the client sent them: the gateway removes them or
-    /// writes its own. A signature over such a field says nothing about the field that the origin
-    /// reads.
-    ///
-    /// `Host` is not in it: the client's value is signed and also decides the rule.
-    package static let neverAsSent: FieldKindSet = [
-        neverToOrigin, provenance, proof, FieldKindSet([.via, .maxForwards]),
-    ]
 }
 
 /// Fields that one origin gets although they are deleted by default: `keep_fields`.

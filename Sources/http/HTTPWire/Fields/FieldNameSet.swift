@@ -27,11 +27,7 @@ package struct FieldNameSet: Sendable {
     /// Whether a name is in the set, case aside. Linear in the number of names of its length.
     package func contains(_ bytes: Span<UInt8>, _ name: Range<Int>) -> Bool {
         guard lengths & Self.bit(name.count) != 0 else { return false }
-        for candidate in names
-        where ByteScan.equal(bytes, name, candidate.span, 0..<candidate.count) {
-            return true
-        }
-        return false
+        return names.contains { ByteScan.equal(bytes, name, $0.span, 0..<$0.count) }
     }
 
     /// Whether a name is not in the set, but CGI makes one variable of it and of a name in the set.
@@ -55,17 +51,12 @@ package struct FieldNameSet: Sendable {
         guard name.count == other.count else { return false }
         for step in 0..<other.count {
             let byte = ByteScan.folded(bytes[name.lowerBound + step])
-            guard byte == other[step] || isSpecial(byte) && isSpecial(other[step]) else {
-                return false
-            }
+            guard
+                byte == other[step]
+                    || FoldedName.isSpecial(byte) && FoldedName.isSpecial(other[step])
+            else { return false }
         }
         return true
-    }
-
-    /// Whether a byte of a name is neither a letter nor a digit.
-    private static func isSpecial(_ byte: UInt8) -> Bool {
-        let isLetter = ByteScan.folded(byte) &- UInt8(ascii: "a") < 26
-        return !isLetter && !ASCIIByte.isDigit(byte)
     }
 
     @inline(__always)

@@ -53,7 +53,8 @@ struct ListElements {
             switch bytes[position] {
             case UInt8(ascii: ","): return true
             case UInt8(ascii: "\""):
-                guard skipQuoted(bytes) else { return false }
+                guard let after = Self.endOfQuoted(bytes, position..<end) else { return false }
+                position = after
             // token68 (RFC 9110 §11.2) has a slash.
             case UInt8(ascii: "="), UInt8(ascii: "/"), ASCIIByte.space, ASCIIByte.tab: position += 1
             case let byte:
@@ -62,12 +63,6 @@ struct ListElements {
             }
         }
         return true
-    }
-
-    private mutating func skipQuoted(_ bytes: Span<UInt8>) -> Bool {
-        let behind = Self.endOfQuoted(bytes, position..<end)
-        position = behind ?? end
-        return behind != nil
     }
 
     /// The place after the quoted string (RFC 9110 §5.6.4) at the beginning of a range; `nil` when

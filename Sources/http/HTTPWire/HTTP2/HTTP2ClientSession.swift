@@ -149,7 +149,7 @@ extension HTTP2ClientSession {
     package func ping() {
         guard pingsOpen == 0 else { return }
         pingsOpen = 1
-        nghttp2_submit_ping(pointer, UInt8(NGHTTP2_FLAG_NONE.rawValue), nil)
+        nghttp2_submit_ping(pointer, NGHTTP2Session.noFlags, nil)
     }
 
     /// Ends the connection: the next bytes are the last.
@@ -198,24 +198,16 @@ extension HTTP2ClientSession {
             return session.nextContent(of: id, atMost: length, &flags.pointee)
         }
         let begun = NGHTTP2Fields.with(request: bytes, scheme: scheme) { fields in
-            guard hasContent else {
-                return nghttp2_submit_request(
+            withUnsafePointer(to: provider) { provider in
+                nghttp2_submit_request(
                     pointer,
                     nil,
                     fields.baseAddress,
                     fields.count,
-                    nil,
+                    hasContent ? provider : nil,
                     nil
                 )
             }
-            return nghttp2_submit_request(
-                pointer,
-                nil,
-                fields.baseAddress,
-                fields.count,
-                &provider,
-                nil
-            )
         }
         guard let (id, headEnd) = begun, id > 0 else { return nil }
         // A connection whose numbers are used must make room for another one.
@@ -279,12 +271,7 @@ extension HTTP2ClientSession {
         guard channel.end == nil else { return }
         closed(channel, .reset(code.rawValue))
         counts.resetsSent += 1
-        nghttp2_submit_rst_stream(
-            pointer,
-            UInt8(NGHTTP2_FLAG_NONE.rawValue),
-            channel.id,
-            code.rawValue
-        )
+        nghttp2_submit_rst_stream(pointer, NGHTTP2Session.noFlags, channel.id, code.rawValue)
     }
 
     private func closed(_ channel: HTTP2ClientChannel, _ end: HTTP2StreamEnd) {

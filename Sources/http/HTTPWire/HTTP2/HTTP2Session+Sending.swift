@@ -21,28 +21,21 @@ extension HTTP2Session {
         // nghttp2 would serve the oldest stream alone while it has content, and a stream that gets
         // nothing in `timeouts.response_idle` is reset.
         if hasContent { cnghttp2_serve_in_turn(pointer, channel.id) }
+        var provider = nghttp2_data_provider()
+        provider.read_callback = { _, id, _, length, flags, _, me in
+            guard let session = HTTP2Session.of(me), let flags else { return 0 }
+            return session.nextContent(of: id, atMost: length, &flags.pointee)
+        }
         let code = NGHTTP2Fields.with(head, status) { fields in
-            guard hasContent else {
-                return nghttp2_submit_response(
+            withUnsafePointer(to: provider) { provider in
+                nghttp2_submit_response(
                     pointer,
                     channel.id,
                     fields.baseAddress,
                     fields.count,
-                    nil
+                    hasContent ? provider : nil
                 )
             }
-            var provider = nghttp2_data_provider()
-            provider.read_callback = { _, id, _, length, flags, _, me in
-                guard let session = HTTP2Session.of(me), let flags else { return 0 }
-                return session.nextContent(of: id, atMost: length, &flags.pointee)
-            }
-            return nghttp2_submit_response(
-                pointer,
-                channel.id,
-                fields.baseAddress,
-                fields.count,
-                &provider
-            )
         }
         return code == 0
     }
@@ -62,7 +55,7 @@ extension HTTP2Session {
         _ = NGHTTP2Fields.with(head, .own) { fields in
             nghttp2_submit_headers(
                 pointer,
-                UInt8(NGHTTP2_FLAG_NONE.rawValue),
+                NGHTTP2Session.noFlags,
                 channel.id,
                 nil,
                 fields.baseAddress,

@@ -256,8 +256,8 @@ extension HTTP2Session {
         guard !hasSaidGoAway else { return }
         hasSaidGoAway = true
         let last = nghttp2_session_get_last_proc_stream_id(pointer)
-        let none = UInt8(NGHTTP2_FLAG_NONE.rawValue)
-        nghttp2_submit_goaway(pointer, none, last, NGHTTP2_NO_ERROR.rawValue, nil, 0)
+        let (none, code) = (NGHTTP2Session.noFlags, HTTP2Code.noError.rawValue)
+        nghttp2_submit_goaway(pointer, none, last, code, nil, 0)
     }
 
     /// Ends the connection: the next bytes are the last.
@@ -283,8 +283,7 @@ extension HTTP2Session {
     }
 
     private func submitReset(of channel: HTTP2Channel, _ code: HTTP2Code) {
-        let none = UInt8(NGHTTP2_FLAG_NONE.rawValue)
-        nghttp2_submit_rst_stream(pointer, none, channel.id, code.rawValue)
+        nghttp2_submit_rst_stream(pointer, NGHTTP2Session.noFlags, channel.id, code.rawValue)
     }
 }
 
@@ -295,5 +294,4 @@ package enum HTTP2Code: UInt32, Sendable {
     case refusedStream = 0x7
     case cancel = 0x8
     case enhanceYourCalm = 0xB
-    case http11Required = 0xD
 }

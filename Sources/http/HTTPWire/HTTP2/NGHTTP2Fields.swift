@@ -26,13 +26,13 @@ enum NGHTTP2Fields {
         withLines(of: head, adding: 1) { lines, space in
             var count = 0
             if let code = Self.code(lines.head, status) {
-                space.initializeElement(at: 0, to: field(statusName, 7, code, 3))
+                space.initializeElement(at: 0, to: field(":status", code, 3))
                 count = 1
                 _ = lines.next()
             }
             while count < space.count, let line = lines.next() {
                 guard let field = Self.field(lines.head, line),
-                    status != .established || !isAccept(field)
+                    status != .established || !isNamed(field, "sec-websocket-accept")
                 else { continue }
                 space.initializeElement(at: count, to: field)
                 count += 1
@@ -89,17 +89,6 @@ enum NGHTTP2Fields {
         case .established: return established.utf8Start
         case .refusingTunnel: return own.pointee == 0x32 ? refusing.utf8Start : own
         }
-    }
-
-    private static func isAccept(_ field: nghttp2_nv) -> Bool {
-        let name = UnsafeBufferPointer(start: field.name, count: field.namelen)
-        // Folded as letters are; no other byte of a name becomes one of these by that.
-        return name.lazy.map { $0 | 0x20 }.elementsEqual("sec-websocket-accept".utf8)
-    }
-
-    private static var statusName: UnsafePointer<UInt8> {
-        let name: StaticString = ":status"
-        return name.utf8Start
     }
 
     /// The field of a line `name: value`; `nil` for any other line.

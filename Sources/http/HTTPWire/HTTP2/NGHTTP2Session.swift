@@ -59,6 +59,8 @@ enum NGHTTP2Session {
     /// counts some more for each field.
     private static let headSentMax = 4 << 20
 
+    static let noFlags = UInt8(NGHTTP2_FLAG_NONE.rawValue)
+
     private static let outOfMemory = Failure(code: NGHTTP2_ERR_NOMEM.rawValue)
 
     static func setting(_ id: nghttp2_settings_id, _ value: Int) -> nghttp2_settings_entry {
@@ -71,10 +73,9 @@ enum NGHTTP2Session {
         _ settings: [nghttp2_settings_entry],
         window: Int
     ) throws(Failure) {
-        let none = UInt8(NGHTTP2_FLAG_NONE.rawValue)
-        try Failure.check(nghttp2_submit_settings(pointer, none, settings, settings.count))
+        try Failure.check(nghttp2_submit_settings(pointer, noFlags, settings, settings.count))
         try Failure.check(
-            nghttp2_session_set_local_window_size(pointer, none, 0, Int32(clamping: window))
+            nghttp2_session_set_local_window_size(pointer, noFlags, 0, Int32(clamping: window))
         )
     }
 }

@@ -164,7 +164,6 @@ extension RequestHead {
 
     /// RFC 9110 §10.1.1; not read in HTTP/1.0.
     private mutating func readExpectation(_ bytes: Span<UInt8>) throws(Malformed) {
-        expectsContinue = false
         guard version == .http11, let field = fields.first(.expect) else { return }
         guard ByteScan.equal(bytes, field.value, "100-continue") else {
             throw Malformed(.expectation, at: field.value.lowerBound)

@@ -13,7 +13,6 @@ extension HeadWriter {
         package var connection = ConnectionField.keep
         /// The time of receipt as 29 bytes of an IMF-fixdate, for a final response without Date.
         package var date: [UInt8] = []
-        package var addsVia = false
 
         package init() {}
     }
@@ -68,7 +67,6 @@ extension HeadWriter {
             field("Upgrade", bytes, upgrade.value, into: &out)
         }
         connection(options.connection, into: &out)
-        if options.addsVia { via(head.version, into: &out) }
     }
 
     /// Appends the head of a local answer up to its own fields: status line, Date, framing,

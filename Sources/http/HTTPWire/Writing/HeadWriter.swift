@@ -99,7 +99,7 @@ package enum HeadWriter {
     }
 
     /// Appends Via with the version in which the message came.
-    static func via(_ version: HTTPVersion, isHTTP2: Bool = false, into out: inout [UInt8]) {
+    private static func via(_ version: HTTPVersion, isHTTP2: Bool, into out: inout [UInt8]) {
         out.append(isHTTP2 ? "Via: 2.0 " : version == .http11 ? "Via: 1.1 " : "Via: 1.0 ")
         out.append(pseudonym)
         out.appendLineEnd()
