@@ -96,6 +96,20 @@ extension Scenarios.Decisions {
         }
     }
 
+    /// Portcullis, and Envoy, write in this field which certificate the client has shown.
+    @Test(arguments: DecidingProxy.allCases)
+    func `no client names a certificate to the application`(proxy: DecidingProxy) throws {
+        try play(proxy) { stand in
+            let forged = [("X-Forwarded-Client-Cert", "Hash=00;Subject=\"CN=root\"")]
+            #expect(try stand.client.send("GET", "/open", forged).status == 200)
+            #expect(try !stand.last(1).head.has("X-Forwarded-Client-Cert"))
+            let (request, proof) = try stand.signed("GET", "/orders/1")
+            let answer = try stand.client.send(request, proof, more: forged)
+            #expect(answer.status == 200, "\(answer.text)")
+            #expect(try !stand.last(2).head.has("X-Forwarded-Client-Cert"))
+        }
+    }
+
     /// HAProxy leaves out a field that its buffer has no room for. A signed verdict has the target,
     /// so a client chooses its length.
     @Test(arguments: DecidingProxy.allCases)

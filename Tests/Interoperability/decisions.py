@@ -79,15 +79,17 @@ SIGNED_UPLOAD = UPLOAD.replace(", sign: [method, target, challenge]",
                                ", body: { digest: held, limit: 4MiB }")
 NAMES = ["App-Attest-Verdict", "App-Attest-Key-Id", "X-HTTP-Method-Override", "X-Original-URL",
          "Idempotency-Key"]
-# By these some applications execute another method, path or host than those of the request, or leave
-# a check out. The gateway forwards none of them as the client sent it, and neither may an example.
+# By these some applications execute another method, path or host than those of the request, leave
+# a check out, or take a certificate for shown. The gateway forwards none of them as the client sent
+# it, and neither may an example.
 OVERRIDES = [
     "X-HTTP-Method-Override", "X-HTTP-Method", "X-Method-Override", "X-Original-Method",
     "X-Original-URL", "X-Original-URI", "X-Rewrite-URL", "X-WAWS-Unencoded-URL", "X-Script-Name",
     "Script-Name", "X-Envoy-Original-Path", "X-Host", "X-Original-Host", "X-HTTP-Host-Override",
     "Disguised-Host", "Forwarded", "X-Forwarded", "X-Forwarded-Host", "X-Forwarded-Port",
     "X-Forwarded-Prefix", "X-Forwarded-Scheme", "X-Forwarded-Server", "X-Forwarded-Ssl",
-    "X-Middleware-Subrequest", "X-Sendfile-Type", "X-Accel-Mapping", "Proxy",
+    "X-Forwarded-Client-Cert", "X-Middleware-Subrequest", "X-Sendfile-Type", "X-Accel-Mapping",
+    "Proxy",
 ]
 SETTINGS = "AAMAAABkAARAAAAAAAIAAAAA"
 FORGED = [("app-attest-verdict", "pass"), ("app-attest-key-id", "forged")]
