@@ -181,7 +181,7 @@ extension TLSSession {
     /// there are any.
     package var earlyPlaintextCount: Int { earlyPlaintext.count }
 
-    /// The version and cipher suite for the log, such as `TLSv1.3 TLS_AES_128_GCM_SHA256`; `nil`
+    /// The version and cipher suite, such as `TLSv1.3 TLS_AES_128_GCM_SHA256`; `nil`
     /// before the handshake has ended.
     package var suite: String? {
         guard isEstablished else { return nil }

@@ -36,7 +36,7 @@ package final class ServerHealth: Sendable {
     private static let pauseMilliseconds: UInt64 = 5_000
     /// Each timeout doubles the pause, up to this.
     private static let pauseMillisecondsMax: UInt64 = 40_000
-    /// The interval of trials of a server that takes no connection, where no other is left.
+    /// The interval of trials of a server that takes no connection.
     private static let trialMilliseconds: UInt64 = 1_000
     /// The precision of the last response's time. If all event loops wrote it for each response,
     /// they would contend for its cache line.
