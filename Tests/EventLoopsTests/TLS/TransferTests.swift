@@ -70,12 +70,12 @@ import Testing
         var pair = try SessionPair()
         #expect(pair.client.write("GET / ".utf8))
         #expect(pair.client.write("HTTP/1.1\r\n\r\n".utf8))
-        #expect(pair.client.earlyPlaintextCount == 18)
+        #expect(pair.client.earlyPlaintext.count == 18)
         pair.client.shutDown()
         #expect(!pair.client.write("too late".utf8))
         pair.exchange()
         #expect(pair.serverRead == Array("GET / HTTP/1.1\r\n\r\n".utf8))
-        #expect(pair.client.earlyPlaintextCount == 0)
+        #expect(pair.client.earlyPlaintext.isEmpty)
         #expect(pair.serverOutcome == .closed)
     }
 

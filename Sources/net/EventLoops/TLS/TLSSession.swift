@@ -177,12 +177,8 @@ extension TLSSession {
     /// Whether there are bytes to send.
     package var hasCiphertext: Bool { !pipe.output.isEmpty }
 
-    /// The number of plain bytes that wait for the end of the handshake. A writer should stop while
-    /// there are any.
-    package var earlyPlaintextCount: Int { earlyPlaintext.count }
-
-    /// The version and cipher suite, such as `TLSv1.3 TLS_AES_128_GCM_SHA256`; `nil`
-    /// before the handshake has ended.
+    /// The version and cipher suite, such as `TLSv1.3 TLS_AES_128_GCM_SHA256`; `nil` before the
+    /// handshake has ended.
     package var suite: String? {
         guard isEstablished else { return nil }
         // Constant texts of OpenSSL's.
