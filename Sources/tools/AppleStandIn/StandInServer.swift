@@ -1,5 +1,6 @@
 import AppAttest
 internal import Cryptography
+import Encodings
 import EventLoops
 import Foundation
 package import OutboundCalls
@@ -281,75 +282,52 @@ package struct StandInCalls: Sendable {
     }
 }
 
-/// How a call is answered.
-package enum StandInPlay: Hashable, Sendable {
-    /// As Apple answers.
-    case proper
-    /// As Apple answers, after this number of milliseconds.
-    case slow(milliseconds: UInt64)
-    /// An answer with this status, whatever the call.
-    case status(Int, retryAfter: Int? = nil, body: String = "")
-    /// No answer; the connection stays open.
-    case hang
-    /// Bytes that are not HTTP.
-    case garbage
-    /// The connection ends in the middle of the answer.
-    case cut
-    /// An answer of this number of bytes.
-    case long(bytes: Int)
-    /// An answer that comes byte by byte, with pauses of this number of milliseconds.
-    case drip(milliseconds: UInt64)
-    /// A redirect to this address.
-    case redirect(to: String)
-    /// A wrong receipt, or one that is this number of seconds old.
-    case receipt(ReceiptDamage? = nil, age: Int64 = 0)
-    /// The attestation's kind of receipt in place of a refreshed one.
-    case receiptOfAttestation
-    /// The receipt of the call itself.
-    case receiptAsSent
+/// The stand-in's authority and its server's certificate, as files.
+struct StandInCertificates {
+    let root: String
+    let chain: String
+    let key: String
 
-    /// The answer to any call; `nil` where it depends on the call.
-    var answer: StandInAnswer? {
-        switch self {
-        case .status(let status, let retryAfter, let body):
-            var answer = StandInAnswer(status, body)
-            answer.retryAfter = retryAfter
-            return answer
-        case .long(let count): return StandInAnswer(200, String(repeating: "A", count: count))
-        case .redirect(let address):
-            var answer = StandInAnswer(307)
-            answer.fields = [("Location", address)]
-            return answer
-        case .proper, .slow, .drip, .hang, .garbage, .cut, .receipt, .receiptOfAttestation,
-            .receiptAsSent:
-            return nil
+    init(folder: String) throws {
+        let now = UnixTime(seconds: Int64(Date().timeIntervalSince1970))
+        func template(_ name: String, _ serial: UInt64, isAuthority: Bool) -> CertificateBuilder {
+            CertificateBuilder(
+                commonName: name,
+                organization: "Portcullis, for tests alone",
+                serial: serial,
+                notBefore: now.advanced(bySeconds: -86_400),
+                notAfter: now.advanced(bySeconds: 365 * 86_400),
+                isAuthority: isAuthority
+            )
         }
-    }
-}
-
-/// The plays of a service's calls.
-struct StandInPlays {
-    /// That of all calls that have no script.
-    var always = StandInPlay.proper
-    /// Those of the next calls.
-    var next: [StandInPlay] = []
-
-    mutating func take() -> StandInPlay { next.isEmpty ? always : next.removeFirst() }
-}
-
-/// A team with a key, as developer.apple.com makes them.
-package struct StandInTeam: Sendable {
-    package let teamID: String
-    package let keyID: String
-    let publicKey: P256PublicKey
-    /// The content of the `.p8` file.
-    package let p8: String
-
-    package init(teamID: String = "TEAM123456", keyID: String = "ABC123DEFG") {
-        let key = P256PrivateKey()
-        self.teamID = teamID
-        self.keyID = keyID
-        publicKey = key.publicKey
-        p8 = key.key.pem
+        let rootKey = ECPrivateKey(generating: .p256)
+        let root = template("Stand-in for Apple's authorities", 1, isAuthority: true)
+            .selfSigned(by: rootKey)
+        let serverKey = ECPrivateKey(generating: .p256)
+        var server = template("localhost", 2, isAuthority: false)
+        // RFC 5280 §4.2.1.6: dNSName is [2], iPAddress [7].
+        let name = Array("localhost".utf8)
+        let names = [0x82, UInt8(name.count)] + name + [0x87, 4, 127, 0, 0, 1]
+        server.extensions = [
+            CertificateBuilder.Extension(
+                oid: OID("2.5.29.17"),
+                isCritical: false,
+                value: DEREncoder.sequence([names])
+            )
+        ]
+        let certificate = server.signed(for: serverKey, by: rootKey, issuer: root)
+        self.root = folder + "/apple-root.pem"
+        chain = folder + "/apple-server.pem"
+        key = folder + "/apple-server-key.pem"
+        for (path, text) in [
+            (self.root, root.pem), (chain, certificate.pem), (key, serverKey.pem),
+        ] {
+            let made = FileManager.default.createFile(
+                atPath: path,
+                contents: Data(text.utf8),
+                attributes: [.posixPermissions: 0o600]
+            )
+            guard made else { throw StandInServer.Failure(description: "can't write \(path)") }
+        }
     }
 }
