@@ -1,4 +1,5 @@
 import Encodings
+import EventLoops
 
 /// Challenges that wait to be signed, newest first.
 struct ChallengePool {
@@ -46,5 +47,113 @@ struct ChallengePool {
         guard var bytes = Base64.decode(text.span), bytes.count > 10 else { return nil }
         for place in 2..<10 { bytes[place] ^= 0xFF }
         return Base64.encodeURL(bytes)
+    }
+}
+
+// Challenges from the answers, and from the endpoint where those do not suffice.
+extension LoadLoop {
+    /// Bytes of a call for eight challenges, the most of one call.
+    private func callMessage() -> Message {
+        let document = #"{"purpose":"assertion","count":8}"#
+        let head = """
+            POST \(plan.challengesTarget) HTTP/1.1\r
+            Host: \(plan.host)\r
+            Content-Type: application/json\r
+            Content-Length: \(document.utf8.count)\r
+            \r
+            \(document)
+            """
+        return Message(head: Array(head.utf8))
+    }
+
+    /// Asks for some challenges, on a connection that does nothing else, one call at a time.
+    func callForChallenges() {
+        guard !isCalling, MonotonicClock.nanoseconds >= callAt else { return }
+        guard let caller, !caller.isClosed else {
+            // The call follows when the connection is open.
+            self.caller = LoadConnection.open(
+                plan.server,
+                for: self,
+                timeout: plan.options.connectTimeout,
+                on: loop
+            )
+            self.caller?.keepsContent = true
+            if self.caller == nil { tell(.failed("the challenges endpoint: no connection")) }
+            return
+        }
+        guard case .idle = caller.state else { return }
+        isCalling = true
+        caller.message = callMessage()
+        caller.send([], timeout: plan.options.responseTimeout)
+    }
+
+    func challengesCame(_ connection: LoadConnection, _ now: UInt64) {
+        isCalling = false
+        if connection.isClosed { caller = nil }
+        let answer = connection.answer
+        guard answer.status == 200, let texts = Self.challenges(in: answer.content) else {
+            callAt = now + max(UInt64(answer.retryAfter) * 1_000_000_000, Self.pause)
+            if !isIssuing || isBlocked { alarm?.set(nanoseconds: callAt) }
+            if answer.status != 429 { tell(.failed("the challenges endpoint: \(answer.text)")) }
+            return
+        }
+        for text in texts { challenges.add(text, now: now) }
+        if stale.wantsChallenge, let text = challenges.take(now: now),
+            let foreign = ChallengePool.ofAnotherStart(text)
+        {
+            stale.take(
+                ofAnotherStart: staleProofs(foreign),
+                aging: text,
+                // A second more than its lifetime: the gateway's clock ticks in seconds.
+                expired: now + plan.challengeLifetime + 1_500_000_000
+            )
+        }
+        if isReady {
+            if challenges.count < Self.challengeStock || challenges.count < challengesWanted {
+                callForChallenges()
+            }
+            pump()
+            tellIfGathered()
+        } else {
+            checkReadiness()
+        }
+    }
+
+    /// The texts of `{"challenges":["…","…"],"expires_in":300}`.
+    static func challenges(in content: [UInt8]) -> [[UInt8]]? {
+        let places = (0..<8).compactMap { JSONPointer("/challenges/\($0)") }
+        let texts = places.compactMap { $0.string(in: content.span) }
+            .filter { $0.count == RequestTemplate.challengeCount }
+        return texts.isEmpty ? nil : texts
+    }
+
+    func checkReadiness() {
+        guard !isReady else { return }
+        if challenges.count < challengesWanted { callForChallenges() }
+        guard idle.count == connectionCount,
+            challenges.count >= challengesWanted
+        else { return }
+        isReady = true
+        challengesWanted = 0
+        tell(.ready)
+    }
+
+    /// Gets this number of challenges before the start; the event loop reports `ready` when it has
+    /// them.
+    func gather(_ count: Int) {
+        challengesWanted = count
+        tellIfGathered()
+        callForChallenges()
+    }
+
+    private func tellIfGathered() {
+        guard challengesWanted > 0, challenges.count >= challengesWanted else { return }
+        challengesWanted = 0
+        tell(.ready)
+    }
+
+    /// Returns gathered challenges, to be signed before the start.
+    func takeGathered(_ count: Int) -> (texts: [[UInt8]], goodUntil: UInt64) {
+        challenges.takeOldest(count)
     }
 }

@@ -29,3 +29,11 @@
 //
 // Only admitted requests are replayed: the gateway would rightly admit a copy that overtakes its
 // original.
+
+/// Why no request can be sent, in a sentence, with what to do.
+package struct LoadError: Error, Sendable, CustomStringConvertible {
+    /// The sentence.
+    package let description: String
+
+    package init(_ description: String) { self.description = description }
+}

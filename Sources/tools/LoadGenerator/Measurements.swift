@@ -88,3 +88,47 @@ struct Measurements: Sendable {
         if own == nil { own = other } else { own?.add(other) }
     }
 }
+
+/// Why a request got no answer that could be judged. The raw value is for people and JSON.
+package enum ExchangeFailure: String, CaseIterable, Sendable {
+    case connectFailed = "connect-failed"
+    case connectTimeout = "connect-timeout"
+    case responseTimeout = "response-timeout"
+    /// The connection ended or broke before the response was complete.
+    case connectionBroken = "connection-broken"
+    /// The response is no valid HTTP.
+    case responseMalformed = "response-malformed"
+}
+
+extension ExchangeFailure: Comparable {
+    /// In the order of their names.
+    package static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
+}
+
+/// An answer that is not the expected one.
+struct Deviation: Sendable {
+    /// The request's place in the run.
+    let number: UInt64
+    let sending: Sending
+    let expected: String
+    let found: String
+}
+
+/// The counts since the last beat.
+struct Interval: Sendable {
+    var latencies = Measurements.latencies()
+    var sent: UInt64 = 0
+    var answered: UInt64 = 0
+    var deviations: UInt64 = 0
+    var failures: UInt64 = 0
+    var backlog: UInt64 = 0
+
+    mutating func add(_ other: Interval) {
+        latencies.add(other.latencies)
+        sent += other.sent
+        answered += other.answered
+        deviations += other.deviations
+        failures += other.failures
+        backlog += other.backlog
+    }
+}

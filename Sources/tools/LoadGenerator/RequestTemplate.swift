@@ -160,6 +160,93 @@ struct RequestTemplate: Sendable {
     }
 }
 
+extension RequestTemplate {
+    /// Writes a request, into memory that was used for another.
+    ///
+    /// - `proof`: `nil` for a request without.
+    func write(_ proof: ProofTexts?, _ sending: Sending, content: Int, into message: inout Message)
+    {
+        let made = contents[content]
+        begin(sending, into: &message)
+        if let proof {
+            field(demand.fields.keyID, proof.keyID, into: &message.head)
+            field(demand.fields.assertion, proof.assertion, into: &message.head)
+            if sending == .tamperedSignature {
+                Self.changeSignature(proof.assertion, in: &message.head)
+            }
+            if demand.sendsChallengeField {
+                field(demand.fields.challenge, proof.challenge, into: &message.head)
+            }
+            if !proof.token.isEmpty { field(demand.tokenField, proof.token, into: &message.head) }
+        }
+        end(made, content, sending, into: &message)
+        guard let place = made.challengePlace, let proof else { return }
+        let end = message.head.count
+        message.head += message.isContentChanged ? made.changed : made.bytes
+        if proof.challenge.count == place.count {
+            message.head.replaceSubrange(
+                end + place.lowerBound..<end + place.upperBound,
+                with: proof.challenge
+            )
+        }
+        message.content = nil
+    }
+
+    /// Writes the request line, the host and the user's fields.
+    func begin(_ sending: Sending, into message: inout Message) {
+        message.head.removeAll(keepingCapacity: true)
+        message.head += sending == .tamperedTarget ? otherStart : start
+    }
+
+    /// Ends the head, and records the content that follows it.
+    func end(_ made: Content, _ content: Int, _ sending: Sending, into message: inout Message) {
+        message.head += made.fields
+        message.isContentChanged = sending == .tamperedContent
+        message.content = made.bytes.isEmpty ? nil : content
+    }
+
+    /// The bytes after the head.
+    func body(of message: Message) -> [UInt8] {
+        guard let content = message.content else { return [] }
+        return message.isContentChanged ? contents[content].changed : contents[content].bytes
+    }
+
+    func field(_ name: [UInt8], _ value: [UInt8], into head: inout [UInt8]) {
+        head += name
+        head.append(UInt8(ascii: ":"))
+        head.append(UInt8(ascii: " "))
+        head += value
+        head.append(0x0D)
+        head.append(0x0A)
+    }
+
+    /// An assertion ends in 37 bytes of authenticator data and the name of the member, 19 bytes
+    /// with its head. Before them is the signature, whose last 32 bytes are `s`. So the byte 80
+    /// before the end is inside `s`, and a change of a whole character changes it.
+    private static let charactersBehindChange = 80 * 4 / 3
+    /// The text of an Android key ends in the signature, and so in `s`.
+    private static let phoneCharactersBehindChange = 16
+
+    private static func changeSignature(_ assertion: [UInt8], in head: inout [UInt8]) {
+        let isPhone = assertion.starts(with: "v1.".utf8)
+        // CR and LF follow the value.
+        let place =
+            head.count - 2 - (isPhone ? phoneCharactersBehindChange : charactersBehindChange)
+        guard place > 0 else { return }
+        head[place] = head[place] == UInt8(ascii: "A") ? UInt8(ascii: "B") : UInt8(ascii: "A")
+    }
+}
+
+/// The bytes of one request: its head, and the choice of its content.
+struct Message: Sendable {
+    /// The head; with content in it when that differs from request to request.
+    var head: [UInt8] = []
+    /// The template's content that follows; `nil` without content.
+    var content: Int?
+    /// The content is the changed copy.
+    var isContentChanged = false
+}
+
 /// The size and the framing of the requests' content.
 package struct ContentPlan: Equatable, Sendable {
     /// Bytes; 0 for no content.
@@ -188,41 +275,6 @@ package struct ContentPlan: Equatable, Sendable {
             ends[0] >= 0, ends[0] <= ends[1], ends[1] <= Self.sizeMax
         else { return nil }
         self.init(ends[0]...ends[1], isChunked: isChunked)
-    }
-}
-
-/// Makes the hash that a device signs, and keeps its scratch memory.
-struct ContentHasher: Sendable {
-    private var lines = RequestLines()
-    private var content: [UInt8] = []
-
-    /// SHA-256 of the client data of a request.
-    ///
-    /// - `challenge`: the text, where one is sent.
-    mutating func hash(
-        _ template: RequestTemplate,
-        _ made: RequestTemplate.Content,
-        challenge: [UInt8]?
-    ) -> [UInt8] {
-        if let fixed = made.fixedHash { return fixed }
-        switch template.demand.signing {
-        case .lines(let parts, _):
-            lines.resume(behind: made.linesBefore, parts, hasDigest: true)
-            if let challenge {
-                template.finish(&lines, challenge: challenge.span)
-            } else {
-                template.finish(&lines, challenge: nil)
-            }
-            return SHA256.digest(of: lines.bytes).array
-        case .content:
-            content.removeAll(keepingCapacity: true)
-            content += made.bytes
-            if let place = made.challengePlace, let challenge {
-                content.replaceSubrange(place, with: challenge)
-            }
-            return SHA256.digest(content.span.extracting(made.plain)).array
-        case .challenge: return SHA256.digest(of: challenge ?? []).array
-        }
     }
 }
 
@@ -263,29 +315,4 @@ struct RequestDemand: Sendable {
         if hasContent, signing.coversBody { found.append(.tamperedContent) }
         return found
     }
-}
-
-/// The kinds of requests that a mix has shares of.
-package enum RequestKind: String, CaseIterable, Sendable {
-    /// Signed as the rule asks.
-    case good
-    /// Without any proof.
-    case missing
-    /// A request that was admitted, byte for byte.
-    case replayed
-    /// Signed, then changed: the signature, the target or the content.
-    case tampered
-    /// Too old: a challenge of another start or past its time, or a counter below an admitted one.
-    case stale
-    /// Signed by a key that was never enrolled.
-    case unknown
-}
-
-/// The proof of a request, as texts.
-struct ProofTexts: Sendable {
-    var keyID: [UInt8] = []
-    var assertion: [UInt8] = []
-    var challenge: [UInt8] = []
-    /// Of Play Integrity; empty for none.
-    var token: [UInt8] = []
 }

@@ -159,3 +159,116 @@ extension Summary {
             + "\(Figures.count(unanswered)) without an answer"
     }
 }
+
+/// Prints the progress of a run.
+package struct Progress: Sendable {
+    private let write: @Sendable (String) -> Void
+    private let isTerminal: Bool
+
+    /// - Parameters:
+    ///   - isTerminal: each beat replaces the previous line; otherwise every fifth beat is a line.
+    ///   - write: takes a text with all its control characters, at once.
+    package init(isTerminal: Bool, write: @escaping @Sendable (String) -> Void) {
+        self.isTerminal = isTerminal
+        self.write = write
+    }
+
+    /// The number of beats for each line where standard error is no terminal.
+    private static let beatsPerLine = 5
+
+    /// Prints a line.
+    package func say(_ text: String) { write(text + "\n") }
+
+    /// Ends the progress: the last line stays.
+    package func end() { if isTerminal { write("\n") } }
+
+    /// - `number`: of the beat, from 1.
+    func beat(_ second: Summary.Second, number: Int) {
+        guard isTerminal || number % Self.beatsPerLine == 1 else { return }
+        let text = Self.text(second)
+        // Carriage return, and the rest of the line cleared (ECMA-48 EL).
+        write(isTerminal ? "\r\u{1B}[K\(text)" : text + "\n")
+    }
+
+    static func text(_ second: Summary.Second) -> String {
+        let interval = second.interval
+        let rate = second.length > 0 ? Double(interval.answered) / second.length : 0
+        var text = "\(Figures.right(Figures.fixed(second.at, 0), 4)) s  "
+        text += "\(Figures.right(Figures.count(UInt64(rate)), 8)) answers/s  "
+        for (name, percent) in [("p50", 50.0), ("p99", 99.0), ("max", 100)] {
+            let value = interval.latencies.valueAtPercentile(percent)
+            text += "\(name) \(Figures.left(Figures.latency(value), 8))  "
+        }
+        if interval.backlog > 0 { text += "backlog \(Figures.count(interval.backlog))  " }
+        if interval.failures > 0 { text += "failed \(Figures.count(interval.failures))  " }
+        return text + "deviations \(Figures.count(interval.deviations))"
+    }
+}
+
+/// Numbers as people read them.
+enum Figures {
+    /// Three significant digits and a unit: `612 µs`, `1.24 ms`, `12.4 s`.
+    static func latency(_ nanoseconds: UInt64) -> String {
+        let value = Double(nanoseconds)
+        // 999.5 of a unit would be written as 1000.
+        if value < 999_500 { return significant(value / 1e3) + " µs" }
+        if value < 999_500_000 { return significant(value / 1e6) + " ms" }
+        return significant(value / 1e9) + " s"
+    }
+
+    /// `1,234,567`.
+    static func count(_ number: UInt64) -> String {
+        var text = ""
+        let digits = String(number)
+        for (place, digit) in digits.enumerated() {
+            if place > 0, (digits.count - place) % 3 == 0 { text.append(",") }
+            text.append(digit)
+        }
+        return text
+    }
+
+    /// `94.2 %`.
+    static func percent(_ share: Double) -> String {
+        fixed(share * 100, share < 0.1 ? 2 : 1) + " %"
+    }
+
+    /// `1.4 GiB`.
+    static func bytes(_ count: Int) -> String {
+        let units = ["B", "KiB", "MiB", "GiB", "TiB"]
+        var value = Double(count)
+        var unit = 0
+        while value >= 1024, unit < units.count - 1 {
+            value /= 1024
+            unit += 1
+        }
+        return (unit == 0 ? String(count) : significant(value)) + " " + units[unit]
+    }
+
+    /// A number with this number of decimals.
+    static func fixed(_ value: Double, _ places: Int) -> String {
+        guard value.isFinite, abs(value) < 1e15 else { return "–" }
+        var scale: Int64 = 1
+        for _ in 0..<places { scale *= 10 }
+        let scaled = Int64((abs(value) * Double(scale)).rounded())
+        let sign = value < 0 && scaled > 0 ? "-" : ""
+        guard places > 0 else { return sign + String(scaled) }
+        let rest = String(scaled % scale)
+        let zeros = String(repeating: "0", count: places - rest.count)
+        return "\(sign)\(scaled / scale).\(zeros)\(rest)"
+    }
+
+    /// Three digits, with as many decimals as they leave.
+    static func significant(_ value: Double) -> String {
+        fixed(value, value < 9.995 ? 2 : value < 99.95 ? 1 : 0)
+    }
+
+    /// `text` with spaces before it.
+    static func right(_ text: String, _ width: Int) -> String {
+        String(repeating: " ", count: max(width - text.count, 0)) + text
+    }
+
+    /// `text` with spaces after it.
+    static func left(_ text: String, _ width: Int) -> String {
+        text + String(repeating: " ", count: max(width - text.count, 0))
+    }
+}

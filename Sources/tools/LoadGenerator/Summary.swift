@@ -103,52 +103,6 @@ package struct Summary: Sendable {
     }
 }
 
-/// An answer that is not the expected one.
-struct Deviation: Sendable {
-    /// The request's place in the run.
-    let number: UInt64
-    let sending: Sending
-    let expected: String
-    let found: String
-}
-
-/// The counts since the last beat.
-struct Interval: Sendable {
-    var latencies = Measurements.latencies()
-    var sent: UInt64 = 0
-    var answered: UInt64 = 0
-    var deviations: UInt64 = 0
-    var failures: UInt64 = 0
-    var backlog: UInt64 = 0
-
-    mutating func add(_ other: Interval) {
-        latencies.add(other.latencies)
-        sent += other.sent
-        answered += other.answered
-        deviations += other.deviations
-        failures += other.failures
-        backlog += other.backlog
-    }
-}
-
-/// Numbers that look random and are equal in every run (the finalizer of SplitMix64).
-enum Scatter {
-    static func word(_ number: UInt64) -> UInt64 {
-        var word = number &* 0x9E37_79B9_7F4A_7C15 &+ 0x9E37_79B9_7F4A_7C15
-        word = (word ^ word >> 30) &* 0xBF58_476D_1CE4_E5B9
-        word = (word ^ word >> 27) &* 0x94D0_49BB_1331_11EB
-        return word ^ word >> 31
-    }
-}
-
-/// Why no request can be sent, in a sentence, with what to do.
-package struct LoadError: Error, Sendable, CustomStringConvertible {
-    /// The sentence.
-    package let description: String
-
-    package init(_ description: String) { self.description = description }
-}
-
 /// This process's use of the machine.
 package struct Cost: Sendable {
     /// User and system time of all threads, nanoseconds.
