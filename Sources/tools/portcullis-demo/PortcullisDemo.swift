@@ -17,8 +17,6 @@ import Cryptography
 //   MessageReader    heads and contents off a blocking socket, for origin and phone alike
 //   DemoFolder       the temporary folder with configuration, store, log and test root
 //
-// Every line with a tick is a claim that was checked in this run; when one fails the exit status is
-// 1. Blocking sockets and threads are enough for a story in which one thing happens at a time.
 // Every line with a tick is a claim that was checked in this run. If one fails, the exit status is
 // 1. Blocking sockets and threads are enough for a story with one event at a time. No part of this
 // is linked into `portcullis`.
