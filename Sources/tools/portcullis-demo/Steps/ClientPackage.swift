@@ -1,4 +1,9 @@
+import Dispatch
+import Foundation
+import FoundationNetworking
 import PortcullisClient
+import PortcullisClientTesting
+import Synchronization
 
 /// An app with the client package does none of these steps by hand.
 struct ClientPackage: Step {
@@ -53,5 +58,133 @@ struct ClientPackage: Step {
 
     private static func isSession(_ answer: ProvenResponse) -> Bool {
         if case .session = answer.proof { true } else { false }
+    }
+}
+
+/// An app with the client package in it, on a phone whose keys are files of the story's folder.
+final class PackagedApp: Sendable {
+    static let appID = "DEMO123456.com.example.reader"
+
+    /// The root that the gateway trusts for it, in PEM.
+    let rootPEM: String
+    private let service: CountedService
+    private let keys: URL
+    private let session = Mutex<PortcullisSession?>(nil)
+
+    init(_ folder: DemoFolder) throws(DemoError) {
+        keys = URL(filePath: folder.file("phone-keys"))
+        do {
+            let authority = try TestAuthority()
+            rootPEM = authority.rootPEM
+            service = CountedService(
+                try SoftwareAttestationService(
+                    appID: Self.appID,
+                    authority: authority,
+                    folder: keys
+                )
+            )
+        } catch {
+            throw DemoError("no software device: \(error)")
+        }
+    }
+
+    /// How many keys the phone made, and how often Apple would have been asked to attest one.
+    var counts: CountedService.Counts { service.counts }
+
+    /// An app's own line: `try await session.data(for: request)`.
+    func get(_ path: String, gateway port: UInt16) throws(DemoError) -> ProvenResponse {
+        let session = try open(port)
+        guard let url = URL(string: "http://127.0.0.1:\(port)\(path)") else {
+            throw DemoError("\(path) makes no URL")
+        }
+        let outcome = Outcome()
+        let done = DispatchSemaphore(value: 0)
+        Task {
+            let answer: Result<ProvenResponse, DemoError>
+            do {
+                answer = .success(try await session.data(for: URLRequest(url: url)).1)
+            } catch {
+                answer = .failure(DemoError("the package sent nothing: \(error)"))
+            }
+            outcome.answer.withLock { $0 = answer }
+            done.signal()
+        }
+        guard done.wait(timeout: .now() + .seconds(30)) == .success,
+            let answer = outcome.answer.withLock({ $0 })
+        else { throw DemoError("the package did not answer in 30 s") }
+        return try answer.get()
+    }
+
+    /// The phone loses its keys, as after a restored backup. The app's record of them stays.
+    func loseKeys() throws(DemoError) {
+        do {
+            for file in try FileManager.default.contentsOfDirectory(atPath: keys.path) {
+                try FileManager.default.removeItem(at: keys.appending(path: file))
+            }
+        } catch {
+            throw DemoError("the phone's keys can't be removed: \(error)")
+        }
+    }
+
+    private func open(_ port: UInt16) throws(DemoError) -> PortcullisSession {
+        guard let gateway = URL(string: "http://127.0.0.1:\(port)") else {
+            throw DemoError("port \(port) makes no URL")
+        }
+        return session.withLock { session in
+            if let session { return session }
+            let opened = PortcullisSession(
+                PortcullisConfiguration(gateway: gateway),
+                service: service,
+                store: MemoryEnrolmentStore()
+            )
+            session = opened
+            return opened
+        }
+    }
+
+    /// Holds the answer for the thread that tells the story.
+    private final class Outcome: Sendable {
+        let answer = Mutex<Result<ProvenResponse, DemoError>?>(nil)
+    }
+}
+
+/// A device that counts what Apple would count.
+final class CountedService: AttestationService {
+    struct Counts: Equatable {
+        var keys: Int
+        var attestations: Int
+
+        init(_ keys: Int, _ attestations: Int) {
+            (self.keys, self.attestations) = (keys, attestations)
+        }
+    }
+
+    private let device: any AttestationService
+    private let counted = Mutex(Counts(0, 0))
+
+    init(_ device: any AttestationService) { self.device = device }
+
+    var counts: Counts { counted.withLock { $0 } }
+
+    var isSupported: Bool { device.isSupported }
+
+    func generateKey() async throws(AttestationServiceError) -> String {
+        counted.withLock { $0.keys += 1 }
+        return try await device.generateKey()
+    }
+
+    func attestKey(
+        _ keyID: String,
+        clientDataHash: Data
+    ) async throws(AttestationServiceError) -> Data {
+        counted.withLock { $0.attestations += 1 }
+        return try await device.attestKey(keyID, clientDataHash: clientDataHash)
+    }
+
+    func generateAssertion(
+        _ keyID: String,
+        clientDataHash: Data
+    ) async throws(AttestationServiceError) -> Data {
+        try await device.generateAssertion(keyID, clientDataHash: clientDataHash)
     }
 }
