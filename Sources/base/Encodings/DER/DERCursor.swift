@@ -1,3 +1,10 @@
+// DER (X.690): the part of it that certificate extensions, receipts and test certificates use.
+//
+// Read: definite, minimal lengths; tags of at most three digits. A broken rule is a `DERError` with
+// the offset, never a trap. `DERCursor` walks the bytes without copying, `DEREncoder` writes.
+// OpenSSL reads certificates, keys and CMS messages in Signatures. The app's half of the package
+// writes a test certificate without it.
+
 /// Walks the elements of one DER content, front to back (X.690 §8.1 and §10.1: definite, minimal
 /// lengths).
 ///
@@ -125,5 +132,137 @@ package struct DERCursor {
             throw DERError(.lengthNotMinimal, at: start)
         }
         return length
+    }
+}
+
+/// Writes DER elements: certificate extensions and receipts of a test authority.
+package enum DEREncoder {
+    /// One element with this tag around this content.
+    package static func element(_ tag: DERTag, _ content: [UInt8]) -> [UInt8] {
+        identifier(tag) + length(content.count) + content
+    }
+
+    /// A SEQUENCE of elements that are encoded already.
+    package static func sequence(_ elements: [[UInt8]]) -> [UInt8] {
+        element(.sequence, Array(elements.joined()))
+    }
+
+    /// A SET of elements that are encoded already, in the order given (Apple's receipts do not sort
+    /// theirs).
+    package static func set(_ elements: [[UInt8]]) -> [UInt8] {
+        element(.set, Array(elements.joined()))
+    }
+
+    package static func octetString(_ bytes: [UInt8]) -> [UInt8] { element(.octetString, bytes) }
+
+    /// A non-negative INTEGER.
+    package static func integer(_ value: UInt32) -> [UInt8] {
+        var bytes = bigEndian(UInt64(value))
+        if bytes[0] >= 0x80 { bytes.insert(0, at: 0) }
+        return element(.integer, bytes)
+    }
+
+    /// A BIT STRING of whole bytes.
+    package static func bitString(_ bytes: [UInt8]) -> [UInt8] { element(.bitString, [0] + bytes) }
+
+    /// An OBJECT IDENTIFIER of two arcs and more (X.690 §8.19).
+    package static func objectIdentifier(_ arcs: [UInt32]) -> [UInt8] {
+        precondition(
+            arcs.count >= 2 && arcs[0] <= 2 && arcs[1] < 40,
+            "DEREncoder: not an object identifier"
+        )
+        return element(
+            .objectIdentifier,
+            digits(arcs[0] * 40 + arcs[1]) + arcs[2...].flatMap(digits)
+        )
+    }
+
+    /// A number in base 128, high digit first, all but the last digit marked.
+    private static func digits(_ number: UInt32) -> [UInt8] {
+        var digits: [UInt8] = []
+        var rest = number
+        repeat {
+            digits.insert(UInt8(rest & 0x7F) | (digits.isEmpty ? 0 : 0x80), at: 0)
+            rest >>= 7
+        } while rest > 0
+        return digits
+    }
+
+    private static func identifier(_ tag: DERTag) -> [UInt8] {
+        guard tag.number > 30 else { return [tag.bits | UInt8(tag.number)] }
+        return [tag.bits | 0x1F] + digits(tag.number)
+    }
+
+    private static func length(_ count: Int) -> [UInt8] {
+        guard count >= 0x80 else { return [UInt8(count)] }
+        let digits = bigEndian(UInt64(count))
+        return [0x80 | UInt8(digits.count)] + digits
+    }
+
+    /// A number in as few bytes as hold it; 0 in one.
+    private static func bigEndian(_ value: UInt64) -> [UInt8] {
+        var bytes: [UInt8] = []
+        var rest = value
+        repeat {
+            bytes.insert(UInt8(truncatingIfNeeded: rest), at: 0)
+            rest >>= 8
+        } while rest > 0
+        return bytes
+    }
+}
+
+/// A tag of ASN.1: class, form and number.
+package struct DERTag: Hashable, Sendable {
+    /// The class and form bits of the identifier byte: 0xE0 of it.
+    package let bits: UInt8
+    package let number: UInt32
+
+    /// A tag of these class and form bits.
+    package init(bits: UInt8, number: UInt32) {
+        self.bits = bits
+        self.number = number
+    }
+
+    package static let boolean = DERTag(bits: 0x00, number: 1)
+    package static let integer = DERTag(bits: 0x00, number: 2)
+    package static let bitString = DERTag(bits: 0x00, number: 3)
+    package static let octetString = DERTag(bits: 0x00, number: 4)
+    package static let objectIdentifier = DERTag(bits: 0x00, number: 6)
+    package static let enumerated = DERTag(bits: 0x00, number: 10)
+    package static let utf8String = DERTag(bits: 0x00, number: 12)
+    package static let utcTime = DERTag(bits: 0x00, number: 23)
+    package static let generalizedTime = DERTag(bits: 0x00, number: 24)
+    package static let sequence = DERTag(bits: 0x20, number: 16)
+    package static let set = DERTag(bits: 0x20, number: 17)
+
+    /// A context-specific tag around another element: `[number] EXPLICIT`.
+    package static func explicit(_ number: UInt32) -> DERTag { DERTag(bits: 0xA0, number: number) }
+}
+
+/// Where and why bytes are not DER.
+package struct DERError: Error, Equatable {
+    /// What was wrong.
+    package enum Reason: String, Sendable {
+        case truncated, unexpectedTag, tagTooLarge, lengthNotDefinite, lengthNotMinimal
+        case lengthTooLarge, trailingBytes, badInteger, duplicate, tooMany
+    }
+
+    package let reason: Reason
+    /// The offset of the element, in the bytes that the cursor walks.
+    package let offset: Int
+
+    package init(_ reason: Reason, at offset: Int) {
+        self.reason = reason
+        self.offset = offset
+    }
+}
+
+extension Span<UInt8> {
+    /// A copy of the bytes of a range.
+    package func copy(_ range: Range<Int>) -> [UInt8] {
+        var copy: [UInt8] = []
+        copy.reserveCapacity(range.count)
+        for index in range { copy.append(self[index]) }
+        return copy
     }
 }
