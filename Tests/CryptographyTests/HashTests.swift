@@ -23,7 +23,7 @@ import Testing
             stream.update(first.span)
             _ = stream.digest()
             stream.update(second.span)
-            #expect(Hex.text(stream.finish().array) == hex)
+            #expect(Hex.text(stream.digest().array) == hex)
         }
     }
 

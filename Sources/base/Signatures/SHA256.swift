@@ -25,19 +25,6 @@ public enum SHA256 {
         return stream.digest()
     }
 
-    /// The digest of three pieces, one after the other.
-    public static func digest(
-        _ first: Span<UInt8>,
-        _ second: Span<UInt8>,
-        _ third: Span<UInt8>
-    ) -> SHA256Digest {
-        var stream = Stream()
-        stream.update(first)
-        stream.update(second)
-        stream.update(third)
-        return stream.digest()
-    }
-
     /// The digest of an array.
     public static func digest(of bytes: [UInt8]) -> SHA256Digest {
         digest(ContiguousArray(bytes).span)
@@ -87,9 +74,6 @@ public enum SHA256 {
                 return hash.finalize().withUnsafeBytes { SHA256Digest($0) }
             #endif
         }
-
-        /// The digest of all bytes; ends the stream.
-        public consuming func finish() -> SHA256Digest { digest() }
     }
 }
 

@@ -107,7 +107,7 @@ public final class X509Certificate: Sendable {
 
 extension X509Certificate {
     /// The most certificates that are examined while a path is built.
-    package static let pathCandidatesMax = 16
+    static let pathCandidatesMax = 16
 
     /// The path from this certificate to one of the anchors, all of it valid at `time`: this
     /// certificate first, the anchor last.

@@ -30,7 +30,7 @@ struct Content: Sendable {
     var digest: SHA256Digest {
         var stream = SHA256.Stream()
         for piece in pieces { stream.update(piece.span) }
-        return stream.finish()
+        return stream.digest()
     }
 }
 
@@ -65,7 +65,7 @@ extension Wire {
             stream.update(piece.span)
             rest -= piece.count
         }
-        return stream.finish()
+        return stream.digest()
     }
 }
 
