@@ -3,7 +3,7 @@
 /// Adding costs a bit count and two additions. The relative width of a bucket is at most one half.
 package struct Histogram: Equatable, Sendable {
     /// Two buckets for each of 48 powers of two: nanoseconds up to three days.
-    package static let bucketCount = 96
+    static let bucketCount = 96
     /// The buckets whose bounds a page shows: each power of two between 1 and 2^36.
     package static let shownBuckets = Array(stride(from: 1, to: 74, by: 2))
     /// The shown buckets where there are many histograms: each second power of two from 2^17, which

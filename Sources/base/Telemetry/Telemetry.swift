@@ -165,7 +165,7 @@ package struct Tally: Sendable {
 }
 
 /// The counts of each rule's requests, besides verdicts.
-struct RuleTally: Sendable {
+private struct RuleTally: Sendable {
     /// The first digits of statuses, 1 to 5.
     static let classes = 5
 
