@@ -110,15 +110,6 @@ package struct ByteWriter: Sendable {
     }
 }
 
-extension Span<UInt8> {
-    /// The eight bytes from a place on as a number, the most significant byte first.
-    package func word(at place: Int) -> UInt64 {
-        var word: UInt64 = 0
-        for index in place..<(place + 8) { word = word << 8 | UInt64(self[index]) }
-        return word
-    }
-}
-
 extension [UInt8] {
     /// Appends a number as eight bytes, the most significant byte first.
     package mutating func append(word: UInt64) {

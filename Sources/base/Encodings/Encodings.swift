@@ -50,6 +50,33 @@ public enum Hex {
     }
 }
 
+extension Span<UInt8> {
+    /// A copy of the bytes of a range.
+    package func copy(_ range: Range<Int>) -> [UInt8] {
+        var copy: [UInt8] = []
+        copy.reserveCapacity(range.count)
+        for index in range { copy.append(self[index]) }
+        return copy
+    }
+
+    /// Whether two ranges hold the same bytes.
+    package func equals(_ left: Range<Int>, _ right: Range<Int>) -> Bool {
+        guard left.count == right.count else { return false }
+        for step in 0..<left.count
+        where self[left.lowerBound + step] != self[right.lowerBound + step] {
+            return false
+        }
+        return true
+    }
+
+    /// The eight bytes from a place on as a number, the most significant byte first.
+    package func word(at place: Int) -> UInt64 {
+        var word: UInt64 = 0
+        for index in place..<(place + 8) { word = word << 8 | UInt64(self[index]) }
+        return word
+    }
+}
+
 extension String {
     /// The text of bytes in UTF-8; `nil` when they are not UTF-8. Apple's systems have
     /// `String(validating:as:)` since 2024 only.

@@ -134,18 +134,6 @@ public indirect enum CBORValue: Hashable, Sendable {
     }
 }
 
-extension Span<UInt8> {
-    /// Whether two ranges hold the same bytes.
-    package func equals(_ left: Range<Int>, _ right: Range<Int>) -> Bool {
-        guard left.count == right.count else { return false }
-        for step in 0..<left.count
-        where self[left.lowerBound + step] != self[right.lowerBound + step] {
-            return false
-        }
-        return true
-    }
-}
-
 extension CBORValue {
     /// The encoding with the shortest heads; maps in the order they have.
     public var encoded: [UInt8] {

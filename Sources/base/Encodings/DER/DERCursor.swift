@@ -256,13 +256,3 @@ package struct DERError: Error, Equatable {
         self.offset = offset
     }
 }
-
-extension Span<UInt8> {
-    /// A copy of the bytes of a range.
-    package func copy(_ range: Range<Int>) -> [UInt8] {
-        var copy: [UInt8] = []
-        copy.reserveCapacity(range.count)
-        for index in range { copy.append(self[index]) }
-        return copy
-    }
-}
