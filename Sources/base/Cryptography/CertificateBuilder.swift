@@ -14,7 +14,7 @@ public struct CertificateBuilder: Sendable {
         public var value: [UInt8]
 
         /// An extension with its value in DER.
-        public init(oid: OID, isCritical: Bool, value: [UInt8]) {
+        public init(oid: OID, isCritical: Bool = false, value: [UInt8]) {
             self.oid = oid
             self.isCritical = isCritical
             self.value = value

@@ -32,9 +32,9 @@ package final class StandInServer: Sendable {
     /// The port of Google's list of revoked certificates.
     package let statusListPort: UInt16
     /// The port of the tests for people.
-    package let testPort: UInt16
+    let testPort: UInt16
     /// The port of Play Integrity, and of the access tokens for it.
-    package let integrityPort: UInt16
+    let integrityPort: UInt16
     let now: @Sendable () -> UnixTime
     private let state = Mutex(State())
     private let changed = NSCondition()
@@ -283,7 +283,7 @@ package struct StandInCalls: Sendable {
 }
 
 /// The stand-in's authority and its server's certificate, as files.
-struct StandInCertificates {
+private struct StandInCertificates {
     let root: String
     let chain: String
     let key: String
@@ -311,7 +311,6 @@ struct StandInCertificates {
         server.extensions = [
             CertificateBuilder.Extension(
                 oid: OID("2.5.29.17"),
-                isCritical: false,
                 value: DEREncoder.sequence([names])
             )
         ]

@@ -90,7 +90,6 @@ enum LeafExtensions {
     /// The mark of a signer of receipts.
     static let receiptSigner = CertificateBuilder.Extension(
         oid: UnverifiedReceipt.signerOID,
-        isCritical: false,
         value: [0x05, 0x00]
     )
 
@@ -118,19 +117,22 @@ enum LeafExtensions {
         if device.shape.isOf26OrLater {
             // extKeyUsage { 1.2.840.113635.100.4.24 }, from 2026 on.
             extensions.append(
-                plain(
-                    OID("2.5.29.37"),
-                    DEREncoder.sequence([
+                .init(
+                    oid: OID("2.5.29.37"),
+                    value: DEREncoder.sequence([
                         [0x06, 0x09, 0x2A, 0x86, 0x48, 0x86, 0xF7, 0x63, 0x64, 0x04, 0x18]
                     ])
                 )
             )
         }
-        extensions.append(plain(LeafDetails.appOID, tagged([(1204, Array(device.appID.utf8))])))
-        extensions.append(plain(LeafDetails.systemOID, tagged(system)))
-        if let nonce { extensions.append(plain(LeafDetails.nonceOID, tagged([(1, nonce)]))) }
+        let app = tagged([(1204, Array(device.appID.utf8))])
+        extensions.append(.init(oid: LeafDetails.appOID, value: app))
+        extensions.append(.init(oid: LeafDetails.systemOID, value: tagged(system)))
+        if let nonce {
+            extensions.append(.init(oid: LeafDetails.nonceOID, value: tagged([(1, nonce)])))
+        }
         if let list = accessControl ?? self.accessControl(of: device.shape) {
-            extensions.append(plain(LeafDetails.accessControlOID, tagged([(3, list)])))
+            extensions.append(.init(oid: LeafDetails.accessControlOID, value: tagged([(3, list)])))
         }
         return extensions
     }
@@ -157,10 +159,6 @@ enum LeafExtensions {
                 DEREncoder.element(.explicit($0.tag), DEREncoder.octetString($0.bytes))
             }
         )
-    }
-
-    private static func plain(_ oid: OID, _ value: [UInt8]) -> CertificateBuilder.Extension {
-        CertificateBuilder.Extension(oid: oid, isCritical: false, value: value)
     }
 
     private static func text(_ text: String) -> [UInt8] {

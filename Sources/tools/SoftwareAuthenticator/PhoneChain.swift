@@ -47,15 +47,11 @@ package struct PhoneChain: Sendable {
         leafKey = (key.x963, .p256)
         if phone.provisioning == .rkp, let count = phone.certificatesIssued {
             let info = CBORValue.map([.init(.unsigned(1), .unsigned(count))]).encoded
-            attesterExtensions = [Self.plain(Self.provisioningInfoOID, info)]
+            attesterExtensions = [.init(oid: Self.provisioningInfoOID, value: info)]
         }
         self.authority = authority
         self.phone = phone
         self.time = time
-    }
-
-    static func plain(_ oid: OID, _ value: [UInt8]) -> CertificateBuilder.Extension {
-        CertificateBuilder.Extension(oid: oid, isCritical: false, value: value)
     }
 
     /// The leaf first, without the root.
@@ -89,7 +85,9 @@ package struct PhoneChain: Sendable {
             notBefore: UnixTime(seconds: 0),
             notAfter: UnixTime(seconds: Int64(UInt32.max)),
             isAuthority: false,
-            extensions: [Self.plain(Self.descriptionOID, description.der)] + leafExtensions
+            extensions: [
+                CertificateBuilder.Extension(oid: Self.descriptionOID, value: description.der)
+            ] + leafExtensions
         ).signed(for: leafKey.point, on: leafKey.curve, by: attesterKey, issuer: attester)
         return [leaf, attester] + issuers.certificates
     }

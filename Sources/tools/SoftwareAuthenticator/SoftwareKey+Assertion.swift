@@ -74,10 +74,7 @@ extension SoftwareKey {
         data.reserveCapacity(37 + extensionMap.count)
         data += appIDHash
         data.append(device.shape.flags)
-        let number = count.rawValue
-        for shift: UInt32 in [24, 16, 8, 0] {
-            data.append(UInt8(truncatingIfNeeded: number >> shift))
-        }
+        data += Self.bytes(of: count)
         data += extensionMap
         return data
     }
@@ -140,7 +137,7 @@ extension SoftwareKey {
 }
 
 /// The two numbers of an ECDSA signature on P-256, 32 bytes each, big-endian.
-struct SignatureNumbers {
+private struct SignatureNumbers {
     private var r: [UInt8]
     private var s: [UInt8]
 

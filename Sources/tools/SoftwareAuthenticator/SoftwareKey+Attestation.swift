@@ -166,7 +166,7 @@ extension SoftwareKey {
         let certified = damage == .otherKeyCertified ? neighbour.publicKey : publicKey
         let day: Int64 = 86_400
         return CertificateBuilder(
-            commonName: KeyID(of: certified).bytes.map(Self.hexadecimal).joined(),
+            commonName: Hex.text(KeyID(of: certified).bytes),
             organization: authority.root.subject(.organization),
             organizationalUnit: "AAA Certification",
             // Apple's serial numbers are milliseconds.
@@ -182,9 +182,5 @@ extension SoftwareKey {
                     ? LeafExtensions.iPhoneAccessControl : nil
             )
         ).signed(for: certified, by: authority.intermediateKey, issuer: authority.intermediate)
-    }
-
-    private static func hexadecimal(_ byte: UInt8) -> String {
-        (byte < 16 ? "0" : "") + String(byte, radix: 16)
     }
 }
