@@ -54,16 +54,7 @@ struct ChallengePool {
 extension LoadLoop {
     /// Bytes of a call for eight challenges, the most of one call.
     private func callMessage() -> Message {
-        let document = #"{"purpose":"assertion","count":8}"#
-        let head = """
-            POST \(plan.challengesTarget) HTTP/1.1\r
-            Host: \(plan.host)\r
-            Content-Type: application/json\r
-            Content-Length: \(document.utf8.count)\r
-            \r
-            \(document)
-            """
-        return Message(head: Array(head.utf8))
+        Message(to: plan.challengesTarget, at: plan.host, #"{"purpose":"assertion","count":8}"#)
     }
 
     /// Asks for some challenges, on a connection that does nothing else, one call at a time.

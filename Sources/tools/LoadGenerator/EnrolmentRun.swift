@@ -142,7 +142,7 @@ package struct EnrolmentCounts: Sendable {
 }
 
 /// The news of the event loop.
-enum EnrolmentNews: Sendable {
+private enum EnrolmentNews: Sendable {
     /// All devices are enrolled, or a fault ended the enrolment.
     case finished(String?)
 }
@@ -150,7 +150,7 @@ enum EnrolmentNews: Sendable {
 /// Enrols devices in a gateway through its endpoints, as an honest app does. Each device asks for a
 /// challenge and names its key, waits as long as the gateway asks, has its key attested once, and
 /// sends the attestation until the gateway takes it.
-final class EnrolmentLoop: ConnectionOwner {
+private final class EnrolmentLoop: ConnectionOwner {
     let scratch = ResponseScratch(method: "POST")
     private let plan: EnrolmentRun
     private let loop: EventLoop
@@ -246,15 +246,12 @@ final class EnrolmentLoop: ConnectionOwner {
     ) {
         let text = { (bytes: [UInt8]) in String(decoding: bytes, as: UTF8.self) }
         let field = token.map { "\(text(mint?.field ?? [])): \(text($0))\r\n" } ?? ""
-        let head = """
-            POST \(plan.endpoints)/\(name) HTTP/1.1\r
-            Host: \(plan.host)\r
-            Content-Type: application/json\r
-            Content-Length: \(document.utf8.count)\r
-            \(field)\r
-            \(document)
-            """
-        connection.message = Message(head: Array(head.utf8))
+        connection.message = Message(
+            to: "\(plan.endpoints)/\(name)",
+            at: plan.host,
+            document,
+            field: field
+        )
         connection.send([], timeout: EnrolmentRun.timeout)
     }
 

@@ -1,8 +1,8 @@
 import AppAttest
-package import ConfigurationReading
-internal import Cryptography
+import ConfigurationReading
+import Cryptography
 import Encodings
-package import Rules
+import Rules
 package import Signatures
 package import SoftwareAuthenticator
 
@@ -190,7 +190,7 @@ extension GatewayConfiguration {
     ///
     /// - Throws: when no rule judges the request, when the rule verifies nothing, or when it does
     ///   not admit the apps' keys.
-    package func judgingRule(
+    func judgingRule(
         for sketch: RequestSketch,
         keysOf appIDs: [String]
     ) throws(LoadError) -> Rule {

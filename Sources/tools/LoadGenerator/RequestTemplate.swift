@@ -247,6 +247,23 @@ struct Message: Sendable {
     var isContentChanged = false
 }
 
+extension Message {
+    /// A call of an endpoint with a document in JSON.
+    ///
+    /// - field: one more line of the head, with its end; empty for none.
+    init(to target: String, at host: String, _ document: String, field: String = "") {
+        let head = """
+            POST \(target) HTTP/1.1\r
+            Host: \(host)\r
+            Content-Type: application/json\r
+            Content-Length: \(document.utf8.count)\r
+            \(field)\r
+            \(document)
+            """
+        self.init(head: Array(head.utf8))
+    }
+}
+
 /// The size and the framing of the requests' content.
 package struct ContentPlan: Equatable, Sendable {
     /// Bytes; 0 for no content.

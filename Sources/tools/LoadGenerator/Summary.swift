@@ -21,7 +21,7 @@ package struct Summary: Sendable {
     /// From the first request to the last answer, warm-up included.
     let cost: Cost
     let preSigned: Preparation
-    package let wasInterrupted: Bool
+    let wasInterrupted: Bool
     /// A counter above all used ones.
     package let endCounter: UInt32
 
