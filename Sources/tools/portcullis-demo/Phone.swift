@@ -90,6 +90,11 @@ struct Call {
         self.content = content
     }
 
+    /// An order, the story's usual request.
+    static var order: Call {
+        Call("POST", "/v1/orders", content: Array(#"{"item":"lamp"}"#.utf8))
+    }
+
     /// A call for the metrics of the admin listener.
     static var metrics: Call {
         var call = Call("GET", "/metrics")

@@ -65,6 +65,17 @@ final class Stage {
         narrator.say("admin    127.0.0.1:\(adminPort)")
     }
 
+    /// A phone with this key, which is enrolled.
+    func enrolled(_ key: SoftwareKey) throws(DemoError) -> Phone {
+        let phone = Phone(key, gateway: port)
+        let call = phone.enrolment(try phone.challenge("enrolment"), at: Self.now)
+        let answer = try call.send(to: port)
+        guard answer.status == 201 else {
+            throw DemoError("a phone can't be enrolled: \(answer.status) \(answer.text)")
+        }
+        return phone
+    }
+
     var anotherDevice: SoftwareDevice { Self.device(authority) }
 
     var androidPhone: SoftwareDevice {
@@ -199,10 +210,7 @@ extension Stage {
     /// Serves until the process gets a signal.
     func serveOn() throws(DemoError) {
         let challenge = try phone.challenge("assertion")
-        let call = phone.signed(
-            Call("POST", "/v1/orders", content: Array(#"{"item":"lamp"}"#.utf8)),
-            challenge
-        )
+        let call = phone.signed(.order, challenge)
         let fields = call.fields.map { " \\\n     -H '\($0.name): \($0.value)'" }.joined()
         let base = "http://127.0.0.1:\(port)"
         print(

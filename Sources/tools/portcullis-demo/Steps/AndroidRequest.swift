@@ -14,9 +14,8 @@ struct AndroidRequest: Step {
             "its hardware vouches for the key with a chain of certificates: 201",
             enrolled.status == 201
         )
-        let order = Call("POST", "/v1/orders", content: Array(#"{"item":"lamp"}"#.utf8))
         let challenge = try phone.challenge("assertion")
-        let call = phone.signed(order, challenge)
+        let call = phone.signed(.order, challenge)
         let answer = try stage.exchange(call, showing: ["App-Attest-Assertion"])
         stage.narrator.claim("200 from the origin", answer.status == 200)
         let sighting = try stage.origin.next()

@@ -36,8 +36,7 @@ struct UnprovenRequest: Step {
     let title = "A request without proof is refused"
 
     func play(on stage: Stage) throws(DemoError) {
-        let call = Call("POST", "/v1/orders", content: Array(#"{"item":"lamp"}"#.utf8))
-        let answer = try stage.exchange(call)
+        let answer = try stage.exchange(.order)
         stage.narrator.claim(
             "refused with 401 assertion-missing",
             answer.status == 401 && answer.problem("reason") == "assertion-missing"
@@ -57,7 +56,8 @@ struct AdmittedRequest: Step {
     let title = "A signed request is admitted"
 
     func play(on stage: Stage) throws(DemoError) {
-        var call = Call("POST", "/v1/orders?express=1", content: Array(#"{"item":"lamp"}"#.utf8))
+        var call = Call.order
+        call.target += "?express=1"
         // A client's claim about itself.
         call.fields = [("App-Attest-Verdict", "trust me")]
         let challenge = try stage.phone.challenge("assertion")

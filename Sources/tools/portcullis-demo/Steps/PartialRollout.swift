@@ -24,13 +24,7 @@ struct PartialRollout: Step {
         for number in 0..<100 {
             // Keys come from a seed, so the numbers below are equal in every run.
             let seed = Array("phone \(number)".utf8)
-            let phone = Phone(stage.anotherDevice.makeKey(seed: seed), gateway: stage.port)
-            let call = phone.enrolment(try phone.challenge("enrolment"), at: Stage.now)
-            let answer = try call.send(to: stage.port)
-            guard answer.status == 201 else {
-                throw DemoError("phone \(number) is not enrolled: \(answer.status) \(answer.text)")
-            }
-            customers.append(phone)
+            customers.append(try stage.enrolled(stage.anotherDevice.makeKey(seed: seed)))
         }
         let calls = try buy(at: "/v1/checkout", &customers, stage)
         let first = try look(calls, stage)

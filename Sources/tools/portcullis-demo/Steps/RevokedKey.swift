@@ -8,11 +8,7 @@ struct RevokedKey: Step {
     let title = "A revoked key is refused at once"
 
     func play(on stage: Stage) throws(DemoError) {
-        var lost = Phone(stage.anotherDevice.makeKey(), gateway: stage.port)
-        let enrolment = lost.enrolment(try lost.challenge("enrolment"), at: Stage.now)
-        guard try enrolment.send(to: stage.port).status == 201 else {
-            throw DemoError("the second phone can't be enrolled")
-        }
+        var lost = try stage.enrolled(stage.anotherDevice.makeKey())
         let before = try stage.exchange(try order(&lost))
         stage.narrator.originSaw(try stage.origin.next())
         stage.narrator.claim("a second phone is admitted", before.status == 200)
@@ -40,8 +36,7 @@ struct RevokedKey: Step {
 
     private func order(_ phone: inout Phone) throws(DemoError) -> Call {
         let challenge = try phone.challenge("assertion")
-        let order = Call("POST", "/v1/orders", content: Array(#"{"item":"lamp"}"#.utf8))
-        return phone.signed(order, challenge)
+        return phone.signed(.order, challenge)
     }
 }
 

@@ -7,7 +7,7 @@ struct SecondTrial: Step {
     let title = "A second free trial is refused after a reinstall (DeviceCheck)"
 
     func play(on stage: Stage) throws(DemoError) {
-        var phone = try installed(stage, Phone(stage.anotherDevice.makeKey(), gateway: stage.port))
+        var phone = try stage.enrolled(stage.anotherDevice.makeKey())
         let first = try stage.exchange(try trial(&phone, on: "phone"))
         stage.narrator.originSaw(try stage.origin.next())
         stage.narrator.claim("the first trial is granted", first.status == 200)
@@ -20,7 +20,7 @@ struct SecondTrial: Step {
         }
         stage.narrator.claim("Apple keeps bit 0 of the device; nobody waited for it", isKept)
 
-        phone = try installed(stage, Phone(stage.anotherDevice.makeKey(), gateway: stage.port))
+        phone = try stage.enrolled(stage.anotherDevice.makeKey())
         stage.narrator.say("   the app is deleted and installed anew: it has another key")
         let second = try stage.exchange(try trial(&phone, on: "phone"))
         stage.narrator.claim(
@@ -31,14 +31,6 @@ struct SecondTrial: Step {
         let other = try stage.exchange(try trial(&phone, on: "tablet"))
         stage.narrator.originSaw(try stage.origin.next())
         stage.narrator.claim("another device has its trial", other.status == 200)
-    }
-
-    private func installed(_ stage: Stage, _ phone: Phone) throws(DemoError) -> Phone {
-        let enrolment = phone.enrolment(try phone.challenge("enrolment"), at: Stage.now)
-        guard try enrolment.send(to: stage.port).status == 201 else {
-            throw DemoError("the app can't enrol its key")
-        }
-        return phone
     }
 
     private func trial(_ phone: inout Phone, on device: String) throws(DemoError) -> Call {

@@ -56,8 +56,7 @@ struct TamperedRequest: Step {
 
     private func signedOrder(_ stage: Stage) throws(DemoError) -> Call {
         let challenge = try stage.phone.challenge("assertion")
-        let order = Call("POST", "/v1/orders", content: Array(#"{"item":"lamp"}"#.utf8))
-        return stage.phone.signed(order, challenge)
+        return stage.phone.signed(.order, challenge)
     }
 }
 
