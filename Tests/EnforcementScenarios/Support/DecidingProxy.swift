@@ -61,9 +61,9 @@ enum DecidingProxy: String, CaseIterable, Sendable {
         edits: [(old: String, new: String)] = []
     ) throws -> (port: UInt16, child: ChildProcess)? {
         guard let program = Scenario.tool(program) else { return nil }
-        // None of them can choose a port by itself; one that was free a moment ago may be taken.
+        // None of them can choose a port by itself; one that is free may be taken a moment later.
         for _ in 0..<10 {
-            let port = try Self.freePort()
+            let port = try LoopbackKit.freePort()
             try write(scenario, port, ports, edits)
             let child = try run(program, scenario)
             let isServing: Bool = try child.wait(for: "start of \(rawValue)") {
@@ -84,12 +84,6 @@ enum DecidingProxy: String, CaseIterable, Sendable {
             return (port, child)
         }
         throw ChildProcess.Failure(description: "\(rawValue) found no port")
-    }
-
-    private static func freePort() throws -> UInt16 {
-        let listener = try LoopbackKit.listening()
-        defer { close(listener.descriptor) }
-        return listener.port
     }
 
     /// Copies the example. Nothing but the addresses is changed, and what the program tells of

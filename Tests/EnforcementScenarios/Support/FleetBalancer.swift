@@ -20,11 +20,10 @@ enum FleetBalancer: String, CaseIterable, Sendable {
             }
             example = example.replacing(place, with: "127.0.0.1:\(port)")
         }
-        // Neither can choose a port by itself; one that was free a moment ago may be taken.
+        // Neither can choose a port by itself; one that is free may be taken a moment later.
         for _ in 0..<10 {
-            let listener = try LoopbackKit.listening()
-            close(listener.descriptor)
-            let child = try start(program, scenario, example, listener.port)
+            let port = try LoopbackKit.freePort()
+            let child = try start(program, scenario, example, port)
             let isServing = try child.wait(for: "start of \(rawValue)") { printed, complained in
                 let text = printed + complained
                 if text.contains("bind() to") || text.contains("cannot bind") { return false }
@@ -33,8 +32,8 @@ enum FleetBalancer: String, CaseIterable, Sendable {
             }
             if isServing {
                 // HAProxy says so before it listens.
-                let isListening = eventually { (try? Wire(port: listener.port)) != nil }
-                if isListening { return listener.port }
+                let isListening = eventually { (try? Wire(port: port)) != nil }
+                if isListening { return port }
             }
             child.end()
         }

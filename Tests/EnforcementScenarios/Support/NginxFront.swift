@@ -14,9 +14,9 @@ struct NginxFront {
             forwarded
             ? #"Forwarded "$http_forwarded, for=$remote_addr;proto=http""#
             : "X-Forwarded-For $proxy_add_x_forwarded_for"
-        // nginx can't choose a port by itself; one that was free a moment ago may be taken.
+        // nginx can't choose a port by itself; one that is free may be taken a moment later.
         for _ in 0..<10 {
-            let port = try Self.freePort()
+            let port = try LoopbackKit.freePort()
             let child = try Self.start(nginx, scenario, port, gateway.port, field)
             let isServing = try child.wait(for: "start of nginx") { _, complained in
                 if complained.contains("bind() to") { return false }
@@ -27,12 +27,6 @@ struct NginxFront {
             return
         }
         throw ChildProcess.Failure(description: "nginx found no port")
-    }
-
-    private static func freePort() throws -> UInt16 {
-        let listener = try LoopbackKit.listening()
-        defer { close(listener.descriptor) }
-        return listener.port
     }
 
     private static func start(

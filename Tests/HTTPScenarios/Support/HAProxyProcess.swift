@@ -2,7 +2,7 @@ import Foundation
 import Glibc
 import LoopbackKit
 
-/// HAProxy on a port that was free a moment ago.
+/// HAProxy on a free port.
 struct HAProxyProcess {
     let port: UInt16
     private let child: ChildProcess
@@ -12,17 +12,16 @@ struct HAProxyProcess {
     init?(_ section: (UInt16) -> String) throws {
         guard let haproxy = ChildProcess.tool("haproxy") else { return nil }
         let folder = try TemporaryFolder.make()
-        // HAProxy can't choose a port by itself; one that was free may be taken.
+        // HAProxy can't choose a port by itself; one that is free may be taken a moment later.
         for _ in 0..<10 {
-            let listener = try LoopbackKit.listening()
-            Glibc.close(listener.descriptor)
+            let port = try LoopbackKit.freePort()
             let file = folder + "/haproxy.cfg"
             let text = """
                 defaults
                     timeout connect 10s
                     timeout client 120s
                     timeout server 120s
-                \(section(listener.port))
+                \(section(port))
 
                 """
             try text.write(toFile: file, atomically: true, encoding: .utf8)
@@ -35,7 +34,7 @@ struct HAProxyProcess {
                 child.end()
                 continue
             }
-            (port, self.child, self.folder) = (listener.port, child, folder)
+            (self.port, self.child, self.folder) = (port, child, folder)
             return
         }
         throw ChildProcess.Failure(description: "HAProxy found no port")

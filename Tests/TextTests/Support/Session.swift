@@ -36,8 +36,10 @@ struct Session {
                 to: folder.appending(path: name)
             )
         }
-        let free = try Self.freePorts(Self.ports.count)
-        substitutes = zip(Self.ports, free).map { ($0, "\($1)") }
+        substitutes = try Self.ports.map { text in
+            let free = try LoopbackKit.freePort()
+            return (text, "\(free)")
+        }
     }
 
     /// Removes the folder.
@@ -123,25 +125,5 @@ struct Session {
             line = forward ? line.replacing(path, with: own) : line.replacing(own, with: path)
         }
         return line
-    }
-
-    /// Ports that nobody uses now, and that the system gives to nobody who asks for any: a test
-    /// beside us would have them before the commands do. All are held until all are found, so that
-    /// they differ.
-    private static func freePorts(_ count: Int) throws -> [UInt16] {
-        let range = try String(
-            contentsOfFile: "/proc/sys/net/ipv4/ip_local_port_range",
-            encoding: .utf8
-        )
-        let first = range.split(whereSeparator: \.isWhitespace).first.flatMap { UInt16($0) }
-        var held: [UInt16: Int32] = [:]
-        defer { for socket in held.values { close(socket) } }
-        for _ in 0..<1_000 {
-            guard held.count < count else { break }
-            let port = UInt16.random(in: 10_000..<max(first ?? 0, 12_000))
-            if let socket = try? LoopbackKit.bound(port: port) { held[port] = socket }
-        }
-        guard held.count == count else { throw Failure(description: "no ports are free") }
-        return Array(held.keys)
     }
 }

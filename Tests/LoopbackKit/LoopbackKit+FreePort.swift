@@ -1,0 +1,29 @@
+import Foundation
+import Glibc
+import Synchronization
+
+extension LoopbackKit {
+    /// Each port is given out once: who has got it may not listen yet.
+    private static let given = Mutex<Set<UInt16>>([])
+
+    /// The first of the ports that the system gives to connections, and to who asks for any.
+    private static let firstOfSystem: UInt16? = {
+        let file = "/proc/sys/net/ipv4/ip_local_port_range"
+        let range = try? String(contentsOfFile: file, encoding: .utf8)
+        return range?.split(whereSeparator: \.isWhitespace).first.flatMap { UInt16($0) }
+    }()
+
+    /// A port of 127.0.0.1 for a program that can't choose one by itself.
+    ///
+    /// No process uses it now, and the system gives it to none: a connection of a test beside this
+    /// one would have it before the program does. Another run of the tests may still draw the same.
+    package static func freePort() throws -> UInt16 {
+        for _ in 0..<1_000 {
+            let port = UInt16.random(in: 10_000..<max(firstOfSystem ?? 0, 12_000))
+            guard let socket = try? bound(port: port) else { continue }
+            _ = close(socket)
+            if given.withLock({ $0.insert(port).inserted }) { return port }
+        }
+        throw Failure("bind")
+    }
+}
