@@ -57,6 +57,17 @@ import Testing
         #expect(fields.map(\.name) == ["app-attest-key-id", "app-attest-assertion"])
     }
 
+    @Test func `the lines of one field are signed as one value`() {
+        let lines: [(name: String, value: String)] = [
+            ("X-Tenant", "a"), ("host", "api.example"), ("x-tenant", "b"),
+        ]
+        let request = RequestSketch(method: "GET", url: "http://example.com/", headers: lines)
+        let values = SignedRequest.values(of: request, host: "example.com")
+        #expect(values == ["x-tenant": "a, b", "host": "api.example"])
+        let bare = RequestSketch(method: "GET", url: "http://example.com/")
+        #expect(SignedRequest.values(of: bare, host: "example.com") == ["host": "example.com"])
+    }
+
     @Test func `what is missing for a signature is said, and uses no counter`() throws {
         let all = "sign: [method, target, body, challenge]"
         var fleet = fleet()

@@ -58,8 +58,6 @@ package struct SignedRequest: Sendable {
             configuration,
             now: now
         )
-        var values = ["host": url.authority]
-        for field in request.headers { values[field.name.lowercased()] = field.value }
         var key = fleet.devices(at: now).key(index)
         key.counter = SignCounter(rawValue: fleet.nextCounter - 1)
         fleet.nextCounter += 1
@@ -68,7 +66,7 @@ package struct SignedRequest: Sendable {
             target: url.target,
             content: content,
             challenge: challenge,
-            fields: values
+            fields: Self.values(of: request, host: url.authority)
         )
         let proof = key.proof(of: signed, signing: rule.signing)
         let digest = SHA256.digest(of: content).array
@@ -83,5 +81,16 @@ package struct SignedRequest: Sendable {
             (text(mint?.field ?? []), token.map(text)),
         ]
         self.fields = fields.compactMap { name, value in value.map { (name, $0) } }
+    }
+
+    /// The values of the request's fields as they are signed: those of a name's lines joined.
+    static func values(of request: RequestSketch, host: String) -> [String: String] {
+        var values: [String: String] = [:]
+        for field in request.headers {
+            let name = field.name.lowercased()
+            values[name] = values[name].map { "\($0), \(field.value)" } ?? field.value
+        }
+        values["host"] = values["host"] ?? host
+        return values
     }
 }
