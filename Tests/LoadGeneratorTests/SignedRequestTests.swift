@@ -68,6 +68,15 @@ import Testing
         #expect(SignedRequest.values(of: bare, host: "example.com") == ["host": "example.com"])
     }
 
+    @Test func `a run sends the host that a field names, or else the URL's`() throws {
+        let url = try #require(LoadURL("http://127.0.0.1:8080/a"))
+        func host(_ fields: [(name: String, value: String)]) -> String {
+            LoadPlan.Request(method: "GET", url: url, fields: fields, content: .none).host
+        }
+        #expect(host([("HOST", "api.example"), ("x-a", "1")]) == "api.example")
+        #expect(host([("x-a", "1")]) == "127.0.0.1:8080")
+    }
+
     @Test func `what is missing for a signature is said, and uses no counter`() throws {
         let all = "sign: [method, target, body, challenge]"
         var fleet = fleet()

@@ -60,6 +60,11 @@ package struct LoadPlan: Sendable {
             self.fields = fields
             self.content = content
         }
+
+        /// The value of the Host field: the user's, or else the URL's.
+        var host: String {
+            fields.first { $0.name.lowercased() == "host" }?.value ?? url.authority
+        }
     }
 
     /// Finds the rule and makes the template.
@@ -88,7 +93,7 @@ package struct LoadPlan: Sendable {
             demand,
             method: request.method,
             target: request.url.target,
-            host: request.url.authority,
+            host: request.host,
             fields: request.fields,
             content: request.content
         )
@@ -99,13 +104,13 @@ package struct LoadPlan: Sendable {
             RequestDemand(.openingSessions(apps: [])),
             method: "POST",
             target: configuration.endpointsPath + "/sessions",
-            host: request.url.authority,
+            host: request.host,
             fields: [],
             content: .none
         )
         method = request.method
         target = request.url.target
-        host = request.url.authority
+        host = request.host
         self.server = server
         self.fleet = fleet
         devices = fleet.devices(at: now)
