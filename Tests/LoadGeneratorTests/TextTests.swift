@@ -1,3 +1,4 @@
+import HTTPWire
 import Testing
 
 @testable import LoadGenerator
@@ -67,6 +68,16 @@ import Testing
         #expect(Figures.fixed(-1.256, 2) == "-1.26")
         #expect(Figures.fixed(.infinity, 2) == "–")
         #expect(Figures.bytes(1_500_000_000) == "1.40 GiB")
+    }
+
+    @Test(arguments: [("86399", 86_399), ("7", 7), ("99999999999999999999", 86_400)])
+    func `a wait is read as the gateway gives it, up to a day`(text: String, seconds: Int) throws {
+        let bytes = Array("HTTP/1.1 429 -\r\nRetry-After: \(text)\r\n\r\n".utf8)
+        var head = ResponseHead()
+        try head.read(bytes.span, to: .get, upgradeSent: false, limits: HeadLimits())
+        var answer = Answer()
+        answer.read(head.fields, bytes.span)
+        #expect(answer.retryAfter == seconds)
     }
 
     @Test func `a reason is found in a problem document, or none`() {

@@ -308,8 +308,7 @@ private final class EnrolmentLoop: ConnectionOwner {
     /// Retry-After in nanoseconds, with up to a second and a tenth more: the field has whole
     /// seconds, and all clients with one value would come at once.
     private static func wait(_ retryAfter: Int) -> UInt64 {
-        let seconds = UInt64(min(max(retryAfter, 1), 86_400))
-        let told = seconds * 1_000_000_000
+        let told = UInt64(max(retryAfter, 1)) * 1_000_000_000
         return told + RandomBytes.word() % (1_000_000_000 + told / 10)
     }
 }

@@ -263,7 +263,7 @@ struct Answer {
     var status = 0
     /// The value of App-Attest-Challenge; empty for none.
     var challenge: [UInt8] = []
-    /// Seconds of Retry-After; 0 for none.
+    /// Seconds of Retry-After, a day at most; 0 for none.
     var retryAfter = 0
     /// The content of a refusal or of a call to an endpoint, up to the bound below.
     var content: [UInt8] = []
@@ -316,7 +316,7 @@ extension Answer {
                     challenge.append(contentsOf: $0)
                 }
             } else if Self.equal(bytes, field.name, Self.retryName) {
-                retryAfter = field.value.reduce(0) { min($0 * 10 + Int(bytes[$1] & 15), 3600) }
+                retryAfter = field.value.reduce(0) { min($0 * 10 + Int(bytes[$1] & 15), 86_400) }
             }
         }
     }
