@@ -19,7 +19,8 @@ extension LoopbackKit {
     /// one would have it before the program does. Another run of the tests may still draw the same.
     package static func freePort() throws -> UInt16 {
         for _ in 0..<1_000 {
-            let port = UInt16.random(in: 10_000..<max(firstOfSystem ?? 0, 12_000))
+            // 10000 stands in texts, in which ports are replaced by these.
+            let port = UInt16.random(in: 10_001..<max(firstOfSystem ?? 0, 12_000))
             guard let socket = try? bound(port: port) else { continue }
             _ = close(socket)
             if given.withLock({ $0.insert(port).inserted }) { return port }
