@@ -3,10 +3,10 @@ import Glibc
 import Synchronization
 
 extension LoopbackKit {
-    /// Each port is given out once: who has got it may not listen yet.
+    /// Ports that were given out: a program with one of them may not listen yet.
     private static let given = Mutex<Set<UInt16>>([])
 
-    /// The first of the ports that the system gives to connections, and to who asks for any.
+    /// The first of the ports that the system chooses for connections and listeners.
     private static let firstOfSystem: UInt16? = {
         let file = "/proc/sys/net/ipv4/ip_local_port_range"
         let range = try? String(contentsOfFile: file, encoding: .utf8)
@@ -15,8 +15,9 @@ extension LoopbackKit {
 
     /// A port of 127.0.0.1 for a program that can't choose one by itself.
     ///
-    /// No process uses it now, and the system gives it to none: a connection of a test beside this
-    /// one would have it before the program does. Another run of the tests may still draw the same.
+    /// No process uses it now, and the system chooses it for none: otherwise a connection of
+    /// another test could take it before the program listens. Another run of the tests may still
+    /// draw the same port.
     package static func freePort() throws -> UInt16 {
         for _ in 0..<1_000 {
             // 10000 stands in texts, in which ports are replaced by these.
