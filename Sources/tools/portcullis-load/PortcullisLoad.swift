@@ -13,7 +13,8 @@ import LoadGenerator
 //   run       sends requests and judges every answer
 //   sign      signs one request, and prints the fields for curl or another client
 
-/// Exit status: 0 when all is as expected, 1 when something is not, 2 for wrong usage.
+/// Exit status: 0 when all is as expected, 1 when a run's answers are not, 2 for wrong usage and
+/// for what can't be done.
 @main
 struct PortcullisLoad: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
