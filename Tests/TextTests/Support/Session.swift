@@ -36,9 +36,9 @@ struct Session {
                 to: folder.appending(path: name)
             )
         }
-        substitutes = try Self.ports.map { text in
+        substitutes = try Self.ports.map { port -> (text: String, used: String) in
             let free = try LoopbackKit.freePort()
-            return (text, "\(free)")
+            return (port, "\(free)")
         }
     }
 
