@@ -5,7 +5,7 @@ enum Held {
     static let unchecked: [String: String] = [
         "Sources/base/Cryptography/ECPrivateKey.swift": "keys that nobody changes any more",
         "Sources/base/Signatures/OpenSSL/OpenSSLCertificate.swift": "an X509 that never changes",
-        "Sources/client/PortcullisClient/Guarded.swift": "reached under its lock only",
+        "Sources/client/PortcullisClient/SharedWork.swift": "reached under its lock only",
         "Sources/client/PortcullisClient/Sending/URLSessionTransport.swift":
             "a subclass of OperationQueue without state",
         "Sources/gateway/Gateway/ControlPlane.swift":

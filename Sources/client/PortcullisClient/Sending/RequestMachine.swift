@@ -1,5 +1,4 @@
 import Foundation
-import RequestBinding
 
 /// One request's life: which proof it carries, and what its answers mean.
 ///
@@ -294,23 +293,5 @@ struct RequestMachine: Sendable {
         progress.hasAskedBare = true
         insistence = .onNothing
         return .again
-    }
-}
-
-extension Proof {
-    /// The key by which it was proven.
-    var keyID: String? {
-        switch self {
-        case .assertion(let keyID), .session(let keyID): keyID
-        case .none: nil
-        }
-    }
-}
-
-extension SigningRequirement {
-    /// Whether a session can stand for an assertion: the route says so, and signs enough.
-    var takesSession: Bool {
-        guard accepts.contains(.session), case .lines(let parts, _) = form else { return false }
-        return parts.isSuperset(of: [.method, .target, .body])
     }
 }

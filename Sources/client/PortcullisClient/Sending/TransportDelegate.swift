@@ -1,8 +1,8 @@
 import Dispatch
-import Foundation
+public import Foundation
 
 #if canImport(FoundationNetworking)
-    import FoundationNetworking
+    public import FoundationNetworking
 #endif
 
 /// Hears what a URLSession does, and tells the exchange that it is about.
@@ -130,5 +130,110 @@ final class TransportDelegate: NSObject, URLSessionDataDelegate {
             let (disposition, credential) = await authentication(challenge)
             completionHandler(disposition, credential)
         }
+    }
+}
+
+// What the app's own delegate of a task hears. It hears of no redirect and of no content: those are
+// the client's.
+extension TransportDelegate {
+    func urlSession(
+        _ session: URLSession,
+        task: URLSessionTask,
+        didSendBodyData bytesSent: Int64,
+        totalBytesSent: Int64,
+        totalBytesExpectedToSend: Int64
+    ) {
+        guard let delegate = delegate(of: task) else { return }
+        forward {
+            #if canImport(FoundationNetworking)
+                delegate.urlSession(
+                    session,
+                    task: task,
+                    didSendBodyData: bytesSent,
+                    totalBytesSent: totalBytesSent,
+                    totalBytesExpectedToSend: totalBytesExpectedToSend
+                )
+            #else
+                delegate.urlSession?(
+                    session,
+                    task: task,
+                    didSendBodyData: bytesSent,
+                    totalBytesSent: totalBytesSent,
+                    totalBytesExpectedToSend: totalBytesExpectedToSend
+                )
+            #endif
+        }
+    }
+
+    #if !canImport(FoundationNetworking)
+        // Foundation on Linux measures nothing, and waits for no network.
+        func urlSession(
+            _ session: URLSession,
+            task: URLSessionTask,
+            didFinishCollecting metrics: URLSessionTaskMetrics
+        ) {
+            delegate(of: task)?.urlSession?(session, task: task, didFinishCollecting: metrics)
+        }
+
+        func urlSession(_ session: URLSession, taskIsWaitingForConnectivity task: URLSessionTask) {
+            delegate(of: task)?.urlSession?(session, taskIsWaitingForConnectivity: task)
+        }
+
+        /// Whether the app's delegate answers a challenge: one about who the server or the device
+        /// is, in the handshake of TLS. An answer to one about a user would have URLSession send
+        /// the request again by itself, with a proof that is good once.
+        func answersItself(
+            _ challenge: URLAuthenticationChallenge,
+            of task: URLSessionTask,
+            _ session: URLSession,
+            _ completionHandler:
+                @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
+        ) -> Bool {
+            let ofHandshake = [
+                NSURLAuthenticationMethodServerTrust, NSURLAuthenticationMethodClientCertificate,
+            ]
+            guard ofHandshake.contains(challenge.protectionSpace.authenticationMethod),
+                let answer = delegate(of: task)?
+                    .urlSession(_:task:didReceive:completionHandler:)
+            else { return false }
+            answer(session, task, challenge, completionHandler)
+            return true
+        }
+    #endif
+}
+
+/// Reports how much of a request's content was sent, as a delegate of its tasks:
+///
+/// ```swift
+/// let progress = TransferProgress { print($0.sent, $0.total ?? 0) }
+/// let (data, answer) = try await session.upload(for: request, fromFile: file, delegate: progress)
+/// ```
+///
+/// A request that is sent again, because its proof was refused or it was redirected, begins at zero
+/// again.
+public final class TransferProgress: NSObject, URLSessionTaskDelegate {
+    /// How much was sent, in bytes.
+    public struct Amount: Hashable, Sendable {
+        /// How much of this try was sent.
+        public let sent: Int64
+        /// How much there is; `nil` where that is not known.
+        public let total: Int64?
+    }
+
+    private let report: @Sendable (Amount) -> Void
+
+    /// - Parameter report: called on a queue of URLSession's. It must return soon.
+    public init(_ report: @escaping @Sendable (Amount) -> Void) { self.report = report }
+
+    /// Hears from URLSession.
+    public func urlSession(
+        _ session: URLSession,
+        task: URLSessionTask,
+        didSendBodyData bytesSent: Int64,
+        totalBytesSent: Int64,
+        totalBytesExpectedToSend: Int64
+    ) {
+        let total = totalBytesExpectedToSend >= 0 ? totalBytesExpectedToSend : nil
+        report(Amount(sent: totalBytesSent, total: total))
     }
 }

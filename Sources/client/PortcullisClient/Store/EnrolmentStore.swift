@@ -54,36 +54,31 @@ public actor MemoryEnrolmentStore: EnrolmentStore {
     }
 }
 
-/// A random text that is made once for an install of an app, and goes when the app is deleted. What
-/// outlives the app, such as a Keychain item, carries it to say of which install it is.
-///
-/// It is in a file rather than in the defaults: of two processes that start for the first time at
-/// once, exactly one makes it, and a file that is closed before the first unlock can't be mistaken
-/// for one that is not there.
-struct InstallMark: Sendable {
-    private let file: PrivateFile
+/// The name of a gateway's record: the origin of its endpoints, so that each gateway of an app has
+/// a record of its own.
+struct GatewayName: Hashable, Sendable {
+    /// `api.example.com`, or `api.example.com:8443`. The port of HTTPS is left out.
+    let text: String
+    /// Names by which earlier builds of this library called it.
+    let formerTexts: [String]
+    /// The endpoints, as the record itself names them.
+    let endpoints: String
 
-    /// A mark in this file. Its folder is made if need be.
-    init(file url: URL) { file = PrivateFile(url: url) }
-
-    /// The mark of this install.
-    func text() async throws -> String {
-        if let mark = try kept() { return mark }
-        try FileManager.default.createDirectory(
-            at: file.url.deletingLastPathComponent(),
-            withIntermediateDirectories: true
-        )
-        return try await file.locked {
-            if let mark = try kept() { return mark }
-            let mark = UUID().uuidString
-            try file.write(Data(mark.utf8))
-            return mark
-        }
+    /// `nil` for a URL that is none of HTTP.
+    init?(_ endpoints: URL) {
+        guard let origin = CanonicalRequest.Origin(endpoints) else { return nil }
+        let isUsual = origin.scheme == "https" && origin.port == 443
+        let text = isUsual ? origin.host : "\(origin.host):\(origin.port)"
+        let host = endpoints.host(percentEncoded: true) ?? "gateway"
+        let written = endpoints.port.map { "\(host):\($0)" } ?? host
+        self.text = text
+        formerTexts = [written, "gateway"].filter { $0 != text }
+        self.endpoints = endpoints.absoluteString
     }
 
-    /// A file that is something else is replaced.
-    private func kept() throws -> String? {
-        guard let content = try file.read() else { return nil }
-        return UUID(uuidString: String(decoding: content, as: UTF8.self))?.uuidString
-    }
+    /// The same for a file.
+    var fileText: String { text.replacing(":", with: "_") }
+
+    /// Whether a record is this gateway's.
+    func owns(_ record: Data) -> Bool { EnrolmentRecord.gateway(of: record) == endpoints }
 }

@@ -1,0 +1,102 @@
+#if canImport(FoundationNetworking)
+    public import FoundationNetworking
+#else
+    public import Foundation
+#endif
+
+/// What a request carried to prove where it comes from.
+public enum Proof: Hashable, Sendable, Codable {
+    case assertion(keyID: String)
+    /// A signature with the secret of a session that this key opened.
+    case session(keyID: String)
+    /// Nothing, for this reason.
+    case none(Absence)
+
+    /// Why a request was sent without proof.
+    public enum Absence: Hashable, Sendable, Codable {
+        /// The route asks for none.
+        case notAsked
+        /// The address is none of the gateway's. A proof is never sent there.
+        case otherOrigin
+        /// Neither plan nor answers say yet what the route signs.
+        case routeUnknown
+        /// This device or process can't attest. The request says so in `App-Attest-Unsupported`.
+        case unsupported
+        /// The service failed to sign, also when it was asked again, or took too long. The request
+        /// says so in `App-Attest-Unsupported`.
+        case serviceFailed(AttestationServiceError)
+        /// The key is being enrolled, and that takes longer than a request waits. A request waits
+        /// not at all where the gateway said that the route's rule only observes. Where the device
+        /// has failed twice, the request says so in `App-Attest-Unsupported`.
+        case enrolling
+        /// No enrolment is tried before a time. Where the device has failed twice, or has failed
+        /// and that time is far off, the request says so in `App-Attest-Unsupported`.
+        case enrolmentHeld(EnrolmentHold)
+        /// The gateway gave no challenge in time.
+        case challengeUnavailable
+        /// The record about the key can't be read or written now.
+        case storeUnavailable
+        /// The request can't be signed as the route asks.
+        case requestUnfit
+        /// The session was closed: ``PortcullisSession/close()``.
+        case closed
+    }
+}
+
+extension Proof {
+    /// The key by which it was proven.
+    var keyID: String? {
+        switch self {
+        case .assertion(let keyID), .session(let keyID): keyID
+        case .none: nil
+        }
+    }
+}
+
+/// A request that is ready to be sent, and what it carries.
+struct ProvenRequest: Sendable {
+    var request: URLRequest
+    let proof: Proof
+    /// Whether it carries a device token.
+    var deviceToken = DeviceTokenOutcome.notAsked
+    /// The session that it belongs to.
+    var session: String?
+    /// To be ended when the head of the answer has come.
+    var lease: ProofLease?
+}
+
+/// The head of an answer, and what the request carried that it answers.
+public struct ProvenResponse: Sendable {
+    /// The head. Its URL is that of the last request, when redirects were followed.
+    public let response: HTTPURLResponse
+    /// What the last request carried.
+    public let proof: Proof
+    /// Whether a device token went with it.
+    public let deviceToken: DeviceTokenOutcome
+    /// What the gateway refused, when the answer is its own: one with `App-Attest-Error`, or a 401
+    /// with `WWW-Authenticate: AppAttest`. An origin can send neither.
+    public let refusal: GatewayRefusal?
+    /// How often the request was sent, redirects and what did not count as one of
+    /// ``PortcullisLimits/maximumAttempts`` included.
+    public let attempts: Int
+
+    /// The name of ``attempts`` before version 1.
+    @available(*, deprecated, renamed: "attempts")
+    public var tries: Int { attempts }
+
+    /// The status code.
+    public var statusCode: Int { response.statusCode }
+
+    init(
+        response: HTTPURLResponse,
+        to request: ProvenRequest,
+        refusal: GatewayRefusal?,
+        attempts: Int
+    ) {
+        self.response = response
+        proof = request.proof
+        deviceToken = request.deviceToken
+        self.refusal = refusal
+        self.attempts = attempts
+    }
+}
