@@ -16,7 +16,7 @@
 //
 // Bytes go in as `[UInt8]`, or as any sequence of bytes, which `Data` and the digests of
 // swift-crypto are; so those overloads need no Foundation. Two things do: `LocalizedError`, and
-// `Date` in and out of `UnixTime`. They are in the folder Foundation, which imports
+// `Date` in and out of `UnixTime`. They are in ObjectRefusal+Foundation.swift, which imports
 // FoundationEssentials for these names alone, so that the rest of the target stays without clock
 // and I/O (Tests/TidyTests holds both).
 //

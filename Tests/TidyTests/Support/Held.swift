@@ -88,10 +88,8 @@ enum Held {
     /// a public API that users of Foundation expect. What reads a clock or does I/O is refused in
     /// them all the same.
     static let foundationFiles: [String: String] = [
-        "Sources/attestation/AppAttest/Foundation/ObjectRefusal+LocalizedError.swift":
-            "LocalizedError, which localizedDescription asks for",
-        "Sources/attestation/AppAttest/Foundation/UnixTime+Date.swift":
-            "Date, as a value",
+        "Sources/attestation/AppAttest/ObjectRefusal+Foundation.swift":
+            "LocalizedError, which localizedDescription asks for, and Date, as a value",
     ]
 
     /// What Foundation offers that reads a clock or does I/O, in the files above.

@@ -6,6 +6,16 @@ public import Signatures
     public import Foundation
 #endif
 
+/// The texts of `localizedDescription`. They are English; for other languages use `reason`.
+extension ObjectRefusal: LocalizedError {
+    /// What is wrong.
+    public var errorDescription: String? { reason.summary }
+    /// What was found.
+    public var failureReason: String? { detail }
+    /// What to look at first.
+    public var recoverySuggestion: String? { reason.nextStep }
+}
+
 extension UnixTime {
     /// The moment of a `Date`, rounded down to a nanosecond. A moment that 64 bits of seconds can't
     /// hold becomes the nearest one that they can.
