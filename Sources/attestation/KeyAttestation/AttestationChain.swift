@@ -250,19 +250,16 @@ extension PlainCertificate {
             padding: .insecurePKCS1v1_5
         )
     }
-}
 
-// What a chain asks of its certificates.
-extension PlainCertificate {
     /// The subject's key as the certificate has it, DER.
-    package var subjectPublicKeyInfo: [UInt8] {
+    var subjectPublicKeyInfo: [UInt8] {
         DEREncoder.sequence([
             DEREncoder.element(.sequence, subjectKey.algorithm),
             DEREncoder.bitString(subjectKey.point),
         ])
     }
 
-    /// How often an extension is there.
+    /// The values of an extension, one for each time that it is there.
     func values(of oid: OID) -> [[UInt8]] {
         extensions.filter { $0.oid == oid.content }.map(\.value)
     }

@@ -168,19 +168,15 @@ struct EnrolmentMachine: Sendable {
         return stop(failure, now: now, jitter: jitter)
     }
 
-    /// Until when nothing is tried; `nil` for a hold that is over.
+    /// Until when nothing is tried; `nil` for a hold that is over. One that ends later than any was
+    /// made before the clock was set back, and counts as over.
     func hold(now: Date) -> EnrolmentHold? {
-        guard let hold = record.hold, hold.until > now, Self.isPlausible(hold, now: now, limits)
+        let (told, own) = (limits.retryAfterMax.seconds, limits.enrolmentDelayMax.seconds)
+        let longest = max(told, own, Self.day) * 1.25
+        guard let hold = record.hold, hold.until > now,
+            hold.until.timeIntervalSince(now) <= longest
         else { return nil }
         return hold
-    }
-
-    /// Whether a hold was made by this clock. One that ends later than any was made before the
-    /// clock was set back, and would last for as long.
-    static func isPlausible(_ hold: EnrolmentHold, now: Date, _ limits: PortcullisLimits) -> Bool {
-        let longest =
-            max(limits.retryAfterMax.seconds, limits.enrolmentDelayMax.seconds, day) * 1.25
-        return hold.until.timeIntervalSince(now) <= longest
     }
 
     /// Forgets a key that the gateway or the device refused, if it is still the one.

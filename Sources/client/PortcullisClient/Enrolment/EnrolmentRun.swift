@@ -167,7 +167,7 @@ final class EnrolmentRun: Sendable {
                 let grant = EnrolmentGrant(
                     challenge: answer.challenges[0],
                     context: context,
-                    until: now.timeIntervalSince1970 + answer.lifetime
+                    until: now.timeIntervalSince1970 + answer.expires_in
                 )
                 return machine.challengeReceived(grant, now: now)
             case .failure(let failure):

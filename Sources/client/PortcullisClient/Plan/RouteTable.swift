@@ -303,8 +303,4 @@ struct LearnedRoutes: Sendable {
             lastUse: uses
         )
     }
-
-    mutating func forget(_ route: Route) { entries[route] = nil }
-
-    mutating func clear() { (entries, remembered) = ([:], [:]) }
 }

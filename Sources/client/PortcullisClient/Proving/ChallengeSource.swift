@@ -105,7 +105,7 @@ actor ChallengeSource {
         callCount -= 1
         switch result {
         case .success(let answer):
-            if answer.lifetime.isFinite, answer.lifetime > 0 { lifetime = answer.lifetime }
+            if answer.expires_in.isFinite, answer.expires_in > 0 { lifetime = answer.expires_in }
             // A gateway or a cache that repeats itself would be asked for ever.
             guard answer.challenges.contains(where: { !pool.hasUsed($0) }) else {
                 fruitless = min(fruitless + 1, Self.fruitlessMax)

@@ -7,15 +7,15 @@ public import Foundation
 
 /// Hears what a URLSession does, and tells the exchange that it is about.
 final class TransportDelegate: NSObject, URLSessionDataDelegate {
-    private let authentication: URLSessionTransport.Authentication?
-    /// Where the app's delegates are called; `nil` for where this one is.
-    private let forwarding: DispatchQueue?
     private struct Watched {
         let exchange: TransportExchange
         /// The app's.
         let delegate: (any URLSessionTaskDelegate)?
     }
 
+    private let authentication: URLSessionTransport.Authentication?
+    /// Where the app's delegates are called; `nil` for where this one is.
+    private let forwarding: DispatchQueue?
     /// By the number that URLSession gives each task.
     private let exchanges = Guarded<[Int: Watched]>([:])
 
@@ -24,7 +24,7 @@ final class TransportDelegate: NSObject, URLSessionDataDelegate {
     }
 
     /// Calls the app's delegate, where it may do as it likes.
-    func forward(_ call: @escaping @Sendable () -> Void) {
+    private func forward(_ call: @escaping @Sendable () -> Void) {
         if let forwarding { forwarding.async(execute: call) } else { call() }
     }
 
@@ -38,7 +38,7 @@ final class TransportDelegate: NSObject, URLSessionDataDelegate {
     }
 
     /// The app's delegate of a task.
-    func delegate(of task: URLSessionTask) -> (any URLSessionTaskDelegate)? {
+    private func delegate(of task: URLSessionTask) -> (any URLSessionTaskDelegate)? {
         let number = task.taskIdentifier
         return exchanges.withLock { $0[number]?.delegate }
     }
@@ -182,7 +182,7 @@ extension TransportDelegate {
         /// Whether the app's delegate answers a challenge: one about who the server or the device
         /// is, in the handshake of TLS. An answer to one about a user would have URLSession send
         /// the request again by itself, with a proof that is good once.
-        func answersItself(
+        private func answersItself(
             _ challenge: URLAuthenticationChallenge,
             of task: URLSessionTask,
             _ session: URLSession,

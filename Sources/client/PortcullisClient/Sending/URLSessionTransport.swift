@@ -270,7 +270,7 @@ private final class TransportReading: Sendable {
 }
 
 /// The cookies of a URLSession's configuration.
-struct CookieJar: Sendable {
+private struct CookieJar: Sendable {
     private let storage: HTTPCookieStorage?
     private let isSent: Bool
     private let isKept: Bool

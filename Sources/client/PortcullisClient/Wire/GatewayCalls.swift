@@ -6,10 +6,10 @@ import Foundation
 
 /// Calls of the gateway's own endpoints. None of them carries a proof, unless it is handed in.
 struct GatewayCalls: Sendable {
-    /// Challenges and how long they are good.
-    struct Challenges: Sendable {
+    /// Challenges and how long they are good, in seconds.
+    struct Challenges: Decodable, Sendable {
         let challenges: [String]
-        let lifetime: Double
+        let expires_in: Double
     }
 
     /// A session that was opened.
@@ -50,17 +50,13 @@ struct GatewayCalls: Sendable {
             let count: Int
             let key_id: String?
         }
-        struct Answer: Decodable {
-            let challenges: [String]
-            let expires_in: Double
-        }
         let purpose = keyID == nil ? "assertion" : "enrolment"
         let question = Question(purpose: purpose, count: count, key_id: keyID)
         return await post("challenges", question).flatMap { data, _ in
-            guard let answer = try? JSONDecoder().decode(Answer.self, from: data),
+            guard let answer = try? JSONDecoder().decode(Challenges.self, from: data),
                 !answer.challenges.isEmpty
             else { return .failure(.unreachable(retryAfter: nil)) }
-            return .success(Challenges(challenges: answer.challenges, lifetime: answer.expires_in))
+            return .success(answer)
         }
     }
 
@@ -181,6 +177,7 @@ struct GatewayCalls: Sendable {
             : .refused(reason: problem.reason, problem.next ?? .none, retryAfter: retryAfter)
         return .failure(Failed(failure: failure, response: response))
     }
+
     /// The whole answer; `nil` where none came in time. A timeout of URLSession begins again with
     /// every byte, so that a server which sends one now and then would never end.
     private func answer(
