@@ -260,6 +260,19 @@ import Testing
         #expect(try await tries(bench.session) == 1)
     }
 
+    @Test func `an age that is no whole number does not decide when a plan is fetched again`()
+        async throws
+    {
+        let bench = try await bench()
+        await bench.gateway.change { $0.planFields = ["Age": "nan"] }
+        #expect(try await tries(bench.session) == 1)
+        #expect(await bench.session.prewarm() == nil)
+        #expect(await fetches(bench) == 1)
+        bench.clock.advance(by: 3_600)
+        #expect(await bench.session.prewarm() == nil)
+        #expect(await fetches(bench) == 2)
+    }
+
     @Test func `a plan that is older than the one at hand is passed over`() async throws {
         let bench = try await bench()
         await bench.gateway.change { $0.planFields = ["Date": "Sun, 06 Nov 1994 08:49:37 GMT"] }

@@ -201,7 +201,7 @@ actor PlanSource {
 
     /// How long a cache has had it, in seconds (RFC 9111 §5.1).
     private static func cachedFor(_ response: HTTPURLResponse) -> Double {
-        response.value(forHTTPHeaderField: "Age").flatMap(Double.init) ?? 0
+        response.value(forHTTPHeaderField: "Age").flatMap { Int($0) }.map { Double($0) } ?? 0
     }
 
     /// For how long it is good, in seconds (RFC 9111 §5.2.2.1).
