@@ -73,6 +73,8 @@ object Phone {
     @Volatile var authority = ""
     @Volatile var hasStrongBox = true
     @Volatile var isBroken = false
+    /** Whether it takes a second to fail. */
+    @Volatile var isSlow = false
     /** What keys were made, by level. */
     val made = Collections.synchronizedList(ArrayList<String>())
 
@@ -107,6 +109,7 @@ class SoftwareKeyPairGenerator : KeyPairGeneratorSpi() {
 
     override fun generateKeyPair(): KeyPair {
         if (spec.isStrongBox && !Phone.hasStrongBox) throw StrongBoxUnavailableException()
+        if (Phone.isSlow) Thread.sleep(1000)
         if (Phone.isBroken) throw ProviderException("the keystore fails")
         val generator = KeyPairGenerator.getInstance("EC")
         generator.initialize(ECGenParameterSpec(spec.curve))

@@ -44,7 +44,8 @@ private fun send(method: String, target: String, headers: Map<String, String>, b
 
 private fun obey(words: List<String>): String {
     when (words[0]) {
-        // An app that starts: `start GATEWAY PACKAGE RECORD [context=TEXT] [attempts=N] [tokens] [enrols-with-token]`.
+        // An app that starts: `start GATEWAY PACKAGE RECORD` and any of `context=TEXT`, `attempts=N`, `hasty`, `tokens`,
+        // `enrols-with-token`.
         "start" -> client = PortcullisClient(
             gateway = URL(words[1]),
             packageName = words[2],
@@ -54,6 +55,7 @@ private fun obey(words: List<String>): String {
             enrolsWithToken = "enrols-with-token" in words,
             limits = PortcullisLimits(
                 attempts = words.firstOrNull { it.startsWith("attempts=") }?.substringAfter('=')?.toInt() ?: 3,
+                enrolmentWait = if ("hasty" in words) 100 else 10_000,
                 tokenWait = if ("hang" in ways) 200 else 10_000
             ),
             now = { System.currentTimeMillis() + shift },
@@ -88,6 +90,7 @@ private fun obey(words: List<String>): String {
             Phone.authority = words[1]
             Phone.hasStrongBox = "no-strongbox" !in words
             Phone.isBroken = "broken" in words
+            Phone.isSlow = "slow" in words
         }
         "lose" -> Phone.entries.clear()
         "spoil" -> Phone.spoiled.addAll(Phone.entries.keys)

@@ -508,6 +508,20 @@ extension ClientScenarios {
             #expect(try stand.get() == "401 record-unwritable")
         }
 
+        @Test func `a phone that fails says so while it tries again, too`() throws {
+            let stand = try Stand()
+            defer { stand.end() }
+            try stand.phone("broken")
+            try stand.start("record", "hasty")
+            #expect(try stand.get() == "401 held")
+            try stand.app.tell("later 10")
+            #expect(try stand.get() == "401 unsupported")
+            // One of them tries, for longer than the other one waits.
+            try stand.phone("broken slow")
+            try stand.app.tell("later 10")
+            #expect(try stand.app.tell("crowd 2 /v1/orders") == "401 unsupported x2")
+        }
+
         @Test func `a target that begins with two slashes goes to the gateway`() throws {
             let stand = try Stand()
             defer { stand.end() }

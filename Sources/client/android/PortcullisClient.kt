@@ -537,7 +537,9 @@ class PortcullisClient(
     private fun enrolled(): Held {
         try {
             store.read().key?.let { return Held(it, null) }
-            if (!store.enrolling.tryLock(limits.enrolmentWait, TimeUnit.MILLISECONDS)) return Held(null, "enrolling")
+            if (!store.enrolling.tryLock(limits.enrolmentWait, TimeUnit.MILLISECONDS)) {
+                return Held(null, if (store.read().isBroken) "unsupported" else "enrolling")
+            }
             try {
                 return enrol()
             } finally {
@@ -554,7 +556,7 @@ class PortcullisClient(
             val record = store.read()
             record.key?.let { return Held(it, null) }
             if (record.isHeld(now(), limits)) {
-                return Held(null, if (record.deviceFailures > 1) "unsupported" else "held")
+                return Held(null, if (record.isBroken) "unsupported" else "held")
             }
             // Each of these ends with a key, an enrolled key, or a hold.
             val alias = record.alias
@@ -1019,6 +1021,9 @@ private class Record(lines: Properties) {
             val id = keyId
             return if (alias == null || id == null) null else Key(alias, id)
         }
+
+    /** Whether the keystore counts as one that makes no keys. One failure may pass. */
+    val isBroken: Boolean get() = deviceFailures > 1
 
     /** What the key is made for: the attestation challenge is its hash. */
     val enrolmentData: ByteArray
