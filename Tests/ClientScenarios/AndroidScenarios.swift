@@ -522,6 +522,16 @@ extension ClientScenarios {
             #expect(try stand.app.tell("crowd 2 /v1/orders") == "401 unsupported x2")
         }
 
+        @Test func `a GET with content is not sent as a POST`() throws {
+            let stand = try Stand()
+            defer { stand.end() }
+            try stand.start()
+            let answer = try stand.app.tell("send GET /v1/orders lamp")
+            #expect(answer == "error HttpURLConnection sends no GET with content")
+            #expect(stand.gateway.requests("/v1/orders").isEmpty)
+            #expect(try stand.get() == "200 proven")
+        }
+
         @Test func `a target that begins with two slashes goes to the gateway`() throws {
             let stand = try Stand()
             defer { stand.end() }

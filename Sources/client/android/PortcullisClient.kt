@@ -1181,6 +1181,8 @@ class AndroidKeys(private val provider: String = "AndroidKeyStore") : Portcullis
 /** Sends by [HttpURLConnection], and follows no redirect. */
 class URLTransport(private val limits: PortcullisLimits) : PortcullisTransport {
     override fun exchange(method: String, url: URL, headers: Map<String, String>, body: ByteArray): PortcullisAnswer {
+        // It would become a POST, which was not signed.
+        if (method == "GET" && body.isNotEmpty()) throw IOException("HttpURLConnection sends no GET with content")
         val connection = url.openConnection() as HttpURLConnection
         connection.instanceFollowRedirects = false
         connection.useCaches = false
