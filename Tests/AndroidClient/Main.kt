@@ -11,10 +11,13 @@ import java.util.Collections
 import java.util.concurrent.Callable
 import java.util.concurrent.Executors
 import java.util.concurrent.atomic.AtomicInteger
+import portcullis.client.PortcullisAnswer
 import portcullis.client.PortcullisClient
 import portcullis.client.PortcullisLimits
 import portcullis.client.PortcullisRequest
 import portcullis.client.PortcullisSigning
+import portcullis.client.PortcullisTransport
+import portcullis.client.URLTransport
 
 private val logged = Collections.synchronizedList(ArrayList<String>())
 @Volatile private var shift = 0L
@@ -32,6 +35,22 @@ private fun token(requestHash: String): String {
     return Phone.ask("token", requestHash + " " + way)
 }
 
+/** An app's own transport: its map of fields has their names as they came. */
+private class PlainTransport(limits: PortcullisLimits) : PortcullisTransport {
+    private val transport = URLTransport(limits)
+
+    override fun exchange(method: String, url: URL, headers: Map<String, String>, body: ByteArray): PortcullisAnswer {
+        val answer = transport.exchange(method, url, headers, body)
+        return PortcullisAnswer(answer.status, HashMap(answer.headers), answer.body)
+    }
+}
+
+private fun limits(words: List<String>) = PortcullisLimits(
+    attempts = words.firstOrNull { it.startsWith("attempts=") }?.substringAfter('=')?.toInt() ?: 3,
+    enrolmentWait = if ("hasty" in words) 100 else 10_000,
+    tokenWait = if ("hang" in ways) 200 else 10_000
+)
+
 /** Sends a request; `STATUS ABSENCE`, or how it was proven, and why it had no token of Google Play. */
 private fun send(method: String, target: String, headers: Map<String, String>, body: String): String =
     try {
@@ -44,8 +63,8 @@ private fun send(method: String, target: String, headers: Map<String, String>, b
 
 private fun obey(words: List<String>): String {
     when (words[0]) {
-        // An app that starts: `start GATEWAY PACKAGE RECORD` and any of `context=TEXT`, `attempts=N`, `hasty`, `tokens`,
-        // `enrols-with-token`.
+        // An app that starts: `start GATEWAY PACKAGE RECORD` and any of `context=TEXT`, `attempts=N`, `hasty`, `plain`,
+        // `tokens`, `enrols-with-token`.
         "start" -> client = PortcullisClient(
             gateway = URL(words[1]),
             packageName = words[2],
@@ -53,11 +72,8 @@ private fun obey(words: List<String>): String {
             context = words.firstOrNull { it.startsWith("context=") }?.substringAfter('=')?.toByteArray(),
             tokens = if ("tokens" in words) ::token else null,
             enrolsWithToken = "enrols-with-token" in words,
-            limits = PortcullisLimits(
-                attempts = words.firstOrNull { it.startsWith("attempts=") }?.substringAfter('=')?.toInt() ?: 3,
-                enrolmentWait = if ("hasty" in words) 100 else 10_000,
-                tokenWait = if ("hang" in ways) 200 else 10_000
-            ),
+            limits = limits(words),
+            transport = limits(words).let { if ("plain" in words) PlainTransport(it) else URLTransport(it) },
             now = { System.currentTimeMillis() + shift },
             pause = { shift += it },
             log = { logged.add(it) }

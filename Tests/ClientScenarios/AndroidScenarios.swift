@@ -532,6 +532,20 @@ extension ClientScenarios {
             #expect(try stand.get() == "200 proven")
         }
 
+        @Test func `fields are found whatever the case of their names, in an app's own map`()
+            throws
+        {
+            let stand = try Stand()
+            defer { stand.end() }
+            stand.gateway.rule(.init(headers: ["user-agent"]))
+            try stand.start("record", "plain")
+            // The 401 without a proof says what the rule signs.
+            #expect(try stand.get() == "200 proven")
+            stand.gateway.refuse("/v1/orders", .init(reason: "key-unknown", next: "enrol"))
+            #expect(try stand.get() == "200 proven")
+            #expect(stand.gateway.requests("keys").count == 2)
+        }
+
         @Test func `a target that begins with two slashes goes to the gateway`() throws {
             let stand = try Stand()
             defer { stand.end() }

@@ -142,7 +142,10 @@ class PortcullisAnswer(
     /** Why it carried no token although its rule asks for one: `unsupported`, `failed` or `late`. */
     val tokenAbsence: String? = null
 ) {
-    internal fun field(name: String): String? = headers[name]?.firstOrNull()
+    internal fun fields(name: String): List<String> =
+        headers.entries.filter { it.key.equals(name, ignoreCase = true) }.flatMap { it.value }
+
+    internal fun field(name: String): String? = fields(name).firstOrNull()
 }
 
 /** What sends a request. The fields are those that were signed: add or change none of them. */
@@ -495,7 +498,7 @@ class PortcullisClient(
         val refusal = Refusal.of(answer)
         val advice = answer.field("app-attest-next")
         val text = if (refusal != null) {
-            answer.headers["www-authenticate"]?.firstOrNull { "AppAttest " in it }?.substringAfter("AppAttest ")
+            answer.fields("www-authenticate").firstOrNull { "AppAttest " in it }?.substringAfter("AppAttest ")
         } else advice
         val parameters = HashMap<String, String>()
         for (match in PARAMETER.findAll(text ?: "")) {
