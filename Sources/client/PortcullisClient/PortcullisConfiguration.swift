@@ -131,7 +131,8 @@ public struct PortcullisLimits: Hashable, Sendable {
     public var serviceWait: Duration = .seconds(60)
     /// The longest time that a request waits for its device token. Then it goes without.
     public var deviceTokenWait: Duration = .seconds(5)
-    /// How long a process that enrols keeps others from it. It begins again with each step.
+    /// How long a process that enrols keeps others from it: an hour at most, and at least 30
+    /// seconds longer than ``serviceWait`` and ``callTime``. It begins again with each step.
     public var lease: Duration = .seconds(90)
     /// The most challenges that are kept.
     public var challengesKept = 16
