@@ -267,3 +267,103 @@ extension AdminSnapshot {
             .reduce(into: Histogram()) { $0.merge(tally.firstBytes(rule: $1.offset)) }
     }
 }
+
+/// The resources of the process, under the names that all programs use (prometheus.io, "Writing
+/// client libraries").
+package struct ProcessFacts: Sendable {
+    package var cpuSeconds: Double
+    package var residentBytes: UInt64
+    package var virtualBytes: UInt64
+    package var openDescriptors: Int
+    package var descriptorsMax: UInt64
+    package var threads: Int
+
+    package init(
+        cpuSeconds: Double,
+        residentBytes: UInt64,
+        virtualBytes: UInt64,
+        openDescriptors: Int,
+        descriptorsMax: UInt64,
+        threads: Int
+    ) {
+        self.cpuSeconds = cpuSeconds
+        self.residentBytes = residentBytes
+        self.virtualBytes = virtualBytes
+        self.openDescriptors = openDescriptors
+        self.descriptorsMax = descriptorsMax
+        self.threads = threads
+    }
+
+    /// - startedAtSeconds: Unix time.
+    func write(startedAtSeconds: Int64, into out: inout Exposition) {
+        func one(
+            _ name: String,
+            _ type: String,
+            _ value: some CustomStringConvertible,
+            _ help: String
+        ) {
+            out.family("process_" + name, type, help, [([], value)])
+        }
+        one("cpu_seconds_total", "counter", cpuSeconds, "User and system CPU time.")
+        one("resident_memory_bytes", "gauge", residentBytes, "Memory that is resident.")
+        one("virtual_memory_bytes", "gauge", virtualBytes, "Memory that is mapped.")
+        one("open_fds", "gauge", openDescriptors, "Descriptors that are open.")
+        one("max_fds", "gauge", descriptorsMax, "Descriptors that may be open.")
+        one("threads", "gauge", threads, "Threads.")
+        one("start_time_seconds", "gauge", startedAtSeconds, "When it started, Unix time.")
+    }
+}
+
+/// Decides which requests wait for which snapshot.
+///
+/// One gathering runs at a time. A request that comes meanwhile waits for the next one. So a page
+/// shows all that happened before its request, and a source that hangs is asked only once. Holds
+/// each waiter at most once.
+package struct Gathering<Waiter: Hashable> {
+    package enum Action: Equatable {
+        case none
+        /// Ask the source; its completion is ``ended(_:)`` with this number.
+        case begin(number: UInt64)
+    }
+
+    /// The gathering that runs; `nil` for none.
+    private var running: UInt64?
+    private var begun: UInt64 = 0
+    private var waiting: Set<Waiter> = []
+    private var waitingForNext: Set<Waiter> = []
+
+    package init() {}
+
+    /// A new waiter wants a snapshot.
+    package mutating func asked(_ waiter: Waiter) -> Action {
+        guard running == nil else {
+            waitingForNext.insert(waiter)
+            return .none
+        }
+        waiting.insert(waiter)
+        return begin()
+    }
+
+    /// The waiter no longer waits, or never did.
+    package mutating func withdrawn(_ waiter: Waiter) {
+        waiting.remove(waiter)
+        waitingForNext.remove(waiter)
+    }
+
+    /// A gathering completed. Returns the waiters that it serves, and the next action. A second
+    /// completion serves none.
+    package mutating func ended(_ number: UInt64) -> (served: Set<Waiter>, action: Action) {
+        guard running == number else { return ([], .none) }
+        let served = waiting
+        waiting = waitingForNext
+        waitingForNext = []
+        running = nil
+        return (served, waiting.isEmpty ? .none : begin())
+    }
+
+    private mutating func begin() -> Action {
+        begun += 1
+        running = begun
+        return .begin(number: begun)
+    }
+}

@@ -1,5 +1,5 @@
 import Encodings
-import Telemetry
+package import Telemetry
 
 /// The calls to one host or service of a party, and its breaker.
 package struct CallLineFacts: Sendable {
@@ -57,5 +57,165 @@ extension [CallLineFacts] {
                 out.sample(breaker, labels, line.breaker == state ? 1 : 0)
             }
         }
+    }
+}
+
+/// The state of the calls to Apple's services.
+package struct AppleFacts: Sendable {
+    /// The number of calls that ended in one way.
+    package struct End: Sendable {
+        package var service: String
+        package var environment: String
+        /// The status of the answer, or why there is none.
+        package var status: String
+        package var count: UInt64
+
+        package init(service: String, environment: String, status: String, count: UInt64) {
+            self.service = service
+            self.environment = environment
+            self.status = status
+            self.count = count
+        }
+    }
+
+    package var ends: [End] = []
+    /// The hosts that were called, by service and environment.
+    package var hosts: [CallLineFacts] = []
+    /// The words for a breaker.
+    package var breakers: [String] = []
+    /// Time from the hand-in to the reply, by service; nanoseconds.
+    package var durations: [(service: String, Histogram)] = []
+    package var tokens: UInt64 = 0
+
+    package init() {}
+}
+
+/// The state of the changes of devices' bits that origins have asked for.
+package struct DeviceFacts: Sendable {
+    /// Changes that wait or are under way.
+    package var pendingChanges = 0
+    package var keptChanges: UInt64 = 0
+    /// Changes that were given up.
+    package var failedChanges: UInt64 = 0
+    /// Changes that were not tried, since too many waited.
+    package var droppedChanges: UInt64 = 0
+    package var usedTokens = 0
+
+    package init() {}
+
+    func write(into out: inout Exposition) {
+        out.metric("device_updates_total", type: "counter", help: "Changes of device bits.")
+        out.sample("device_updates_total", [("outcome", "kept")], keptChanges)
+        out.sample("device_updates_total", [("outcome", "failed")], failedChanges)
+        out.sample("device_updates_total", [("outcome", "dropped")], droppedChanges)
+        out.gauge("device_updates_pending", pendingChanges, "Changes that are not made yet.")
+        out.gauge("device_tokens_used", usedTokens, "Device tokens not to be used again.")
+    }
+}
+
+extension AppleFacts {
+    /// Writes the metrics of Apple's services.
+    func write(into out: inout Exposition) {
+        out.metric("apple_calls_total", type: "counter", help: "Calls to Apple by how they ended.")
+        for end in ends {
+            let labels = [
+                ("service", end.service), ("environment", end.environment), ("status", end.status),
+            ]
+            out.sample("apple_calls_total", labels, end.count)
+        }
+        hosts.write(into: &out, of: "apple", each: "host", breakers)
+        out.counter("apple_tokens_total", tokens, "Tokens for Apple that were signed.")
+        out.metric("apple_call_seconds", type: "histogram", help: "From the hand-in to the reply.")
+        for (service, histogram) in durations {
+            let labels = [("service", service)]
+            out.histogram("apple_call_seconds", histogram, unit: 1e-9, labels: labels)
+        }
+    }
+}
+
+extension AppleFacts {
+    /// Writes the calls to Apple for `/status`: the hosts, and how calls ended.
+    func write(into out: inout JSONWriter) {
+        out.object("apple") { out in
+            out.objects("hosts", hosts) { out, host in host.write(into: &out) }
+            out.objects("calls", ends) { out, end in
+                out.member("service", end.service)
+                out.member("environment", end.environment)
+                out.member("status", end.status)
+                out.member("count", end.count)
+            }
+        }
+    }
+}
+
+/// The state of the calls to services that know the tokens of `proofs`.
+package struct ProofCallFacts: Sendable {
+    /// How often something happened.
+    package struct Count: Sendable {
+        package var proof: String
+        package var word: String
+        package var count: UInt64
+
+        package init(proof: String, word: String, count: UInt64) {
+            self.proof = proof
+            self.word = word
+            self.count = count
+        }
+    }
+
+    /// The services that were called, by proof.
+    package var services: [CallLineFacts] = []
+    /// The words for a breaker.
+    package var breakers: [String] = []
+    /// Calls by the status of the answer, or why there is none.
+    package var ends: [Count] = []
+    /// Tokens by what was found of them.
+    package var verdicts: [Count] = []
+    /// Time from the hand-in to the reply, by proof; nanoseconds.
+    package var durations: [(proof: String, Histogram)] = []
+    /// Tokens that are remembered as used, by proof.
+    package var usedTokens: [(proof: String, count: Int)] = []
+
+    package init() {}
+
+    /// Those of two kinds of services.
+    package static func + (left: Self, right: Self) -> Self {
+        var sum = left
+        sum.services += right.services
+        sum.ends += right.ends
+        sum.verdicts += right.verdicts
+        sum.durations += right.durations
+        sum.usedTokens += right.usedTokens
+        return sum
+    }
+
+    func write(into out: inout Exposition) {
+        out.family(
+            "proof_calls_total",
+            "counter",
+            "Calls to services that know tokens of `proofs`, by how they ended.",
+            ends.map { ([("proof", $0.proof), ("status", $0.word)], $0.count) }
+        )
+        out.family(
+            "proof_verdicts_total",
+            "counter",
+            "Tokens that services know, by what was found of them.",
+            verdicts.map { ([("proof", $0.proof), ("verdict", $0.word)], $0.count) }
+        )
+        services.write(into: &out, of: "proof", each: "service", breakers)
+        out.metric("proof_tokens_used", type: "gauge", help: "Tokens not to be used again.")
+        for used in usedTokens {
+            out.sample("proof_tokens_used", [("proof", used.proof)], used.count)
+        }
+        out.metric("proof_call_seconds", type: "histogram", help: "From the hand-in to the reply.")
+        for (proof, histogram) in durations {
+            let labels = [("proof", proof)]
+            out.histogram("proof_call_seconds", histogram, unit: 1e-9, labels: labels)
+        }
+    }
+
+    /// Writes the services for `/status`.
+    func write(into out: inout JSONWriter) {
+        out.objects("proof_services", services) { out, service in service.write(into: &out) }
     }
 }
