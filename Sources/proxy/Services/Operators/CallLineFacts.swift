@@ -90,29 +90,6 @@ package struct AppleFacts: Sendable {
     package init() {}
 }
 
-/// The state of the changes of devices' bits that origins have asked for.
-package struct DeviceFacts: Sendable {
-    /// Changes that wait or are under way.
-    package var pendingChanges = 0
-    package var keptChanges: UInt64 = 0
-    /// Changes that were given up.
-    package var failedChanges: UInt64 = 0
-    /// Changes that were not tried, since too many waited.
-    package var droppedChanges: UInt64 = 0
-    package var usedTokens = 0
-
-    package init() {}
-
-    func write(into out: inout Exposition) {
-        out.metric("device_updates_total", type: "counter", help: "Changes of device bits.")
-        out.sample("device_updates_total", [("outcome", "kept")], keptChanges)
-        out.sample("device_updates_total", [("outcome", "failed")], failedChanges)
-        out.sample("device_updates_total", [("outcome", "dropped")], droppedChanges)
-        out.gauge("device_updates_pending", pendingChanges, "Changes that are not made yet.")
-        out.gauge("device_tokens_used", usedTokens, "Device tokens not to be used again.")
-    }
-}
-
 extension AppleFacts {
     /// Writes the metrics of Apple's services.
     func write(into out: inout Exposition) {
@@ -131,9 +108,7 @@ extension AppleFacts {
             out.histogram("apple_call_seconds", histogram, unit: 1e-9, labels: labels)
         }
     }
-}
 
-extension AppleFacts {
     /// Writes the calls to Apple for `/status`: the hosts, and how calls ended.
     func write(into out: inout JSONWriter) {
         out.object("apple") { out in
@@ -217,5 +192,28 @@ package struct ProofCallFacts: Sendable {
     /// Writes the services for `/status`.
     func write(into out: inout JSONWriter) {
         out.objects("proof_services", services) { out, service in service.write(into: &out) }
+    }
+}
+
+/// The state of the changes of devices' bits that origins have asked for.
+package struct DeviceFacts: Sendable {
+    /// Changes that wait or are under way.
+    package var pendingChanges = 0
+    package var keptChanges: UInt64 = 0
+    /// Changes that were given up.
+    package var failedChanges: UInt64 = 0
+    /// Changes that were not tried, since too many waited.
+    package var droppedChanges: UInt64 = 0
+    package var usedTokens = 0
+
+    package init() {}
+
+    func write(into out: inout Exposition) {
+        out.metric("device_updates_total", type: "counter", help: "Changes of device bits.")
+        out.sample("device_updates_total", [("outcome", "kept")], keptChanges)
+        out.sample("device_updates_total", [("outcome", "failed")], failedChanges)
+        out.sample("device_updates_total", [("outcome", "dropped")], droppedChanges)
+        out.gauge("device_updates_pending", pendingChanges, "Changes that are not made yet.")
+        out.gauge("device_tokens_used", usedTokens, "Device tokens not to be used again.")
     }
 }

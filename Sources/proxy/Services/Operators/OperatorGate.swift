@@ -55,45 +55,6 @@ package struct OperatorGate: Sendable {
     }
 }
 
-/// What operators may do through their listener beside reading its pages. A property that is nil is
-/// not served.
-package struct OperatorCalls {
-    /// Makes calls about devices.
-    package var devices: (any DeviceCalling)?
-    package var origins: (any OriginDraining)?
-    package var rollouts: (any RolloutTaking)?
-    /// Hands over to another process.
-    package var upgrades: (any Handing)?
-    /// Knows the last refusals.
-    package var refusals: (any RefusalSource)?
-    package var reports: (any ReportSource)?
-    /// Knows the public key of signed verdicts.
-    package var keySet: (any KeySetSource)?
-    /// The open trials of fronts, and the path of the endpoints.
-    package var trials: (keeper: any TrialKeeping, path: String)?
-
-    /// Decides who may call.
-    package var gate = OperatorGate()
-
-    /// Nothing is served.
-    package init() {}
-
-    var entries: [ServiceEntry] {
-        var entries: [ServiceEntry] = []
-        if let devices { entries += ServiceEntry.deviceCalls(devices) }
-        if let origins { entries += ServiceEntry.draining(origins) }
-        if let rollouts { entries += ServiceEntry.rollouts(rollouts) + [.audit(rollouts)] }
-        if let upgrades { entries.append(.upgrading(upgrades)) }
-        if let refusals { entries += ServiceEntry.why(refusals) + [.refusals(refusals)] }
-        if let trials { entries += ServiceEntry.trials(trials.keeper, below: trials.path) }
-        let calls: DashboardPage.Calls =
-            if entries.isEmpty { .none } else { gate.asksForToken ? .token : .open }
-        if let reports { entries += ServiceEntry.reports(reports) }
-        if let keySet { entries.append(KeySetService.entry(keySet)) }
-        return entries + ServiceEntry.dashboard(calls)
-    }
-}
-
 /// A secret of operators, for an address that does not say who calls.
 package struct OperatorToken: Sendable {
     /// The allowed number of characters. 32 random hexadecimal digits can't be guessed.
