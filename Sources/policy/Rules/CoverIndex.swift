@@ -165,7 +165,7 @@ package struct OverlapIndex {
     }
 
     private func visit(_ place: Int, _ path: PathPattern, at depth: Int, _ found: inout Findings) {
-        guard Self.take(1, &found) else { return }
+        guard Self.take(&found) else { return }
         let node = nodes[place]
         note(node.rests, &found)
         guard depth < path.segments.count else {
@@ -188,15 +188,15 @@ package struct OverlapIndex {
     }
 
     private func note(_ numbers: [Int], _ found: inout Findings) {
-        for number in numbers where Self.take(1, &found) { found.numbers.append(number) }
+        for number in numbers where Self.take(&found) { found.numbers.append(number) }
     }
 
-    private static func take(_ count: Int, _ found: inout Findings) -> Bool {
-        guard found.stepsLeft >= count else {
+    private static func take(_ found: inout Findings) -> Bool {
+        guard found.stepsLeft > 0 else {
             found.isCut = true
             return false
         }
-        found.stepsLeft -= count
+        found.stepsLeft -= 1
         return true
     }
 }

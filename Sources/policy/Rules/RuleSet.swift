@@ -21,6 +21,9 @@ package final class RuleSet: Sendable {
         case disputed(Rule, Rule?)
     }
 
+    /// The most method names that all rules may name in total.
+    package static var methodsMax: Int { RouteIndex.methodsMax }
+
     /// The rules by their number; the last is the default, which matches every request.
     package let rules: [Rule]
     private let index: RouteIndex
@@ -49,7 +52,7 @@ package final class RuleSet: Sendable {
         self.index = index
         self.rules = all
         decisions = Self.decisions(all)
-        guardedFields = Self.guardedFields(all)
+        guardedFields = all.reduce(into: FieldNameSet()) { $0.formUnion($1.guardedFields) }
         isMixed = decisions.contains { $0 != 0 }
         strict = Self.strict(all, decisions)
         interpretations = all.map { rule in
@@ -197,10 +200,6 @@ package final class RuleSet: Sendable {
         )
     }
 
-    private static func guardedFields(_ rules: [Rule]) -> FieldNameSet {
-        rules.reduce(into: FieldNameSet()) { $0.formUnion($1.guardedFields) }
-    }
-
     /// Groups the rules by their decision.
     private static func decisions(_ rules: [Rule]) -> [Int32] {
         // Rules of different kinds surely differ, so they are not compared.
@@ -295,11 +294,6 @@ extension RuleSet {
 }
 
 extension RuleSet {
-    /// The most method names that all rules may name in total.
-    package static var methodsMax: Int { RouteIndex.methodsMax }
-}
-
-extension RuleSet {
     /// The result of routing a head. The gateway and `explain` call the same function.
     package enum Destination: Sendable {
         /// The request is judged, forwarded or denied as this rule says.
@@ -353,9 +347,7 @@ extension Rule {
         }
         return false
     }
-}
 
-extension Rule {
     /// Whether clients that can't attest, or that have a token, pass while the store fails.
     fileprivate var passesWithoutStore: Bool {
         var standIns = accept.tokens
