@@ -104,7 +104,7 @@ package struct FrontTrial: Sendable {
     private mutating func post(_ bytes: [UInt8]) {
         method = "POST"
         content = bytes
-        let digest = String(decoding: Base64.encode(SHA256.digest(of: bytes).array), as: UTF8.self)
+        let digest = Base64.text(SHA256.digest(of: bytes).array)
         fields = [("Content-Type", "application/json"), ("Content-Digest", "sha-256=:\(digest):")]
     }
 

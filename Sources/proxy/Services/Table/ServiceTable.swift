@@ -145,14 +145,11 @@ package final class ServiceTable: Sendable {
 
     /// The probe of a path; there are two at most.
     private func probe(_ bytes: Span<UInt8>, _ path: Range<Int>) -> ServiceEntry? {
-        for probe in probes where probe.path.count == path.count {
-            var place = 0
-            while place < path.count, probe.path[place] == bytes[path.lowerBound + place] {
-                place += 1
-            }
-            if place == path.count { return probe.entry }
+        let probe = probes.first { probe in
+            probe.path.count == path.count
+                && zip(probe.path, path).allSatisfy { $0 == bytes[$1] }
         }
-        return nil
+        return probe?.entry
     }
 
     private func unknownPath() -> Match {
