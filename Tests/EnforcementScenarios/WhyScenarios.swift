@@ -3,6 +3,7 @@ import Foundation
 import LoopbackKit
 import RequestBinding
 import SoftwareAuthenticator
+import TestSupport
 import Testing
 
 extension Scenarios {
@@ -120,6 +121,39 @@ extension Scenarios {
             #expect(told.contains("  asked   GET api.example.com /v1/watched\n"))
             #expect(told.contains("key \(stranger.keyID.logName), not known"))
             #expect(told.contains("  answer  none of the gateway's: forwarded, since"))
+        }
+
+        @Test func `what is refused before a rule is found is told without an access log, too`()
+            throws
+        {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            try configured(
+                scenario,
+                more: """
+                    log: { access: off }
+                    limits: { address_requests: 1/s, address_burst: 1 }
+                    """
+            )
+            let gateway = try scenario.serve()
+            let client = gateway.client()
+            // The first request takes the token of the address; what is no JSON enrols no key.
+            let path = "/.well-known/app-attest/keys"
+            let refused = try client.send("POST", path, content: [1])
+            #expect(refused.reason == "request-malformed")
+            var throttled = try client.send("GET", "/v1/orders")
+            // On a busy machine the address may have its next token meanwhile.
+            try eventually {
+                if throttled.reason == "address-throttled" { return true }
+                throttled = try client.send("GET", "/v1/orders")
+                return throttled.reason == "address-throttled"
+            }
+            #expect(throttled.reason == "address-throttled")
+            for (answer, asked) in [(refused, "POST"), (throttled, "GET")] {
+                let id = try #require(answer.member("request_id"))
+                let told = try why(scenario, id).printed
+                #expect(told.contains("  asked   \(asked) api.example.com /"), "\(told)")
+            }
         }
 
         @Test func `what is only observed of a request that a proxy asks about is told`() throws {

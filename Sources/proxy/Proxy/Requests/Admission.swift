@@ -11,7 +11,7 @@ import Verification
 ///     named      by a trusted proxy, or by the gateway
 ///     found      whose address it is
 ///     counted    against the address's limit of requests: 429
-///     located    the trial of a front: 404. A loop: 508. The last hop of OPTIONS: 204. A service:
+///     located    the trial of a front: 404. A loop: 508. The last hop of OPTIONS: 200. A service:
 ///                its limit of calls, its content. An origin: goes on
 ///     routed     the rule of all interpretations of its path: 400 where they differ
 ///     taken      content that came whole with the head
@@ -70,6 +70,7 @@ struct Admission {
         if let rate = settings.addressRequests,
             let wait = exchange.account.entry?.takeRequest(rate, now: exchange.record.startedAt)
         {
+            keepAsked(head, bytes)
             return throttled(wait)
         }
         if let unclear { return answered(by: LocalResponse(unclear), named: "decision") }
@@ -78,6 +79,7 @@ struct Admission {
         case .loop: return exchange.flow.declined(.loopDetected)
         case .lastHop: return exchange.flow.declined(.lastHop)
         case .service(let service):
+            keepAsked(head, bytes)
             let isOpenMetrics = head.fields.acceptsOpenMetrics(bytes)
             let format: Exposition.Format = isOpenMetrics ? .openMetrics : .prometheus
             exchange.call = ServiceCall(service, format, head, bytes)
@@ -201,12 +203,12 @@ struct Admission {
     private func route(_ head: borrowing RequestHead, _ bytes: Span<UInt8>) -> Flow.Action {
         switch settings.rules.destination(of: head, bytes, view: &proxy.scratch.view) {
         case .rule(let rule):
-            keepAsked(head, bytes, rule)
+            if rule.mode != .off { keepAsked(head, bytes) }
             exchange.flow.routed(to: rule)
             takeContent(rule)
             return judge(head, bytes)
         case .unroutable(let rule, let reason):
-            keepAsked(head, bytes, rule)
+            keepAsked(head, bytes)
             exchange.flow.routed(to: rule)
             return exchange.flow.malformed(reason)
         }
@@ -214,8 +216,8 @@ struct Admission {
 
     /// Copies what the request asks for, if the log has not done so and `why` may need it for a
     /// refusal.
-    private func keepAsked(_ head: borrowing RequestHead, _ bytes: Span<UInt8>, _ rule: Rule) {
-        guard !settings.logsAccess, rule.mode != .off else { return }
+    private func keepAsked(_ head: borrowing RequestHead, _ bytes: Span<UInt8>) {
+        guard !settings.logsAccess else { return }
         exchange.record.asked = RequestRecord.Asked(head, bytes)
     }
 
