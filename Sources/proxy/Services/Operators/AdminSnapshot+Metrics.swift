@@ -156,7 +156,7 @@ extension AdminSnapshot {
         out.metric(
             "rollout_orders",
             type: "gauge",
-            help: "Always 1; rules whose mode or rollout operators have ordered."
+            help: "Always 1; rules that don't obey their file, by an order or their guard."
         )
         for rule in rules where rule.source != .file {
             let labels = [("rule", rule.id), ("source", rule.source.rawValue)]
