@@ -1,8 +1,111 @@
-import EventLoops
-import HTTPWire
+package import EventLoops
+package import HTTPWire
 import Services
 import Telemetry
 package import Verification
+
+// Clients' connections, from the accept to the end.
+extension ProxyLoop {
+    /// The protocol of a listener's connections.
+    package struct Entrance {
+        /// `nil` without TLS.
+        let tls: TLSContext?
+        let takesHTTP2: Bool
+        /// How their requests ask for decisions; `nil` where they go to origins.
+        let decides: DecisionQuestion?
+
+        package init(tls: TLSContext?, takesHTTP2: Bool, decides: DecisionQuestion? = nil) {
+            self.tls = tls
+            self.takesHTTP2 = takesHTTP2
+            self.decides = decides
+        }
+    }
+
+    package func accept(_ descriptor: Int32, _ peer: SocketAddress, _ entrance: Entrance) {
+        loop.preconditionOnQueue()
+        tally.add(.connectionsAccepted)
+        guard hasPlace else {
+            tally.add(.connectionsRefused)
+            return Connection.discard(descriptor)
+        }
+        let source = peer.ipAddress
+        let address = ownAddress(source, isUnix: peer.isUnix)
+        let entry: AddressEntry?
+        switch address.map({ hold($0, max: settings.limits.addressConnectionsMax) }) ?? .noRoom {
+        case .held(let held): entry = held
+        case .noRoom: entry = nil
+        case .refused:
+            tally.add(.addressConnectionsRefused)
+            return Connection.discard(descriptor)
+        }
+        let client: HTTP1Connection
+        do {
+            let session = try entrance.tls.map { try TLSSession(accepting: $0) }
+            let facts = ClientPeer(
+                address: source,
+                isUnix: peer.isUnix,
+                isSecure: session != nil,
+                decides: entrance.decides,
+                entry: entry,
+                provenance: provenance(of: source, isSecure: session != nil),
+                settingsNumber: settingsNumber
+            )
+            client = HTTP1Connection(
+                descriptor,
+                peer,
+                tls: session,
+                client: facts,
+                takesHTTP2: entrance.takesHTTP2,
+                host: self,
+                on: loop
+            )
+            client.flow = address.map(flow) ?? Self.flow(UInt64(descriptor))
+            try loop.register(client)
+        } catch {
+            tally.add(.connectionsRefused)
+            entry?.release(now: MonotonicClock.nanoseconds)
+            return Connection.discard(descriptor)
+        }
+        connections.clients[ObjectIdentifier(client)] = client
+        client.begin()
+    }
+
+    /// Whether there is room for one more connection, or for one more concurrent request.
+    var hasPlace: Bool {
+        connections.count + connections.placeCount < settings.limits.connectionsMax
+    }
+
+    /// The peer's address, where it is the client's. A trusted proxy names the client's address
+    /// with each request. The peer of a Unix socket has no address.
+    func ownAddress(_ address: IPAddress, isUnix: Bool) -> IPAddress? {
+        isUnix || settings.isTrusted(address) ? nil : address
+    }
+
+    /// The flow in which the clients at an address are scheduled. If a client has no address of its
+    /// own, its connection has its own flow.
+    func flow(of address: IPAddress) -> Int { Self.flow(addresses.hash(of: address)) }
+
+    static func flow(_ hash: UInt64) -> Int { 1 + Int(hash % UInt64(EventLoop.flowCount - 1)) }
+
+    /// Holds a client's address.
+    func hold(_ address: IPAddress, max: Int?) -> AddressTable.Holding {
+        let holding = addresses.hold(address, now: MonotonicClock.nanoseconds, max: max)
+        if case .noRoom = holding { tally.add(.addressTableFull) }
+        return holding
+    }
+
+    /// Another connection object continues a connection.
+    func replaced(_ connection: any ClientConnection, by successor: any ClientConnection) {
+        connections.clients[ObjectIdentifier(connection)] = nil
+        connections.clients[ObjectIdentifier(successor)] = successor
+    }
+
+    func connectionClosed(_ connection: any ClientConnection) {
+        connection.client.entry?.release(now: MonotonicClock.nanoseconds)
+        connections.clients[ObjectIdentifier(connection)] = nil
+        tally.add(.connectionsClosed)
+    }
+}
 
 // The event loop's services for client connections.
 extension ProxyLoop {
@@ -124,6 +227,56 @@ extension ProxyLoop {
     func clientTLSFailed(_ failure: TLSFailure, _ address: IPAddress) {
         tally.add(.tlsFailures)
         connections.refused(failure, address)
+    }
+}
+
+/// The connections of an event loop's clients, what counts as one, and how often refused
+/// connections are reported.
+struct OpenConnections {
+    var clients: [ObjectIdentifier: any ClientConnection] = [:]
+    /// Connections whose PROXY header is still to come.
+    var proxied: [ObjectIdentifier: ProxiedConnection] = [:]
+    /// HTTP/2 requests that count as connections.
+    var placeCount = 0
+    /// Bytes of responses that wait for HTTP/2 clients.
+    private var unsentBytes = 0
+    /// When one of those clients' connections last had to drop its waiting responses.
+    private var droppedAt: UInt64 = 0
+    private var proxiedPace = ProxiedFault.Pace()
+    private var certificatePace = ProxiedFault.Pace()
+    /// Called at a limited rate for connections without a valid PROXY header.
+    var proxiedFailed: ((ProxiedFault) -> Void)?
+    /// Called when a client's certificate was refused or missing, with the number of cases since
+    /// the last call.
+    var certificateRefused: ((TLSFailure.Reason, IPAddress, Int) -> Void)?
+
+    /// Connections of clients, and connections that will become one.
+    var count: Int { clients.count + proxied.count }
+
+    /// Counts bytes that wait for HTTP/2 clients.
+    ///
+    /// - now: milliseconds of the event loop's clock.
+    /// - Returns: the connection that must drop its waiting responses, where more than `max` bytes
+    ///   wait: at most once per millisecond, since all connections are compared.
+    mutating func countUnsent(_ change: Int, max: Int, now: UInt64) -> (any ClientConnection)? {
+        unsentBytes += change
+        guard change > 0, unsentBytes > max, droppedAt != now else { return nil }
+        droppedAt = now
+        return clients.values.max { $0.waitingBytes < $1.waitingBytes }
+    }
+
+    /// Reports a connection without a valid PROXY header.
+    mutating func failed(_ reason: ProxiedFault.Reason, _ peer: SocketAddress) {
+        guard let count = proxiedPace.count(now: MonotonicClock.nanoseconds) else { return }
+        proxiedFailed?(ProxiedFault(reason, peer, count: count))
+    }
+
+    /// Reports a client whose certificate is refused or missing.
+    mutating func refused(_ failure: TLSFailure, _ address: IPAddress) {
+        guard failure.reason == .certificateMissing || failure.isAboutCertificate,
+            let count = certificatePace.count(now: MonotonicClock.nanoseconds)
+        else { return }
+        certificateRefused?(failure.reason, address, count)
     }
 }
 

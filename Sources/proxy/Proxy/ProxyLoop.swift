@@ -148,75 +148,6 @@ package final class ProxyLoop {
         watch?.take(settings.origins)
     }
 
-    /// The protocol of a listener's connections.
-    package struct Entrance {
-        /// `nil` without TLS.
-        let tls: TLSContext?
-        let takesHTTP2: Bool
-        /// How their requests ask for decisions; `nil` where they go to origins.
-        let decides: DecisionQuestion?
-
-        package init(tls: TLSContext?, takesHTTP2: Bool, decides: DecisionQuestion? = nil) {
-            self.tls = tls
-            self.takesHTTP2 = takesHTTP2
-            self.decides = decides
-        }
-    }
-
-    package func accept(_ descriptor: Int32, _ peer: SocketAddress, _ entrance: Entrance) {
-        loop.preconditionOnQueue()
-        tally.add(.connectionsAccepted)
-        guard hasPlace else {
-            tally.add(.connectionsRefused)
-            return Connection.discard(descriptor)
-        }
-        let source = peer.ipAddress
-        let address = ownAddress(source, isUnix: peer.isUnix)
-        let entry: AddressEntry?
-        switch address.map({ hold($0, max: settings.limits.addressConnectionsMax) }) ?? .noRoom {
-        case .held(let held): entry = held
-        case .noRoom: entry = nil
-        case .refused:
-            tally.add(.addressConnectionsRefused)
-            return Connection.discard(descriptor)
-        }
-        let client: HTTP1Connection
-        do {
-            let session = try entrance.tls.map { try TLSSession(accepting: $0) }
-            let facts = ClientPeer(
-                address: source,
-                isUnix: peer.isUnix,
-                isSecure: session != nil,
-                decides: entrance.decides,
-                entry: entry,
-                provenance: provenance(of: source, isSecure: session != nil),
-                settingsNumber: settingsNumber
-            )
-            client = HTTP1Connection(
-                descriptor,
-                peer,
-                tls: session,
-                client: facts,
-                takesHTTP2: entrance.takesHTTP2,
-                host: self,
-                on: loop
-            )
-            client.flow = address.map(flow) ?? Self.flow(UInt64(descriptor))
-            try loop.register(client)
-        } catch {
-            tally.add(.connectionsRefused)
-            entry?.release(now: MonotonicClock.nanoseconds)
-            return Connection.discard(descriptor)
-        }
-        connections.clients[ObjectIdentifier(client)] = client
-        client.begin()
-    }
-
-    /// Whether there is room for one more connection, or for one more concurrent request.
-    var hasPlace: Bool {
-        connections.count + connections.placeCount < settings.limits.connectionsMax
-    }
-
     /// The listener has stopped accepting for a while.
     package func acceptPaused() { tally.add(.acceptPauses) }
 
@@ -231,37 +162,6 @@ package final class ProxyLoop {
 
     /// Hands over the counts for reports, and resets them.
     package func takeReport() -> [ReportCounts.Entry] { seen.reports.take() }
-
-    /// The peer's address, where it is the client's. A trusted proxy names the client's address
-    /// with each request. The peer of a Unix socket has no address.
-    func ownAddress(_ address: IPAddress, isUnix: Bool) -> IPAddress? {
-        isUnix || settings.isTrusted(address) ? nil : address
-    }
-
-    /// The flow in which the clients at an address are scheduled. If a client has no address of its
-    /// own, its connection has its own flow.
-    func flow(of address: IPAddress) -> Int { Self.flow(addresses.hash(of: address)) }
-
-    static func flow(_ hash: UInt64) -> Int { 1 + Int(hash % UInt64(EventLoop.flowCount - 1)) }
-
-    /// Holds a client's address.
-    func hold(_ address: IPAddress, max: Int?) -> AddressTable.Holding {
-        let holding = addresses.hold(address, now: MonotonicClock.nanoseconds, max: max)
-        if case .noRoom = holding { tally.add(.addressTableFull) }
-        return holding
-    }
-
-    /// Another connection object continues a connection.
-    func replaced(_ connection: any ClientConnection, by successor: any ClientConnection) {
-        connections.clients[ObjectIdentifier(connection)] = nil
-        connections.clients[ObjectIdentifier(successor)] = successor
-    }
-
-    func connectionClosed(_ connection: any ClientConnection) {
-        connection.client.entry?.release(now: MonotonicClock.nanoseconds)
-        connections.clients[ObjectIdentifier(connection)] = nil
-        tally.add(.connectionsClosed)
-    }
 
     /// Begins to drain: every response announces the end of its connection, and idle clients have
     /// ``Timeouts/drainIdle`` to send a request that is on its way.
@@ -376,4 +276,45 @@ extension ProxyLoop {
     }
 
     package var refusals: RefusalMemory { seen.refusals }
+}
+
+/// Memory that only one event uses at a time, so that no request allocates it.
+struct LoopScratch {
+    let heads = HeadScratch()
+    let headMemory = HeadMemory()
+    /// The memory for heads that other proxies ask about.
+    let askedHeads = HeadScratch()
+    var address = ClientAddress()
+    var view = TargetView()
+    private var dateSecond: Int64 = -1
+    private var dateBytes: [UInt8] = []
+    /// Empty arrays for the heads that go to origins: their memory is reused.
+    private var spareHeads: [[UInt8]] = []
+
+    /// The most arrays that are kept, and the most memory of one.
+    private static let spareHeadsMax = 256
+    private static let spareHeadBytesMax = 32 << 10
+
+    init() {}
+
+    mutating func takeHead() -> [UInt8] { spareHeads.popLast() ?? [] }
+
+    /// Takes the array out of the caller's variable, like ``EventLoop/giveBack(_:)``.
+    mutating func giveBack(head: inout [UInt8]) {
+        var taken: [UInt8] = []
+        swap(&taken, &head)
+        guard taken.capacity <= Self.spareHeadBytesMax, spareHeads.count < Self.spareHeadsMax
+        else { return }
+        taken.removeAll(keepingCapacity: true)
+        spareHeads.append(taken)
+    }
+
+    /// A second of the wall clock as an IMF-fixdate.
+    mutating func date(at second: Int64) -> [UInt8] {
+        if second != dateSecond {
+            dateSecond = second
+            dateBytes = HTTPDate.bytes(unixSeconds: second)
+        }
+        return dateBytes
+    }
 }

@@ -38,7 +38,7 @@ enum Held {
         "Sources/proxy/Proxy/Clients/HTTP1Connection.swift":
             "bytes, and HTTPWire's scanner",
         "Sources/proxy/Proxy/Clients/HTTP1Stream.swift": "HTTPWire's reader and writer of content",
-        "Sources/proxy/Proxy/Clients/ClientPeer.swift": "what is told of a client",
+        "Sources/proxy/Proxy/Clients/ClientStream.swift": "what is told of a client",
         "Sources/proxy/Proxy/Clients/HTTP2Connection.swift":
             "a list of streams, counters, and what is awaited",
         "Sources/proxy/Proxy/Clients/HTTP2Stream.swift": "counters, times, and flags",
@@ -89,7 +89,7 @@ enum Held {
     /// them all the same.
     static let foundationFiles: [String: String] = [
         "Sources/attestation/AppAttest/ObjectRefusal+Foundation.swift":
-            "LocalizedError, which localizedDescription asks for, and Date, as a value",
+            "LocalizedError, which localizedDescription asks for, and Date, as a value"
     ]
 
     /// What Foundation offers that reads a clock or does I/O, in the files above.

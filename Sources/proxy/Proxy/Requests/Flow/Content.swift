@@ -1,5 +1,6 @@
 import HTTPWire
 import Rules
+import Verification
 
 /// The place of a request's content before a server gets it.
 enum Content: Equatable {
@@ -134,5 +135,192 @@ extension Flow {
         case judgeEnd
         /// It is dropped, and so are later pieces.
         case stop(Action)
+    }
+}
+
+// The request's content on its way from the client.
+extension Flow {
+    func contentReady() -> Action { takesContent ? .readContent : .none }
+
+    /// A piece of content has come.
+    ///
+    /// - isLast: whether it is known to be the last. After the last chunk that is not known before
+    ///   ``contentRead(isLast:)``.
+    mutating func contentReceived(_ count: Int, isLast: Bool) -> Take {
+        contentBytes &+= UInt64(count)
+        switch state {
+        case .collecting(let contentMax):
+            guard contentBytes <= contentMax else {
+                return .stop(answer(.declined(.contentTooLarge)))
+            }
+            return .collect
+        case .holding(let holding):
+            guard isOverLimit else { return holding == .held ? .hold : .append }
+            return holdLess(.contentTooLarge)
+        case .skimming: return skim()
+        case .forwarding: return receive(isLast)
+        case .over: return .stop(.none)  // Late: an earlier piece has ended the request.
+        case .serving, .judging, .awaitingKey, .awaitingCommit, .awaitingAnswer, .connecting:
+            impossible("contentReceived")
+        }
+    }
+
+    /// A piece of content that the proxy which asks will forward itself.
+    private mutating func skim() -> Take {
+        guard isOverLimit, verdictState.refusal != .contentTooLarge else { return .skim }
+        guard verdictState.change(to: .refuse(.contentTooLarge)) == .observed else {
+            return .stop(abandon(.refused(.contentTooLarge)))
+        }
+        return .skim
+    }
+
+    /// A piece of content for the server.
+    private mutating func receive(_ isLast: Bool) -> Take {
+        // Late: a write has failed first.
+        guard streams() else { return .stop(.none) }
+        // The last piece is sent only after the end is judged.
+        let take: Take =
+            isLast && verdictState.withholdsEnd
+            ? .judgeEnd : verdictState.expectsDigest ? .sendHashed : .send
+        guard isOverLimit, verdictState.refusal != .contentTooLarge else { return take }
+        guard verdictState.change(to: .refuse(.contentTooLarge)) == .observed else {
+            return .stop(abandon(.refused(.contentTooLarge)))
+        }
+        return take
+    }
+
+    /// Streamed content is about to be sent; `false` where the server takes no more.
+    private mutating func streams() -> Bool {
+        guard case .forwarding(var leg) = state else {
+            impossible("content streams without a server")
+        }
+        let takes = leg.streams()
+        state = .forwarding(leg)
+        return takes
+    }
+
+    /// A piece can't be held.
+    mutating func holdFailed(_ refusal: Refusal) -> Take {
+        guard case .holding = state else { impossible("holdFailed") }
+        return holdLess(refusal)
+    }
+
+    /// All bytes that were read have been taken.
+    ///
+    /// - isLast: whether the content is complete.
+    mutating func contentRead(isLast: Bool) -> Action {
+        switch state {
+        case .collecting:
+            guard isLast else { return .none }
+            state = .serving
+            return .serve
+        case .skimming:
+            guard isLast else { return .none }
+            state = .skimming(.nothing)
+            guard isWhole || !verdictState.expectsDigest else {
+                return skimmed(.refuse(.contentUnseen))
+            }
+            return verdictState.withholdsEnd ? .judgeEnd : answer(.allowed)
+        case .holding(.released) where isAsked:
+            state = .skimming(.more)
+            return isLast ? contentRead(isLast: true) : .skim
+        case .holding(.released):
+            let content = Content.released(isLast ? .nothing : .more)
+            connect(content)
+            return .release
+        case .holding:
+            guard isLast else { return .none }
+            guard isWhole else {
+                state = .skimming(.nothing)
+                return skimmed(.refuse(.contentUnseen))
+            }
+            let content: Content = contentBytes > 0 ? .held : .withHead
+            state = .judging(content)
+            return .judgeContent
+        case .forwarding: return pass(isLast)
+        case .over: return .none  // Late: a piece has ended the request.
+        case .serving, .judging, .awaitingKey, .awaitingCommit, .awaitingAnswer, .connecting:
+            impossible("contentRead")
+        }
+    }
+
+    /// The content's framing is broken.
+    mutating func contentMalformed(_ reason: Malformed.Reason) -> Action {
+        if isOver { return .none }  // Late: a piece has ended the request.
+        guard leg != nil || takesContent else { impossible("contentMalformed") }
+        return abandon(.malformed(reason))
+    }
+
+    /// The client did not send content in time, or too little.
+    mutating func contentTimedOut() -> Action {
+        // Late: the client need not send anything any more.
+        guard awaitsContent else { return .none }
+        // The server does not take the bytes; its own deadline is running.
+        if case .queued? = leg?.output { return .awaitContent }
+        return abandon(.contentTimeout)
+    }
+
+    /// The content was compared with the digest that the head states, and the key that has signed
+    /// was looked up again. The content's last bytes, or at least its end, have waited for that.
+    ///
+    /// - fault: the new verdict; `nil` where it stays.
+    /// - Returns: whether the bytes are sent or dropped.
+    mutating func endJudged(_ fault: Verdict.Outcome?) -> Take {
+        if case .skimming = state { return .stop(skimmed(fault)) }
+        guard leg != nil else { impossible("endJudged") }
+        let refusal: Refusal
+        let enforcement = verdictState.endJudged(fault)
+        switch fault {
+        case .none, .pass: return .send
+        case .refuse(let found): refusal = found
+        case .failure(let dependency): refusal = dependency.refusal
+        }
+        return enforcement == .observed ? .send : .stop(abandon(.refused(refusal)))
+    }
+
+    /// The content that a proxy asks about has come. If there is a fault, it becomes the verdict.
+    private mutating func skimmed(_ fault: Verdict.Outcome?) -> Action {
+        let enforcement = verdictState.endJudged(fault)
+        switch fault {
+        case .refuse(let refusal) where enforcement == .enforced: return answer(.refused(refusal))
+        case .failure(let dependency) where enforcement == .enforced:
+            return answer(.refused(dependency.refusal))
+        case .none, .pass, .refuse, .failure: return answer(.allowed)
+        }
+    }
+
+    /// Forwards the bytes that were read; the last of them only when the end is judged.
+    private mutating func pass(_ isLast: Bool) -> Action {
+        // Late: a write has failed first.
+        guard streams() else { return .none }
+        guard isLast else { return .sendContent(.more) }
+        return verdictState.withholdsEnd ? .judgeEnd : .sendContent(.last)
+    }
+
+    /// Content can't be held until it is judged. The request is refused, or where the client is
+    /// only observed, the held content is forwarded unjudged.
+    private mutating func holdLess(_ refusal: Refusal) -> Take {
+        if case .holding(.released) = state { return .append }
+        guard verdictState.change(to: .refuse(refusal)) == .observed else {
+            return .stop(abandon(.refused(refusal)))
+        }
+        state = .holding(.released(.more))
+        return .append
+    }
+
+    /// Whether a proxy asks about the request.
+    private var isAsked: Bool {
+        if case .decision = purpose { true } else { false }
+    }
+
+    /// Whether content that has ended has the number of bytes that a proxy has stated for it.
+    private var isWhole: Bool {
+        guard case .decision(_, .counted(let count)) = purpose else { return true }
+        return contentBytes == count
+    }
+
+    private var isOverLimit: Bool {
+        guard let limit = rule.body.limit else { return false }
+        return contentBytes > UInt64(limit.rawValue)
     }
 }
