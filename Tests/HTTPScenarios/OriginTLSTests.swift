@@ -289,6 +289,31 @@ extension Scenarios {
             )
         }
 
+        /// Each record is a read of its own. There are few: the origin's kernel sends ten segments
+        /// before one is acknowledged (RFC 6928), and drops the others when the origin closes.
+        @Test func `an early answer of several records arrives although the origin is gone`() throws
+        {
+            let origin = try Self.origin { connection in
+                guard try connection.nextHead() != nil else { return }
+                try connection.wire.send("HTTP/1.1 413 No\r\nContent-Length: 9\r\n")
+                for number in 0..<4 { try connection.wire.send("X-Number-\(number): a\r\n") }
+                try connection.wire.send("\r\ntoo large")
+            }
+            defer { origin.stop() }
+            let gateway = try Self.gateway([origin.address], try Self.trusting())
+            defer { gateway.stop() }
+            for _ in 0..<20 {
+                let client = try gateway.connect()
+                try client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 200000\r\n\r\n")
+                do {
+                    for _ in 0..<20 { try client.send([UInt8](repeating: 0, count: 10_000)) }
+                } catch WireFault.reset {
+                    // The gateway lingers for a bounded time only.
+                }
+                #expect(try client.readFinalResponse().status == 413)
+            }
+        }
+
         @Test func `an origin on a Unix socket is spoken to under TLS`() throws {
             let folder = try TemporaryFolder.make()
             defer { TemporaryFolder.remove(folder) }

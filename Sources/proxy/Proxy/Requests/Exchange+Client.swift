@@ -80,38 +80,44 @@ extension Exchange {
     /// Reads from the origin once, when the client takes the bytes. Then the event loop's other
     /// connections have their turns.
     func originReadable(_ connection: any OriginStream) {
-        var hasRead = false
-        while origin === connection, let client, client.unsentBytes == 0 {
-            if hasRead { return connection.resumeReading() }
-            hasRead = true
-            let before = record.responseBytes
-            connection.inputMax = client.readMax
-            let read = connection.receive(for: self)
-            proxy.tally.add(.downloadBytes, record.responseBytes - before)
-            switch read {
-            case .some:
-                guard flow.hasResponse else { break }
-                if case .closed = client.flush() { return }
-                watchOrigin()
-            case .complete:
-                // RFC 9110 §6.5.1: only for clients that accept trailers.
-                client.endContent(flow.leg?.passesTrailers == true ? connection.trailers : nil)
-                if case .closed = client.flush() { return }
-                return perform(flow.responseEnded())
-            case .none, .stopped: return
-            case .broke:
-                if let failure = connection.tlsFault { side.tlsFailure = failure.reason }
-                if flow.hasResponse { client.flush() }
-                return perform(flow.originBroke(heard(on: connection), retryBudget))
-            case .refused: return perform(flow.originRefused(retryBudget))
-            case .malformed, .violated:
-                // The client gets the bytes before the fault.
-                if flow.hasResponse { client.flush() }
-                record.note(problem: read.fault)
-                return perform(flow.responseMalformed(.responseMalformed))
-            case .tooManyInterim: return perform(flow.responseMalformed(.tooManyInterimResponses))
-            }
+        guard readOrigin(connection), client?.unsentBytes == 0 else { return }
+        connection.resumeReading()
+    }
+
+    /// Reads from the origin once, when the client takes the bytes.
+    ///
+    /// - Returns: whether bytes were read and the response continues.
+    func readOrigin(_ connection: any OriginStream) -> Bool {
+        guard origin === connection, let client, client.unsentBytes == 0 else { return false }
+        let before = record.responseBytes
+        connection.inputMax = client.readMax
+        let read = connection.receive(for: self)
+        proxy.tally.add(.downloadBytes, record.responseBytes - before)
+        switch read {
+        case .some:
+            guard flow.hasResponse else { return true }
+            if case .closed = client.flush() { return false }
+            watchOrigin()
+            return true
+        case .complete:
+            // RFC 9110 §6.5.1: only for clients that accept trailers.
+            client.endContent(flow.leg?.passesTrailers == true ? connection.trailers : nil)
+            if case .closed = client.flush() { return false }
+            perform(flow.responseEnded())
+        case .none, .stopped: break
+        case .broke:
+            if let failure = connection.tlsFault { side.tlsFailure = failure.reason }
+            if flow.hasResponse { client.flush() }
+            perform(flow.originBroke(heard(on: connection), retryBudget))
+        case .refused: perform(flow.originRefused(retryBudget))
+        case .malformed, .violated:
+            // The client gets the bytes before the fault.
+            if flow.hasResponse { client.flush() }
+            record.note(problem: read.fault)
+            perform(flow.responseMalformed(.responseMalformed))
+        case .tooManyInterim: perform(flow.responseMalformed(.tooManyInterimResponses))
         }
+        return false
     }
 
     func originInterim(_ head: borrowing ResponseHead, _ bytes: Span<UInt8>) -> Bool {

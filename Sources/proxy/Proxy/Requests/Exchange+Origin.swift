@@ -191,11 +191,16 @@ extension Exchange {
         flow.writeFailed(isUntouched: connection.sentNothing)
     }
 
-    /// Reads the bytes that the server sent before its connection broke.
+    /// Reads the bytes that the server sent before its connection broke, up to the head of its
+    /// response: that may be longer than one read, and no event follows that brings the rest.
     func readLastWords() -> Flow.Action {
         guard let connection = origin else { return .none }
         connection.expectInput()
-        originReadable(connection)
+        while readOrigin(connection) {
+            guard flow.hasResponse else { continue }
+            connection.resumeReading()
+            break
+        }
         guard origin === connection else { return .none }
         return flow.lastWordsRead(heard(on: connection), retryBudget)
     }
