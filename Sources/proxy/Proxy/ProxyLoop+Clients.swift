@@ -71,13 +71,13 @@ extension ProxyLoop {
     }
 
     /// Whether there is room for one more connection, or for one more concurrent request.
-    var hasPlace: Bool {
+    private var hasPlace: Bool {
         connections.count + connections.placeCount < settings.limits.connectionsMax
     }
 
     /// The peer's address, where it is the client's. A trusted proxy names the client's address
     /// with each request. The peer of a Unix socket has no address.
-    func ownAddress(_ address: IPAddress, isUnix: Bool) -> IPAddress? {
+    private func ownAddress(_ address: IPAddress, isUnix: Bool) -> IPAddress? {
         isUnix || settings.isTrusted(address) ? nil : address
     }
 
@@ -180,7 +180,7 @@ extension ProxyLoop {
         connections.countUnsent(change, max: max, now: loop.now)?.dropWaiting()
     }
 
-    func provenance(of peer: IPAddress, isSecure: Bool) -> ProvenanceWriter {
+    private func provenance(of peer: IPAddress, isSecure: Bool) -> ProvenanceWriter {
         ProvenanceWriter(
             peer: peer,
             peerIsTrusted: settings.isTrusted(peer),

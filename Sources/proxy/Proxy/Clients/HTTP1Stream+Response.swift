@@ -113,6 +113,7 @@ extension HTTP1Stream {
         guard isPersistent else { return .close }
         return version == .http10 ? .keepAlive : .keep
     }
+
     func upgrade(
         _ head: borrowing ResponseHead,
         _ bytes: Span<UInt8>,

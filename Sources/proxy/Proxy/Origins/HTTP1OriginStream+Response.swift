@@ -27,7 +27,7 @@ extension HTTP1OriginStream {
                 inbox.append(contentsOf: bytes)
                 let all = inbox
                 return takeHead(all.span, owner)
-            case .content: return takeContent(bytes.span, from: 0, owner)
+            case .content: return takeContent(bytes.span, owner)
             case .complete, .broken: return .broke
             }
         case .wouldBlock: return .none
@@ -98,15 +98,11 @@ extension HTTP1OriginStream {
         isPersistent = head.isPersistent
         server.responded(status: head.status, on: loop)
         guard owner.originResponded(head, bytes, rest: rest) else { return .stopped }
-        return takeContent(rest, from: 0, owner)
+        return takeContent(rest, owner)
     }
 
-    private func takeContent(
-        _ bytes: Span<UInt8>,
-        from start: Int,
-        _ owner: any OriginStreamOwner
-    ) -> OriginRead {
-        var position = start
+    private func takeContent(_ bytes: Span<UInt8>, _ owner: any OriginStreamOwner) -> OriginRead {
+        var position = 0
         do throws(Malformed) {
             reading: while true {
                 switch try body.read(bytes, from: &position) {

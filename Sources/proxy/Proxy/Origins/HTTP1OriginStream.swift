@@ -42,11 +42,11 @@ final class HTTP1OriginStream: OriginConnection, DialedStream {
     var asksUpgrade = false
     var givenAt: UInt64 = 0
     var limits = ResponseLimits.none
-    @exclusivity(unchecked) var out = OutgoingContent()
+    @exclusivity(unchecked) private var out = OutgoingContent()
     /// Whether `out` has the event loop's memory.
-    var isGathering = false
+    private var isGathering = false
     /// The result of sending since the last ``flush()``.
-    var outcome = WriteOutcome.sent
+    private var outcome = WriteOutcome.sent
 
     // Its response.
     var progress = ResponseProgress.head
@@ -136,12 +136,6 @@ final class HTTP1OriginStream: OriginConnection, DialedStream {
         return self
     }
 
-    func requestBegan() {
-        begunAt = loop.now
-        givenAt = begunAt
-        load.requestBegan()
-    }
-
     /// Closes the connection; a request that it carries has ended.
     override public func close() {
         load.end(at: server)
@@ -226,7 +220,9 @@ final class HTTP1OriginStream: OriginConnection, DialedStream {
 // A request on its way to the server.
 extension HTTP1OriginStream {
     func begin(_ facts: RequestFacts, framing: BodyFraming, limits: ResponseLimits) {
-        requestBegan()
+        begunAt = loop.now
+        givenAt = begunAt
+        load.requestBegan()
         method = facts.method
         asksUpgrade = facts.asks(.upgrade)
         self.limits = limits

@@ -41,7 +41,7 @@ struct Audit {
             value: nanoseconds,
             at: loop.wallMilliseconds
         )
-        let rule = exchange.call?.name == nil ? ruleNumber : nil
+        let rule = exchange.call == nil ? ruleNumber : nil
         proxy.tally.addRequest(exemplar, rule: rule, status: exchange.record.status)
         if case .cutShort(let told) = exchange.flow.delivery, let number = ruleNumber {
             proxy.tally.addCutShort(rule: number, isPassed: told == .pass)
@@ -262,7 +262,7 @@ extension Audit {
 extension Audit {
     /// Counts the request with the verdict that it has at its end: content may have changed it.
     func countForReports(nanoseconds: UInt64) {
-        guard exchange.call?.name == nil else { return }
+        guard exchange.call == nil else { return }
         proxy.seen.reports.add(reported, nanoseconds: nanoseconds, of: exchange.flow.rule)
     }
 
