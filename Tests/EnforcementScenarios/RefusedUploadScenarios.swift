@@ -83,6 +83,21 @@ extension Scenarios {
             )
         }
 
+        @Test func `a refused client that sends without a pause is cut off, too`() throws {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            let more = "timeouts: { linger_total: 500ms }"
+            let gateway = try Self.serve(in: scenario, more: more).gateway
+            let client = try Wire(port: gateway.port)
+            try client.send(Self.head(1 << 20))
+            #expect(try client.readResponse(to: "POST").status == 401)
+            // No `eventually`, which pauses longer than a tick of the event loop's deadlines.
+            let isCut = (0..<30_000).contains { _ in
+                (try? client.send("0123456789")) == nil || client.isReset(within: 2)
+            }
+            #expect(isCut)
+        }
+
         @Test func `over HTTP/2 the response comes first, and the rest is read`() throws {
             let scenario = try Scenario()
             defer { scenario.end() }

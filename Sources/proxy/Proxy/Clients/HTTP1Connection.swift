@@ -380,8 +380,7 @@ extension HTTP1Connection {
         let lingering = lingering
         phase = .skipping(stream, lingering)
         if unsentBytes > 0 { return watchOutput() }
-        setDeadline(milliseconds: lingering.wait(now: loop.now))
-        resumeReading()
+        awaitRest(lingering)
     }
 
     private func skipContent(of stream: HTTP1Stream, _ lingering: Lingering) {
@@ -389,8 +388,7 @@ extension HTTP1Connection {
         switch read() {
         case .bytes(let bytes):
             guard !stream.skip(bytes.span) else { return takeNext() }
-            setDeadline(milliseconds: lingering.wait(now: loop.now))
-            resumeReading()
+            awaitRest(lingering)
         case .wouldBlock: return
         case .ended, .failed: close()
         }
@@ -415,8 +413,7 @@ extension HTTP1Connection {
         guard unsentBytes == 0 else { return watchOutput() }
         let lingering = lingering
         phase = .lingering(lingering)
-        setDeadline(milliseconds: lingering.wait(now: loop.now))
-        resumeReading()
+        awaitRest(lingering)
     }
 
     private func drainInput() {
@@ -426,10 +423,18 @@ extension HTTP1Connection {
         case .bytes(let bytes):
             guard lingering.discard(bytes.count) else { return close() }
             phase = .lingering(lingering)
-            setDeadline(milliseconds: lingering.wait(now: loop.now))
-            resumeReading()
+            awaitRest(lingering)
         case .wouldBlock: return
         case .ended, .failed: return close()
         }
+    }
+
+    /// Waits for bytes to discard, unless the time for all of them is over. A deadline that is set
+    /// then lies one tick ahead, and bytes that keep coming would move it each time.
+    private func awaitRest(_ lingering: Lingering) {
+        let wait = lingering.wait(now: loop.now)
+        guard wait > 0 else { return close() }
+        setDeadline(milliseconds: wait)
+        resumeReading()
     }
 }
