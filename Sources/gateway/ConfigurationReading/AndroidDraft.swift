@@ -135,3 +135,57 @@ extension MappingReader {
         return keys?.list("keys", of: what, read)
     }
 }
+
+/// What a rule or an app says of `integrity`.
+struct IntegrityRuleDraft: Placed {
+    private static let keys = [
+        "proof", "device", "licensed", "recognized", "activity_max", "play_protect", "action",
+    ]
+
+    let place: Problem.Place
+    let keyPath: String
+    let proof: Located<String>?
+    private let devices: [Located<IntegrityVerdict.Device>]?
+    private let playProtect: [Located<IntegrityVerdict.PlayProtect>]?
+    private let activityMax: Located<Int>?
+    private let needsLicense: Bool
+    private let needsRecognition: Bool
+    private let action: Located<IntegrityRule.Action>?
+
+    /// `nil`, with a problem at the key's place, when it can't be read.
+    init?(_ reader: MappingReader, _ key: String) {
+        guard let inner = reader.inner(key, keys: Self.keys) else { return nil }
+        (place, keyPath) = (inner.place, inner.keyPath)
+        proof = inner.value("proof", use: "the name of a proof of kind: play-integrity") { $0 }
+        let labels = IntegrityVerdict.Device.allCases.map(\.rawValue)
+        devices = inner.list("device", of: labels.joined(separator: ", "), words: labels) {
+            IntegrityVerdict.Device(rawValue: $0)
+        }
+        let words = IntegrityVerdict.PlayProtect.allCases.map(\.rawValue)
+        playProtect = inner.list("play_protect", of: words.joined(separator: ", "), words: words) {
+            IntegrityVerdict.PlayProtect(rawValue: $0)
+        }
+        activityMax = inner.integer("activity_max", in: IntegrityRule.activityLevels)
+        needsLicense = inner.flag("licensed")?.value ?? false
+        needsRecognition = inner.flag("recognized")?.value ?? false
+        action = inner.word("action")
+        guard let action, action.value == .refuse, inner.has("play_protect") else { return }
+        inner.warning(
+            "play_protect",
+            found: "it with action: refuse, which refuses every phone that Play Protect has not "
+                + "looked at: with one gateway that was one good phone in seven",
+            use: "action: mark until the report says how many it is with yours"
+        )
+    }
+
+    func rule(_ proof: TokenProof) -> IntegrityRule {
+        var rule = IntegrityRule(proof)
+        rule.device = Set(devices?.map(\.value) ?? [])
+        rule.needsLicense = needsLicense
+        rule.needsRecognition = needsRecognition
+        rule.activityMax = activityMax?.value
+        rule.playProtect = Set(playProtect?.map(\.value) ?? [])
+        rule.action = action?.value ?? .mark
+        return rule
+    }
+}

@@ -43,7 +43,7 @@ extension ConfigurationDraft {
             adminHosts: admin.hosts,
             operatorToken: operatorToken,
             loops: loops,
-            origins: origins.map { validated($0, named) },
+            origins: origins.map { $0.validated(named) },
             apps: apps,
             store: store.place,
             storeMustExist: store.mustExist,
@@ -199,20 +199,6 @@ extension ConfigurationDraft {
                     + "origin \(origin), if it does not do that"
             )
         }
-    }
-
-    private func validated(_ origin: OriginDraft, _ files: NamedFiles) -> UpstreamSettings {
-        UpstreamSettings(
-            name: origin.name.value,
-            servers: origin.servers.map(\.value),
-            rules: origin.rules,
-            host: origin.host?.value,
-            keptFields: origin.keptFields.map(\.value),
-            preface: origin.preface?.value ?? .none,
-            http2: origin.http2?.value ?? .off,
-            tls: origin.tls?.validated(servers: origin.servers, files),
-            paths: origin.paths
-        )
     }
 
     /// The listeners and the admin address must not share an address.

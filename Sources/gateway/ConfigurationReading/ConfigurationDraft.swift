@@ -15,18 +15,6 @@ struct ConfigurationDraft {
         case folder(Located<String>)
     }
 
-    struct OriginDraft {
-        let name: Located<String>
-        let servers: [Located<ServerSettings>]
-        let rules: OriginRules
-        let host: Located<String?>?
-        let keptFields: [Located<String>]
-        let preface: Located<OriginPreface>?
-        let http2: Located<ListenSettings.HTTP2>?
-        let paths: PathInterpretation
-        let tls: OriginTLSDraft?
-    }
-
     static let keys = [
         "listen", "admin", "lanes", "origins", "apps", "store", "challenges", "sessions",
         "enrolment", "apple", "verdict", "google", "trusted_proxies", "client_address", "traces",
@@ -78,9 +66,8 @@ struct ConfigurationDraft {
             return number.flatMap { (1...256).contains($0) ? .fixed($0) : nil }
         }
         self.loops = loops?.value ?? .perCore
-        let timeouts = Timeouts(reader.node("timeouts"), log: log)
-        self.timeouts = timeouts
-        origins = Self.origins(reader, timeouts)
+        timeouts = Timeouts(reader.node("timeouts"), log: log)
+        origins = OriginDraft.all(reader, timeouts)
         apps = (reader.list("apps", of: "apps: - id: …") ?? []).compactMap { node, keyPath in
             AppDraft(node, keyPath, log: log)
         }
@@ -121,61 +108,6 @@ struct ConfigurationDraft {
             RuleDraft($0, "default", isDefault: true, log: log)
         }
         rules = Self.rules(reader, folder: folder)
-    }
-
-    private static func origins(_ reader: MappingReader, _ timeouts: Timeouts) -> [OriginDraft] {
-        guard let node = reader.node("origins") else { return [] }
-        guard case .mapping(let members) = node.content, !members.isEmpty else {
-            let use = "a mapping: name: { servers: [10.0.0.5:8080] }"
-            reader.log.error(node.place, "origins", found: node.found, use: use)
-            return []
-        }
-        let keys =
-            [
-                "servers", "host", "keep_fields", "paths", "proxy_protocol", "http2",
-                "connect_timeout", "first_byte_timeout", "tls",
-            ] + OriginRules.keys
-        return members.compactMap { member in
-            let keyPath = "origins.\(member.key)"
-            let inner = MappingReader(member.value, keyPath, keys: keys, log: reader.log)
-            guard let inner else { return nil }
-            inner.require("servers", use: "servers: [10.0.0.5:8080]")
-            let host = inner.value("host", use: "client | a host name, with a port or without") {
-                text in
-                Self.hostPolicy(text)
-            }
-            let preface: Located<OriginPreface>? = inner.word("proxy_protocol")
-            let http2: Located<ListenSettings.HTTP2>? = inner.word("http2")
-            inner.checkHTTP2(http2?.value ?? .off, preface)
-            return OriginDraft(
-                name: Located(value: member.key, place: member.place, keyPath: keyPath),
-                servers: inner.servers(),
-                rules: inner.originRules(timeouts),
-                host: host,
-                keptFields: keptFields(inner),
-                preface: preface,
-                http2: http2,
-                paths: inner.paths("paths") ?? .all,
-                tls: inner.node("tls").flatMap {
-                    OriginTLSDraft($0, inner.path("tls"), log: reader.log)
-                }
-            )
-        }
-    }
-
-    private static func keptFields(_ reader: MappingReader) -> [Located<String>] {
-        let use =
-            "fields that are deleted by default, such as X-HTTP-Method-Override or "
-            + "CF-Connecting-IP; rules/docs/origins.md lists them"
-        let names: [Located<String>]? = reader.list("keep_fields", of: use) { text in
-            FieldNameText.lowerCase(text).flatMap { KeptFields.isKeepable($0) ? $0 : nil }
-        }
-        return names ?? []
-    }
-
-    /// `nil` for a text that is neither the word nor a host; otherwise the host to send, if any.
-    private static func hostPolicy(_ text: String) -> String?? {
-        text == "client" ? .some(nil) : hostName(text).map { .some($0) }
     }
 
     /// A host name or an IP address, with or without a port.

@@ -138,77 +138,133 @@ struct IntegrityDraft {
     }
 }
 
-/// What a rule or an app says of `integrity`.
-struct IntegrityRuleDraft: Placed {
-    private static let keys = [
-        "proof", "device", "licensed", "recognized", "activity_max", "play_protect", "action",
+/// The keys of `kind: siteverify`.
+struct SiteverifyDraft {
+    static let keys = [
+        "service", "url", "secret_file", "project", "site_key", "action", "hostname", "min_score",
+        "max_score", "remote_address", "timeout", "rate", "concurrent", "queue", "roots", "proxy",
     ]
 
-    let place: Problem.Place
-    let keyPath: String
-    let proof: Located<String>?
-    private let devices: [Located<IntegrityVerdict.Device>]?
-    private let playProtect: [Located<IntegrityVerdict.PlayProtect>]?
-    private let activityMax: Located<Int>?
-    private let needsLicense: Bool
-    private let needsRecognition: Bool
-    private let action: Located<IntegrityRule.Action>?
+    private let reader: MappingReader
+    /// The settings, with all that needs no file; `nil` where an error was reported.
+    private let settings: SiteverifySettings?
+    private let secret: Located<String>?
+    private let roots: Located<String>?
 
-    /// `nil`, with a problem at the key's place, when it can't be read.
-    init?(_ reader: MappingReader, _ key: String) {
-        guard let inner = reader.inner(key, keys: Self.keys) else { return nil }
-        (place, keyPath) = (inner.place, inner.keyPath)
-        proof = inner.value("proof", use: "the name of a proof of kind: play-integrity") { $0 }
-        let labels = IntegrityVerdict.Device.allCases.map(\.rawValue)
-        devices = inner.list("device", of: labels.joined(separator: ", "), words: labels) {
-            IntegrityVerdict.Device(rawValue: $0)
-        }
-        let words = IntegrityVerdict.PlayProtect.allCases.map(\.rawValue)
-        playProtect = inner.list("play_protect", of: words.joined(separator: ", "), words: words) {
-            IntegrityVerdict.PlayProtect(rawValue: $0)
-        }
-        activityMax = inner.integer("activity_max", in: IntegrityRule.activityLevels)
-        needsLicense = inner.flag("licensed")?.value ?? false
-        needsRecognition = inner.flag("recognized")?.value ?? false
-        action = inner.word("action")
-        guard let action, action.value == .refuse, inner.has("play_protect") else { return }
-        inner.warning(
-            "play_protect",
-            found: "it with action: refuse, which refuses every phone that Play Protect has not "
-                + "looked at: with one gateway that was one good phone in seven",
-            use: "action: mark until the report says how many it is with yours"
-        )
-    }
-
-    func rule(_ proof: TokenProof) -> IntegrityRule {
-        var rule = IntegrityRule(proof)
-        rule.device = Set(devices?.map(\.value) ?? [])
-        rule.needsLicense = needsLicense
-        rule.needsRecognition = needsRecognition
-        rule.activityMax = activityMax?.value
-        rule.playProtect = Set(playProtect?.map(\.value) ?? [])
-        rule.action = action?.value ?? .mark
-        return rule
-    }
-}
-
-extension IntegrityRule {
-    /// What is asked, in words.
-    var text: String {
-        var asked: [String] = []
-        if !device.isEmpty {
-            asked.append("device \(device.sorted().map(\.rawValue).joined(separator: " or "))")
-        }
-        if needsRecognition { asked.append("recognized") }
-        if needsLicense { asked.append("licensed") }
-        if let activityMax { asked.append("activity at most \(activityMax)") }
-        if !playProtect.isEmpty {
-            asked.append(
-                "Play Protect \(playProtect.map(\.rawValue).sorted().joined(separator: " or "))"
+    /// - isMeant: whether the proof is of this kind. Its keys are read in any case.
+    init(_ reader: MappingReader, name: String, isMeant: Bool) {
+        self.reader = reader
+        if isMeant { Self.require(reader) }
+        let service = reader.word("service", SiteverifySettings.Service.self)
+        let url = Self.url(reader, service)
+        secret = reader.value("secret_file", use: "a file's path") { $0.isEmpty ? nil : $0 }
+        roots = reader.value("roots", use: "a PEM file's path") { $0.isEmpty ? nil : $0 }
+        let least = Self.score(reader, "min_score")
+        let greatest = Self.score(reader, "max_score")
+        if let least, let greatest, least.value > greatest.value {
+            reader.log.error(
+                least,
+                found: "a least score above the greatest",
+                use: "min_score: at most max_score, which is \(greatest.value)"
             )
         }
-        let conditions = asked.isEmpty ? "" : " that says \(asked.joined(separator: ", "))"
-        let end = action == .mark ? "marked otherwise" : "refused otherwise"
-        return "Android phones: a token of \(proof.name) (\(proof.place.text))\(conditions), \(end)"
+        // The secret is read later.
+        var read = SiteverifySettings(
+            name: name,
+            service: service?.value ?? .recaptcha,
+            url: url ?? "",
+            secret: ""
+        )
+        (read.scoreMin, read.scoreMax) = (least?.value, greatest?.value)
+        read.siteKey = reader.value("site_key", use: Self.wordUse, Self.word)?.value
+        read.action = reader.value("action", use: Self.wordUse, Self.word)?.value
+        let hosts = reader.texts("hostname", use: Self.wordUse, Self.word) ?? []
+        read.hostnames = Set(hosts.map { $0.value.lowercased() })
+        if let flag = reader.flag("remote_address") { read.sendsAddress = flag.value }
+        read.calls = TokenCallSettings(reader)
+        read.calls.proxy = OutboundDraft.proxy(reader)
+        settings = service == nil || url == nil ? nil : read
+        if service?.value == .enterprise, isMeant {
+            reader.require("site_key", use: "site_key: the key that the site or app shows")
+        }
+    }
+
+    private static let wordUse = "1…256 visible characters"
+
+    private static func word(_ text: String) -> String? {
+        (1...256).contains(text.utf8.count) && text.utf8.allSatisfy { (0x21...0x7E).contains($0) }
+            ? text : nil
+    }
+
+    private static func require(_ reader: MappingReader) {
+        let services = SiteverifySettings.Service.allCases.map(\.rawValue)
+        reader.require("service", use: "service: \(services.joined(separator: " | "))")
+        reader.require("secret_file", use: "secret_file: a file with the service's secret alone")
+    }
+
+    private static func score(_ reader: MappingReader, _ key: String) -> Located<TestScore>? {
+        reader.value(key, use: "a score from 0 to 1, such as 0.5") { TestScore($0) }
+    }
+
+    /// The address: the operator's, or the service's own.
+    private static func url(
+        _ reader: MappingReader,
+        _ service: Located<SiteverifySettings.Service>?
+    ) -> String? {
+        let url = reader.value("url", use: "https://host/path", OutboundDraft.url)
+        let project = reader.value("project", use: "the id of a Google Cloud project") { text in
+            let isID = text.utf8.allSatisfy { byte in
+                (0x61...0x7A).contains(byte) || (0x30...0x39).contains(byte) || byte == 0x2D
+            }
+            return isID && (1...63).contains(text.utf8.count) ? text : nil
+        }
+        guard let service else { return nil }
+        if reader.has("project"), service.value != .enterprise || reader.has("url") {
+            reader.error(
+                "project",
+                found: "it where it has no effect",
+                use: "project: with service: recaptcha-enterprise and without url"
+            )
+        }
+        if reader.has("url") { return url?.value }
+        if let address = service.value.address { return address }
+        guard let project else {
+            if !reader.has("project") {
+                reader.log.error(
+                    service,
+                    found: "recaptcha-enterprise without a project",
+                    use: "project: the id of the Google Cloud project, or url:"
+                )
+            }
+            return nil
+        }
+        return SiteverifySettings.Service.assessments(project: project.value)
+    }
+
+    /// The settings, with the files read; `nil` where there is an error, which was reported.
+    func validated(_ files: NamedFiles) -> SiteverifySettings? {
+        let log = reader.log
+        let certificates = roots.flatMap { files.certificates($0) }
+        guard let text = secretText(files), var valid = settings else { return nil }
+        (valid.secret, valid.calls.roots) = (text, certificates)
+        if valid.hostnames.isEmpty {
+            log.warning(
+                reader,
+                found: "no hostname: a token from any site that the service admits is good",
+                use: "hostname: the site's name, or a list"
+            )
+        }
+        return valid
+    }
+
+    private func secretText(_ files: NamedFiles) -> String? {
+        guard let secret else { return nil }
+        let path = files.path(of: secret)
+        let use = "a readable file with one line, the service's secret"
+        let limit = SiteverifySettings.secretBytesMax
+        guard let bytes = files.secret(secret, limit: limit, use: use) else { return nil }
+        if let text = SiteverifySettings.secret(bytes) { return text }
+        reader.log.error(secret, found: "no line of visible characters in \(path)", use: use)
+        return nil
     }
 }

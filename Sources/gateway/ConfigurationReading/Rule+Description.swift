@@ -99,6 +99,27 @@ extension RiskRule {
     }
 }
 
+extension IntegrityRule {
+    /// What is asked, in words.
+    var text: String {
+        var asked: [String] = []
+        if !device.isEmpty {
+            asked.append("device \(device.sorted().map(\.rawValue).joined(separator: " or "))")
+        }
+        if needsRecognition { asked.append("recognized") }
+        if needsLicense { asked.append("licensed") }
+        if let activityMax { asked.append("activity at most \(activityMax)") }
+        if !playProtect.isEmpty {
+            asked.append(
+                "Play Protect \(playProtect.map(\.rawValue).sorted().joined(separator: " or "))"
+            )
+        }
+        let conditions = asked.isEmpty ? "" : " that says \(asked.joined(separator: ", "))"
+        let end = action == .mark ? "marked otherwise" : "refused otherwise"
+        return "Android phones: a token of \(proof.name) (\(proof.place.text))\(conditions), \(end)"
+    }
+}
+
 extension CounterRule {
     var text: String {
         switch self {
