@@ -20,7 +20,7 @@ struct AdminDraft {
         reader.require("address", use: "address: 127.0.0.1:9901 or unix:/path")
         address = reader.listenAddress()
         calls = reader.word("calls")
-        tokenFile = reader.value("token_file", use: "a file's path") { $0.isEmpty ? nil : $0 }
+        tokenFile = reader.filePath("token_file", use: "a file's path")
         let names = reader.list("hosts", of: "host names, without a port") { text -> String? in
             ServerAddress.isName(text[...]) ? text.lowercased() : nil
         }

@@ -71,7 +71,7 @@ struct AppDraft {
         }
         missingExtensions = reader.word("missing_extensions")
         receipt = reader.word("receipt")
-        testRoot = reader.value("test_root", use: "a PEM file's path") { $0.isEmpty ? nil : $0 }
+        testRoot = reader.filePath("test_root", use: "a PEM file's path")
     }
 
     /// Whether rules that name no apps admit its keys, as ``AppPolicy/isProduction``.

@@ -183,9 +183,9 @@ struct Coverage {
         func add(_ key: String, found: String, use: String) {
             ways.append(
                 Problem(
-                    severity: .warning,
-                    place: configuration.rulePlaces[rule.index],
-                    keyPath: "\(rule.id).\(key)",
+                    .warning,
+                    configuration.rulePlaces[rule.index],
+                    "\(rule.id).\(key)",
                     found: found,
                     use: use
                 )

@@ -114,9 +114,9 @@ struct CoverageProbe {
             found += ", to \(server.text) as origin \(configuration.origins[number].name)"
         }
         return Problem(
-            severity: .warning,
-            place: configuration.rulePlaces[other.index],
-            keyPath: "\(other.id).\(leniency.key)",
+            .warning,
+            configuration.rulePlaces[other.index],
+            "\(other.id).\(leniency.key)",
             found: found,
             use: leniency.use(beside: rule)
         )
@@ -207,9 +207,9 @@ struct CoverageProbe {
             }.joined(separator: ", ")
             entry.ways.append(
                 Problem(
-                    severity: .warning,
-                    place: configuration.rulePlaces[other.index],
-                    keyPath: "\(other.id).\(leniency.key)",
+                    .warning,
+                    configuration.rulePlaces[other.index],
+                    "\(other.id).\(leniency.key)",
                     found: "\(leniency.found) for \(paths), which some servers take for "
                         + rule.match.path.text,
                     use: "\(leniency.use(beside: rule)), or any for \(keys) under the "

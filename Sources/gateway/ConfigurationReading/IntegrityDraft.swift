@@ -31,7 +31,7 @@ struct IntegrityDraft {
         self.reader = reader
         self.name = name
         func file(_ key: String) -> Located<String>? {
-            reader.value(key, use: "a file's path") { $0.isEmpty ? nil : $0 }
+            reader.filePath(key, use: "a file's path")
         }
         account = file("service_account")
         decryption = file("decryption_key")
@@ -157,8 +157,8 @@ struct SiteverifyDraft {
         if isMeant { Self.require(reader) }
         let service = reader.word("service", SiteverifySettings.Service.self)
         let url = Self.url(reader, service)
-        secret = reader.value("secret_file", use: "a file's path") { $0.isEmpty ? nil : $0 }
-        roots = reader.value("roots", use: "a PEM file's path") { $0.isEmpty ? nil : $0 }
+        secret = reader.filePath("secret_file", use: "a file's path")
+        roots = reader.filePath("roots", use: "a PEM file's path")
         let least = Self.score(reader, "min_score")
         let greatest = Self.score(reader, "max_score")
         if let least, let greatest, least.value > greatest.value {

@@ -159,13 +159,6 @@ struct TLSDraft {
     }
 }
 
-extension MappingReader {
-    /// A path that is not empty, in the file's spelling.
-    func filePath(_ key: String, use: String) -> Located<String>? {
-        value(key, use: use) { $0.isEmpty ? nil : $0 }
-    }
-}
-
 extension NamedFiles {
     /// The mode of a file; `nil`, with a problem, when it can't be read.
     func require(_ file: Located<String>, _ kind: String = "PEM file") -> FileMode? {

@@ -116,6 +116,11 @@ struct MappingReader: Placed {
         value(key, use: "true | false", form: .flag) { ["true": true, "false": false][$0] }
     }
 
+    /// A path that is not empty, in the file's spelling.
+    func filePath(_ key: String, use: String) -> Located<String>? {
+        value(key, use: use) { $0.isEmpty ? nil : $0 }
+    }
+
     func integer(_ key: String, in range: ClosedRange<Int>) -> Located<Int>? {
         let use = "a number, \(range.lowerBound)…\(range.upperBound)"
         return value(key, use: use, form: .number(range)) { text in

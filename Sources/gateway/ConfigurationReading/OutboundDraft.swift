@@ -101,7 +101,7 @@ struct GoogleDraft {
             roots = nil
             return
         }
-        roots = reader.value("roots", use: "a PEM file's path") { $0.isEmpty ? nil : $0 }
+        roots = reader.filePath("roots", use: "a PEM file's path")
         settings.proxy = OutboundDraft.proxy(reader)
         if let time = reader.duration("timeout", in: .milliseconds(100)...Duration.seconds(300)) {
             settings.timeout = time.value
@@ -185,7 +185,7 @@ struct AppleDraft {
             settings.authorization = word.value
         }
         readHosts(reader)
-        roots = reader.value("roots", use: "a PEM file's path") { $0.isEmpty ? nil : $0 }
+        roots = reader.filePath("roots", use: "a PEM file's path")
         settings.proxy = OutboundDraft.proxy(reader)
         for row in Self.rows { row.read(reader, into: &settings) }
         settings.receipts = RenewalSettings(reader.node("receipts"), log: log)
@@ -202,7 +202,7 @@ struct AppleDraft {
         return Key(
             team: reader.value("team", use: use, id),
             keyID: reader.value("key_id", use: use, id),
-            file: reader.value("file", use: "a .p8 file's path") { $0.isEmpty ? nil : $0 }
+            file: reader.filePath("file", use: "a .p8 file's path")
         )
     }
 

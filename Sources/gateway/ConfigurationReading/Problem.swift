@@ -30,6 +30,20 @@ package struct Problem: Hashable, Sendable {
     /// The allowed values, or the next step.
     package let use: String
 
+    package init(
+        _ severity: Severity,
+        _ place: Place,
+        _ keyPath: String,
+        found: String,
+        use: String
+    ) {
+        self.severity = severity
+        self.place = place
+        self.keyPath = keyPath
+        self.found = found
+        self.use = use
+    }
+
     /// `portcullis.yaml:14: limits.head: found 12B; use 1KiB…1MiB`
     package var text: String {
         let key = keyPath.isEmpty ? "" : "\(keyPath): "
@@ -39,18 +53,6 @@ package struct Problem: Hashable, Sendable {
 }
 
 extension Problem {
-    /// A problem that was found after the file was read, at a place that
-    /// ``GatewayConfiguration/place(of:)`` gives.
-    package init(
-        _ severity: Severity,
-        _ place: Place,
-        _ keyPath: String,
-        found: String,
-        use: String
-    ) {
-        self.init(severity: severity, place: place, keyPath: keyPath, found: found, use: use)
-    }
-
     /// By file, in the order in which the files were first named, then by line.
     static func sorted(_ problems: [Problem]) -> [Problem] {
         var files: [String: Int] = [:]
@@ -117,13 +119,7 @@ final class ProblemLog {
         _ found: String,
         _ use: String
     ) {
-        let problem = Problem(
-            severity: severity,
-            place: place,
-            keyPath: keyPath,
-            found: found,
-            use: use
-        )
+        let problem = Problem(severity, place, keyPath, found: found, use: use)
         if severity == .error { hasErrors = true }
         if known.insert(problem).inserted { problems.append(problem) }
     }

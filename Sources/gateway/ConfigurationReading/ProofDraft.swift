@@ -269,8 +269,8 @@ struct JWTDraft {
             return nil
         }
         let url = inner.value("url", use: "https://host/path", OutboundDraft.url)
-        let file = inner.value("file", use: "a file's path") { $0.isEmpty ? nil : $0 }
-        let roots = inner.value("roots", use: "a PEM file's path") { $0.isEmpty ? nil : $0 }
+        let file = inner.filePath("file", use: "a file's path")
+        let roots = inner.filePath("roots", use: "a PEM file's path")
         let fetching = KeySetAddress(inner)
         switch (url, file) {
         case (let url?, nil):

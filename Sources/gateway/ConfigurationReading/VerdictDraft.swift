@@ -22,8 +22,8 @@ struct VerdictDraft {
         let keys = ["key", "secret", "audience", "issuer", "ttl", "publish"]
         guard let reader = section.inner("jwt", keys: keys) else { return }
         reader.require("audience", use: "audience: a name that the origin looks for")
-        let key = reader.value("key", use: "a PEM file's path") { $0.isEmpty ? nil : $0 }
-        let secret = reader.value("secret", use: "a file's path") { $0.isEmpty ? nil : $0 }
+        let key = reader.filePath("key", use: "a PEM file's path")
+        let secret = reader.filePath("secret", use: "a file's path")
         switch (key, secret) {
         case (let key?, nil): source = .key(key)
         case (nil, let secret?): source = .secret(secret)
