@@ -131,8 +131,8 @@ extension SourceNode {
         guard let (parser, root) = parse(text, file: file, use: use, log: log) else { return nil }
         // Nodes reference their anchors weakly; only the parser keeps them.
         return withExtendedLifetime(parser) {
-            var budget = Bounds.nodesMax
-            return SourceNode(root, file: file, line: 1, keyPath: "", depth: 0, &budget, log)
+            var reader = TreeReader(file: file, log: log)
+            return reader.node(root, line: 1, keyPath: "", depth: 0)
         }
     }
 
@@ -257,98 +257,86 @@ extension SourceNode {
         log.error(Problem.Place(file: file, line: line), "", found: found, use: use)
     }
 
-    private init?(
-        _ node: Node,
-        file: String,
-        line: Int,
-        keyPath: String,
-        depth: Int,
-        _ budget: inout Int,
-        _ log: ProblemLog
-    ) {
-        place = Problem.Place(file: file, line: node.mark?.line ?? line)
-        budget -= 1
-        guard budget > 0, depth <= Bounds.depthMax else {
-            let use = "at most \(Bounds.nodesMax) values, \(Bounds.depthMax) levels deep"
-            log.error(place, "", found: "too large a tree", use: use)
-            return nil
+    /// Makes the tree of one file from the parser's nodes. Ends at the first node that it refuses.
+    private struct TreeReader {
+        let file: String
+        let log: ProblemLog
+        /// The nodes that the file may still have.
+        var budget = Bounds.nodesMax
+
+        /// - line: that of the node around it, for a node without a line.
+        mutating func node(_ node: Node, line: Int, keyPath: String, depth: Int) -> SourceNode? {
+            let place = Problem.Place(file: file, line: node.mark?.line ?? line)
+            budget -= 1
+            guard budget > 0, depth <= Bounds.depthMax else {
+                let use = "at most \(Bounds.nodesMax) values, \(Bounds.depthMax) levels deep"
+                log.error(place, "", found: "too large a tree", use: use)
+                return nil
+            }
+            if let anchor = node.anchor {
+                log.error(place, keyPath, found: "an anchor (&\(anchor))", use: "the value itself")
+                return nil
+            }
+            let content: Content?
+            switch node {
+            case .scalar(let scalar):
+                let isNothing = scalar.style == .plain && ["", "~", "null"].contains(scalar.string)
+                content = isNothing ? Content.nothing : Content.text(scalar.string)
+            case .sequence(let sequence):
+                content = list(sequence, place, keyPath, depth).map(Content.list)
+            case .mapping(let mapping):
+                content = members(mapping, place, keyPath, depth).map(Content.mapping)
+            case .alias:
+                log.error(place, keyPath, found: "an alias", use: "the value itself")
+                content = nil
+            }
+            return content.map { SourceNode(place: place, content: $0) }
         }
-        if let anchor = node.anchor {
-            log.error(place, keyPath, found: "an anchor (&\(anchor))", use: "the value itself")
-            return nil
-        }
-        switch node {
-        case .scalar(let scalar):
-            let isNothing = scalar.style == .plain && ["", "~", "null"].contains(scalar.string)
-            content = isNothing ? .nothing : .text(scalar.string)
-        case .sequence(let sequence):
+
+        private mutating func list(
+            _ sequence: Node.Sequence,
+            _ place: Problem.Place,
+            _ keyPath: String,
+            _ depth: Int
+        ) -> [SourceNode]? {
             var list: [SourceNode] = []
             for (index, element) in sequence.enumerated() {
                 let path = "\(keyPath)[\(index)]"
-                let line = place.line
-                guard
-                    let element = SourceNode(
-                        element,
-                        file: file,
-                        line: line,
-                        keyPath: path,
-                        depth: depth + 1,
-                        &budget,
-                        log
-                    )
-                else { return nil }
-                list.append(element)
+                let inner = node(element, line: place.line, keyPath: path, depth: depth + 1)
+                guard let inner else { return nil }
+                list.append(inner)
             }
-            content = .list(list)
-        case .mapping(let mapping):
-            let members = Self.members(mapping, place, keyPath, depth, &budget, log)
-            guard let members else { return nil }
-            content = .mapping(members)
-        case .alias:
-            log.error(place, keyPath, found: "an alias", use: "the value itself")
-            return nil
+            return list
         }
-    }
 
-    private static func members(
-        _ mapping: Node.Mapping,
-        _ place: Problem.Place,
-        _ keyPath: String,
-        _ depth: Int,
-        _ budget: inout Int,
-        _ log: ProblemLog
-    ) -> [Member]? {
-        var members: [Member] = []
-        var names: Set<String> = []
-        for (key, value) in mapping {
-            let line = key.mark?.line ?? place.line
-            let here = Problem.Place(file: place.file, line: line)
-            guard case .scalar(let scalar) = key else {
-                log.error(here, keyPath, found: "a key that is no text", use: "a text")
-                return nil
+        private mutating func members(
+            _ mapping: Node.Mapping,
+            _ place: Problem.Place,
+            _ keyPath: String,
+            _ depth: Int
+        ) -> [Member]? {
+            var members: [Member] = []
+            var names: Set<String> = []
+            for (key, value) in mapping {
+                let here = Problem.Place(file: file, line: key.mark?.line ?? place.line)
+                guard case .scalar(let scalar) = key else {
+                    log.error(here, keyPath, found: "a key that is no text", use: "a text")
+                    return nil
+                }
+                var name = scalar.string
+                let isDuplicate = name.hasPrefix(SourceNode.duplicateMark)
+                name = String(name.drop { SourceNode.duplicateMark.contains($0) })
+                let path = keyPath.isEmpty ? name : "\(keyPath).\(name)"
+                // For the parser, a key with a tag is another one than the same text without.
+                if isDuplicate || !names.insert(name).inserted {
+                    log.error(here, path, found: "the key twice in one mapping", use: "it once")
+                    continue
+                }
+                let inner = node(value, line: here.line, keyPath: path, depth: depth + 1)
+                guard let inner else { return nil }
+                members.append(Member(key: name, place: here, value: inner))
             }
-            var name = scalar.string
-            let isDuplicate = name.hasPrefix(duplicateMark)
-            name = String(name.drop { duplicateMark.contains($0) })
-            let path = keyPath.isEmpty ? name : "\(keyPath).\(name)"
-            // For the parser, a key with a tag is another one than the same text without.
-            if isDuplicate || !names.insert(name).inserted {
-                log.error(here, path, found: "the key twice in one mapping", use: "it once")
-                continue
-            }
-            guard
-                let node = SourceNode(
-                    value,
-                    file: place.file,
-                    line: line,
-                    keyPath: path,
-                    depth: depth + 1,
-                    &budget,
-                    log
-                )
-            else { return nil }
-            members.append(Member(key: name, place: here, value: node))
+            return members
         }
-        return members
     }
 }
