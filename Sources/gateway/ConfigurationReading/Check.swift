@@ -59,10 +59,7 @@ package struct Check: Sendable {
             lines.append("origin   \(origin.name): \(servers)\(paths)")
         }
         for app in configuration.apps {
-            let environments =
-                app.environments.map(\.rawValue).sorted()
-                + (app.isTest ? ["test"] : [])
-            lines.append("app      \(app.id): \(environments.joined(separator: ", "))")
+            lines.append("app      \(app.id): \(app.environmentNames.joined(separator: ", "))")
         }
         if let text = configuration.spillText { lines.append("held     \(text)") }
         lines.append("rules    the first that matches decides")

@@ -119,9 +119,8 @@ package struct ConfigurationDifference: Sendable {
     private static func apps(_ rule: Rule, _ configuration: GatewayConfiguration) -> String {
         guard rule.mode.verifies else { return "not looked at" }
         let ids = configuration.apps.filter(rule.apps.admits).map { app in
-            let environments =
-                app.environments.map(\.rawValue).sorted() + (app.isTest ? ["test"] : [])
-            return "\(app.id) (\((environments + app.requestDemands).joined(separator: ", ")))"
+            let words = app.environmentNames + app.requestDemands
+            return "\(app.id) (\(words.joined(separator: ", ")))"
         }
         return ids.isEmpty ? "none" : ids.joined(separator: ", ")
     }
@@ -150,6 +149,11 @@ package struct ConfigurationDifference: Sendable {
 }
 
 extension AppPolicy {
+    /// The environments whose keys it admits.
+    var environmentNames: [String] {
+        environments.map(\.rawValue).sorted() + (isTest ? ["test"] : [])
+    }
+
     /// What is asked of the build and the age of a key with each request, in words.
     fileprivate var requestDemands: [String] {
         var texts: [String] = []

@@ -37,12 +37,8 @@ package enum ConfigurationLoader {
     ) -> LoadedConfiguration {
         let log = ProblemLog()
         let configuration = read(path, files: files, log: log)
-        let problems = log.sorted
-        let isRefused = problems.contains { $0.severity == .error }
-        return LoadedConfiguration(
-            configuration: isRefused ? nil : configuration,
-            problems: problems
-        )
+        return LoadedConfiguration(configuration: configuration, problems: [])
+            .adding(log.problems)
     }
 
     /// Loads the settings for commands about keys: the store and the apps.

@@ -221,17 +221,17 @@ extension ConfigurationSchema {
                 ])
             )
         }
-        if let element = setting.elements.first { forms.append(list(json(element))) }
+        if let element = setting.elements.first {
+            forms.append(
+                .object([
+                    .init("type", .string("array")), .init("minItems", .number(1)),
+                    .init("items", json(element)),
+                ])
+            )
+        }
         // A place that no reader has read may have any value.
         guard let first = forms.first else { return .object([]) }
         return forms.count == 1 ? first : .object([.init("anyOf", .array(forms))])
-    }
-
-    private static func list(_ element: JSONValue) -> JSONValue {
-        .object([
-            .init("type", .string("array")), .init("minItems", .number(1)),
-            .init("items", element),
-        ])
     }
 
     private static func mapping(_ setting: Setting, isRoot: Bool) -> JSONValue {

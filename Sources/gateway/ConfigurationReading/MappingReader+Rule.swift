@@ -117,12 +117,17 @@ extension MappingReader {
         let keys = Self.scheduleKeys + ["by", "salt"]
         guard let inner = inner(key, keys: keys) else { return nil }
         let subject = inner.word("by", Rollout.Subject.self)?.value ?? .key
-        let salt = inner.value("salt", use: "a text of at most 64 bytes") { text in
-            (1...64).contains(text.utf8.count) ? text : nil
-        }
+        let salt = inner.salt()
         guard let schedule = inner.schedule() else { return nil }
-        let draft = RuleDraft.RolloutDraft(schedule: schedule, subject: subject, salt: salt?.value)
+        let draft = RuleDraft.RolloutDraft(schedule: schedule, subject: subject, salt: salt)
         return Located(value: draft, place: inner.place, keyPath: inner.keyPath)
+    }
+
+    /// The key `salt` of a rollout.
+    func salt() -> String? {
+        value("salt", use: "a text of at most 64 bytes") { text in
+            (1...64).contains(text.utf8.count) ? text : nil
+        }?.value
     }
 
     /// The keys of a share: fixed or growing.

@@ -197,13 +197,11 @@ struct RiskDraft {
     ) -> (schedule: Located<Rollout.Schedule>?, salt: String?) {
         let keys = MappingReader.scheduleKeys + ["salt"]
         guard let inner = reader.inner("rollout", keys: keys) else { return (nil, nil) }
-        let salt = inner.value("salt", use: "a text of at most 64 bytes") { text in
-            (1...64).contains(text.utf8.count) ? text : nil
-        }
+        let salt = inner.salt()
         let schedule = inner.schedule().map {
             Located(value: $0, place: inner.place, keyPath: inner.keyPath)
         }
-        return (schedule, salt?.value)
+        return (schedule, salt)
     }
 
     /// The rule's part. A rollout names the refused clients, so without `refuse` it is a mistake.

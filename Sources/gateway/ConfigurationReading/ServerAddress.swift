@@ -9,7 +9,7 @@ package enum ServerAddress: Hashable, Sendable {
     case unix(String)
 
     /// The longest path that fits a socket address on Linux and macOS, without its final zero.
-    package static let pathBytesMax = 103
+    private static let pathBytesMax = 103
 
     /// Reads `10.0.0.5:8080`, `[2001:db8::1]:8080`, `shop.internal:8080` or `unix:/run/shop.sock`.
     ///
