@@ -153,6 +153,29 @@ extension Scenarios {
         }
 
         @Test(.enabled(if: DatabaseServer.programs != nil))
+        func `check and explain tell what is ordered where they find no kept orders`() throws {
+            let fleet = try Self.fleet(1)
+            defer { fleet.end() }
+            _ = try fleet.order(at: 0, #""rule":"orders","to":"observe""#)
+            try fleet.stop(0)
+            // As in the shell of an operator, who does not have the gateway's STATE_DIRECTORY.
+            for name in ["gateway0.yaml.rollout", "gateway0.yaml.rollout.fleet"] {
+                try FileManager.default.removeItem(atPath: fleet.scenario.path(name))
+            }
+            let config = fleet.scenario.path("gateway0.yaml")
+            let order = "by a command it is observe"
+            let checked = try fleet.scenario.portcullis("check", config)
+            #expect(checked.status == 0 && checked.printed.contains(order), "\(checked)")
+            let explained = try fleet.scenario.portcullis("explain", config, "GET", "/v1/orders")
+            #expect(explained.status == 0 && explained.printed.contains(order), "\(explained)")
+            #expect(!explained.complained.contains("no orders about rollouts"), "\(explained)")
+            try fleet.database.crash()
+            let alone = try fleet.scenario.portcullis("explain", config, "GET", "/v1/orders")
+            #expect(alone.status == 0 && !alone.printed.contains(order), "\(alone)")
+            #expect(alone.complained.contains("found no orders about rollouts but"), "\(alone)")
+        }
+
+        @Test(.enabled(if: DatabaseServer.programs != nil))
         func `where kept orders are broken, the start names the file that is`() throws {
             let fleet = try Self.fleet(1)
             defer { fleet.end() }

@@ -76,12 +76,18 @@ package struct FleetCommands: Sendable {
 
     /// The rules under the fleet's orders, one line each, and the version of the orders.
     package func standing() throws(Fault) -> (lines: String, version: Int64) {
-        let at = UnixTime(seconds: now)
-        var ordering = FleetOrdering(database, gateway: Self.name, FleetOrders(), now: at)
-        try attempt { () throws(JournalError) in try ordering.read() }
-        let orders = ordering.orders.orders(rules)
+        let newest = try newest(after: FleetOrders())
+        let orders = newest.orders(rules)
         let facts = rules.rules.map { RuleFacts(orders.standing(of: $0), filed: $0, origin: "") }
-        return (facts.lines, ordering.orders.version)
+        return (facts.lines, newest.version)
+    }
+
+    /// The orders that a gateway obeys which has kept these and hears of newer ones.
+    func newest(after kept: FleetOrders) throws(Fault) -> FleetOrders {
+        let at = UnixTime(seconds: now)
+        var ordering = FleetOrdering(database, gateway: Self.name, kept, now: at)
+        try attempt { () throws(JournalError) in try ordering.read() }
+        return ordering.orders
     }
 
     // MARK: Gateways

@@ -50,20 +50,30 @@ package struct Preparation: Sendable {
     /// Reads a file and does all that a start does, except binding and writing: `check`.
     ///
     /// - age: the start's treatment of an older store.
-    /// - asksDatabase: whether a shared database is asked too; `doctor` says more about it.
+    /// - asksDatabase: whether a shared database is asked too, also for the orders of its fleet;
+    ///   `doctor` says more about it.
     package static func load(
         _ file: String,
         age: StoreAge.Demand = .newest,
         asksDatabase: Bool = false
     ) -> ConfigurationReading.LoadedConfiguration {
-        let loaded = readable(file)
+        var loaded = readable(file)
         guard let configuration = loaded.configuration else { return loaded }
         let names = ServerRegistry(configuration, Resolver()).problems(configuration)
-        return loaded.adding(
+        var found =
             names + storeProblems(configuration, age) + socketProblems(configuration)
-                + descriptorProblems(configuration)
-                + (asksDatabase ? databaseProblems(configuration) : [])
-        )
+            + descriptorProblems(configuration)
+        if asksDatabase, case .postgresql = configuration.store {
+            let problems = databaseProblems(configuration)
+            found += problems
+            if problems.isEmpty {
+                let asked = RolloutFile.orders(of: configuration)
+                loaded.orders = asked.orders
+                let new = [asked.problem].compactMap(\.self) + asked.orders.problems(configuration)
+                found += new.filter { !loaded.problems.contains($0) }
+            }
+        }
+        return loaded.adding(found)
     }
 
     /// The preparation for a start or a reload.

@@ -48,12 +48,31 @@ package struct RolloutFile: Sendable {
         formerPath = KeptFiles.formerPath(configuration).map { $0 + ".rollout" }
     }
 
-    /// The orders of a configuration's gateway; without a problem where there are none yet.
+    /// The orders of a configuration's gateway, for commands; without a problem where there are
+    /// none yet.
+    ///
+    /// In a fleet the database is asked: a command runs without the variable that says where a
+    /// gateway keeps them. A database that does not answer is a warning.
     package static func orders(
         of configuration: GatewayConfiguration
     ) -> (orders: RolloutOrders, problem: Problem?) {
-        let found = kept(of: configuration)
-        return (found.orders.orders(configuration.fileRules), found.problem)
+        let kept = kept(of: configuration)
+        var (orders, problem) = kept
+        do throws(FleetCommands.Fault) {
+            if let fleet = FleetCommands(configuration) {
+                orders = try fleet.newest(after: kept.orders)
+            }
+        } catch {
+            let silence = Problem(
+                .warning,
+                configuration.place(of: "store.postgresql"),
+                "store.postgresql",
+                found: "no orders about rollouts but those kept here, if any: \(error.text)",
+                use: "a database that answers, or STATE_DIRECTORY as the gateway has it"
+            )
+            problem = problem ?? silence
+        }
+        return (orders.orders(configuration.fileRules), problem)
     }
 
     /// The orders that a configuration's gateway has kept.

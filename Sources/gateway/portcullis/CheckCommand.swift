@@ -52,7 +52,7 @@ struct DiffCommand: ParsableCommand {
         let orders = RolloutFile.orders(of: after)
         if let problem = orders.problem { StandardError.write(problem.text) }
         let difference = ConfigurationDifference(from: before, to: after, orders: orders.orders)
-        guard StandardOutput.write(difference.text), orders.problem == nil else {
+        guard StandardOutput.write(difference.text), orders.problem?.severity != .error else {
             throw ExitCode(1)
         }
     }
@@ -191,7 +191,7 @@ struct ExplainCommand: ParsableCommand {
             lookUp: { lookUp($0, configuration) }
         )
         guard StandardOutput.write(json ? explanation.json : explanation.text),
-            orders.problem == nil
+            orders.problem?.severity != .error
         else { throw ExitCode(1) }
     }
 
