@@ -112,6 +112,10 @@ struct ProofSettingTests {
             "p.yaml:7: rules[0].sign: found it with an accept that takes only tokens, where it has"
         ),
         (
+            "mode: enforce, accept: [check], guard: { refused: 2% }",
+            "p.yaml:7: rules[0].guard: found it with an accept that takes only tokens, where it has"
+        ),
+        (
             "mode: enforce, accept: [assertion, check], also: [check]",
             "p.yaml:7: rules[0].also[0]: found check, which accept takes as a proof by itself; use"
         ),

@@ -125,10 +125,11 @@ struct RuleProofs {
         )
     }
 
-    /// The keys that say how a request is signed. They mean nothing where only tokens are taken.
+    /// The keys that say how a request is signed, and the guard, which counts keys that sign. They
+    /// mean nothing where only tokens are taken.
     private static let signingKeys = [
         "apps", "sign", "headers", "challenge", "counter", "body", "unsupported", "risk", "device",
-        "integrity", "fields", "next_challenge",
+        "integrity", "fields", "next_challenge", "guard",
     ]
 
     private func checkIdle(_ draft: RuleDraft) {
