@@ -111,6 +111,40 @@ extension Scenarios {
             #expect(try stand.audit().count == 3)
         }
 
+        @Test func `an order about a rule that takes only tokens needs no store, and is kept`()
+            throws
+        {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            let origin = try scenario.origin()
+            try scenario.write("keys.json", TokenIssuer.set(.init("one")))
+            try scenario.configure(
+                origin: origin.address,
+                apps: "  - \(Scenario.app)",
+                rules: "- { id: page, match: { path: /page }, mode: enforce, accept: [page] }",
+                more: """
+                    proofs:
+                      page: { kind: jwt, field: X-Page, issuer: "\(TokenIssuer.name)", \
+                    audience: shop, algorithms: [ES256], keys: { file: keys.json } }
+                    """
+            )
+            try scenario.serveCalls()
+            let config = scenario.path("portcullis.yaml")
+            let text = try String(contentsOfFile: config, encoding: .utf8)
+            let ofStore = "apps:\n  - \(Scenario.app)\nstore: { sqlite: \"portcullis.db\" }\n"
+            #expect(text.contains(ofStore))
+            try scenario.write("portcullis.yaml", text.replacing(ofStore, with: ""))
+            let first = try scenario.serve()
+            #expect(try first.client().send("GET", "/page").status == 401)
+            let done = try scenario.portcullis("rollout", "--config", config, "page", "observe")
+            #expect(done.printed == "page: enforce (file) → observe (command)\n", "\(done)")
+            #expect(try first.client().send("GET", "/page").status == 200)
+            #expect(try first.stop() == 0)
+            #expect(FileManager.default.fileExists(atPath: config + ".rollout"))
+            let second = try scenario.serve()
+            #expect(try second.client().send("GET", "/page").status == 200)
+        }
+
         @Test func `the plan that apps get follows the orders`() throws {
             let stand = try Stand()
             defer { stand.scenario.end() }

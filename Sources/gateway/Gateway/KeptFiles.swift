@@ -23,8 +23,16 @@ enum KeptFiles {
     static func path(_ configuration: GatewayConfiguration) -> String? {
         switch configuration.store {
         case .none: nil
+        case .sqlite, .postgresql: ordersPath(configuration)
+        }
+    }
+
+    /// The same for orders about rollouts, which are kept without a store, too: a rule that takes
+    /// only tokens needs none.
+    static func ordersPath(_ configuration: GatewayConfiguration) -> String {
+        switch configuration.store {
         case .sqlite(let file): file
-        case .postgresql: path(configuration.place(of: "").file, in: stateFolder)
+        case .none, .postgresql: path(configuration.place(of: "").file, in: stateFolder)
         }
     }
 

@@ -267,7 +267,7 @@ extension Rollouts {
     struct Start {
         let orders: FleetOrders
         let inForce: RolloutOrders
-        let file: RolloutFile?
+        let file: RolloutFile
         let fleet: FleetAccess?
 
         init(
@@ -295,7 +295,7 @@ extension Rollouts {
         private static func newest(
             _ orders: FleetOrders,
             _ rules: RuleSet,
-            _ file: RolloutFile?,
+            _ file: RolloutFile,
             _ fleet: FleetAccess?,
             _ log: Logger
         ) -> FleetOrders {
@@ -316,7 +316,7 @@ extension Rollouts {
             guard ordering.orders != orders else { return orders }
             do throws(RolloutFile.Fault) {
                 let inForce = ordering.orders.orders(rules)
-                try file?.save(ordering.orders, inForce: inForce, ordering.changes, holds: true)
+                try file.save(ordering.orders, inForce: inForce, ordering.changes, holds: true)
             } catch {
                 log.error("the fleet's orders can't be kept for another start: \(error.text)")
             }

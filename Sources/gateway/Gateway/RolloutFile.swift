@@ -40,10 +40,8 @@ package struct RolloutFile: Sendable {
     private let formerPath: String?
     private var auditPath: String { path + ".log" }
 
-    /// `nil` without a store: then no rule verifies.
-    init?(_ configuration: GatewayConfiguration) {
-        guard let kept = KeptFiles.path(configuration) else { return nil }
-        path = kept + ".rollout"
+    init(_ configuration: GatewayConfiguration) {
+        path = KeptFiles.ordersPath(configuration) + ".rollout"
         fleetPath = if case .postgresql = configuration.store { path + ".fleet" } else { nil }
         formerPath = KeptFiles.formerPath(configuration).map { $0 + ".rollout" }
     }
@@ -79,7 +77,7 @@ package struct RolloutFile: Sendable {
     static func kept(
         of configuration: GatewayConfiguration
     ) -> (orders: FleetOrders, problem: Problem?) {
-        guard let file = RolloutFile(configuration) else { return (FleetOrders(), nil) }
+        let file = RolloutFile(configuration)
         do throws(Unreadable) {
             return (try file.read(), nil)
         } catch {

@@ -79,8 +79,7 @@ final class Rollouts: Sendable {
     }
 
     private let plane: ControlPlane
-    /// `nil` without a store, and then no rule verifies.
-    private let file: RolloutFile?
+    private let file: RolloutFile
     /// `nil` where the orders are of this gateway alone.
     let fleet: FleetAccess?
     private let queue = DispatchQueue(label: "portcullis.rollout")
@@ -129,7 +128,7 @@ final class Rollouts: Sendable {
         }
         let next = state.value.waiting.removeFirst()
         let now = UnixTime(seconds: plane.wallSeconds)
-        guard let note = RolloutNote(at: now, by: next.by, why: next.call.why), file != nil else {
+        guard let note = RolloutNote(at: now, by: next.by, why: next.call.why) else {
             next.done(.impossible(.unknownRule))
             return decideNext()
         }
@@ -166,7 +165,7 @@ final class Rollouts: Sendable {
         let isFirm = fleet != nil || order?.by == RolloutNote.guardName
         queue.async { [self, file] in
             let result = Result { () throws(RolloutFile.Fault) in
-                try file?.save(reached, inForce: orders, changes, holds: isFirm)
+                try file.save(reached, inForce: orders, changes, holds: isFirm)
             }
             plane.perform { [self] in
                 switch result {
@@ -414,7 +413,7 @@ extension Rollouts: RolloutTaking {
     }
 
     package func lastChanges(_ done: @escaping @Sendable ([[UInt8]]?) -> Void) {
-        guard let file else { return done([]) }
+        let file = file
         guard let fleet else {
             return queue.async { done(file.lastChanges(atMost: Self.shownMax)) }
         }
