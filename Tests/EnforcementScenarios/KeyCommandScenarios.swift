@@ -247,6 +247,31 @@ extension Scenarios {
             #expect(try explain("--key", "AAAA").status == 2)
         }
 
+        @Test func `a copy into a configuration without a store is refused, its rehearsal too`()
+            throws
+        {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            try scenario.configure(try scenario.origin(), rules: Self.rules)
+            _ = try scenario.imported(1)
+            let file = scenario.path("open.yaml")
+            try scenario.write(
+                "open.yaml",
+                """
+                listen: [{ address: "127.0.0.1:0" }]
+                origins: { shop: { servers: ["127.0.0.1:1"] } }
+                default: { origin: shop, mode: off }
+
+                """
+            )
+            let copy = ["store", "copy", "--from", scenario.path("portcullis.yaml"), "--to", file]
+            for words in [copy, copy + ["--dry-run"]] {
+                let result = try scenario.portcullis(words)
+                #expect(result.status == 1 && result.printed.isEmpty, "\(result)")
+                #expect(result.complained.contains("\(file) names no store"), "\(result)")
+            }
+        }
+
         @Test func `explain says that it can't look a key up without a store`() throws {
             let scenario = try Scenario()
             defer { scenario.end() }

@@ -191,6 +191,7 @@ struct StoreCopyCommand: ParsableCommand {
 
     func run() throws {
         let (old, new) = (try LoadedFile.store(from).store, try LoadedFile.store(to).store)
+        if case .none = new { throw KeyStoreOptions.noStore(to) }
         guard old != new else { throw ValidationError("\(from) and \(to) name the same store.") }
         guard let source = try old.readableArchive() else { throw KeyStoreOptions.noStore(from) }
         let target: CopyTarget
