@@ -1,5 +1,6 @@
 import ConfigurationReading
 import Cryptography
+import HTTPWire
 import Proxy
 import RequestBinding
 import Rules
@@ -85,6 +86,62 @@ struct ProofSettingTests {
         let rule = try #require(loaded.configuration?.rules.rules.first)
         #expect(!rule.accept.takesAssertions && rule.signing == .lines([], headers: []))
         #expect(rule.body == .none && rule.challenge == .none)
+    }
+
+    @Test func `nothing is said of keys where a rule takes only tokens`() throws {
+        func loaded(_ environments: String) -> LoadedConfiguration {
+            Self.loaded(
+                rule: "mode: enforce, accept: [check], rollout: { percent: 50% }",
+                apps: "apps: [{ id: TEAM123456.a, environments: [\(environments)] }]"
+            )
+        }
+        let both = loaded("production, development")
+        let text = Check(both, file: "p.yaml").text
+        #expect(!text.contains("admits development keys"), "\(text)")
+        let configuration = try #require(both.configuration)
+        let before = try #require(loaded("production").configuration)
+        #expect(ConfigurationDifference(from: before, to: configuration).endpoints.isEmpty)
+        let keyID = String(repeating: "A", count: 43) + "="
+        let explained = Explanation(
+            RequestSketch(
+                method: "GET",
+                url: "https://a/r",
+                headers: [(name: "App-Attest-Key-Id", value: keyID)]
+            ),
+            configuration,
+            client: IPAddress("192.0.2.7"),
+            now: UnixTime(seconds: 0),
+            lookUp: { _ in KeyFinding.notStored }
+        ).text
+        #expect(!explained.contains("client data") && !explained.contains("key-unknown"))
+        #expect(explained.contains("rollout: address 192.0.2.7 is in bucket"), "\(explained)")
+    }
+
+    @Test func `explain knows no verdict about a key where a token may be taken instead`() throws {
+        let configuration = try #require(Self.loaded().configuration)
+        let keyID = String(repeating: "A", count: 43) + "="
+        let explained = Explanation(
+            RequestSketch(
+                method: "GET",
+                url: "https://a/r",
+                headers: [(name: "App-Attest-Key-Id", value: keyID)]
+            ),
+            configuration,
+            now: UnixTime(seconds: 0),
+            lookUp: { _ in KeyFinding.notStored }
+        ).text
+        #expect(explained.contains(": not stored"), "\(explained)")
+        #expect(!explained.contains("the rule's verdict"), "\(explained)")
+    }
+
+    @Test func `no assertion is made for the host of a rule that takes only tokens`() {
+        let loaded = Self.loaded(
+            rule: """
+                mode: off }, { id: t, match: { host: a.example }, mode: enforce, accept: [check] }, \
+                { id: s, match: { host: b.example }, mode: enforce
+                """
+        )
+        #expect(Self.problems(loaded) == [])
     }
 
     @Test func `a device that can't attest may be asked for a token`() throws {

@@ -90,7 +90,7 @@ package struct Check: Sendable {
 
     /// The admitted keys of a rule that Apple's production environment has not attested.
     private static func unusualKeys(_ rule: Rule, _ apps: [AppPolicy]) -> [String] {
-        guard rule.mode.verifies else { return [] }
+        guard rule.readsKeys else { return [] }
         let admitted = apps.filter(rule.apps.admits)
         let kinds = [
             ("test", admitted.filter(\.isTest)),

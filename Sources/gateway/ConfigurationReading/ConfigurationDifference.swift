@@ -117,7 +117,7 @@ package struct ConfigurationDifference: Sendable {
 
     /// The apps whose keys are admitted, and what their requests have to show.
     private static func apps(_ rule: Rule, _ configuration: GatewayConfiguration) -> String {
-        guard rule.mode.verifies else { return "not looked at" }
+        guard rule.readsKeys else { return "not looked at" }
         let ids = configuration.apps.filter(rule.apps.admits).map { app in
             let words = app.environmentNames + app.requestDemands
             return "\(app.id) (\(words.joined(separator: ", ")))"
@@ -132,6 +132,7 @@ package struct ConfigurationDifference: Sendable {
         _ rule: Rule,
         _ new: GatewayConfiguration
     ) -> [String] {
+        guard was.readsKeys, rule.readsKeys else { return [] }
         let before = Dictionary(
             old.apps.filter(was.apps.admits).map { ($0.id, $0) },
             uniquingKeysWith: { first, _ in first }

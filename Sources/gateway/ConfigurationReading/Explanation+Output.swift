@@ -48,7 +48,8 @@ extension Explanation {
 
     private var placementText: String {
         guard let placement else {
-            return "rollout: give --key, the key id field or --client to see the bucket"
+            let key = rule?.readsKeys == false ? "" : "--key, the key id field or "
+            return "rollout: give \(key)--client to see the bucket"
         }
         let below = placement.isEnforced ? "below" : "not below"
         let fate = placement.isEnforced ? "enforced" : "observed only"
@@ -149,7 +150,8 @@ struct ExplainedKey: Sendable {
     init(_ keyID: KeyID, _ finding: KeyFinding, _ rule: Rule?, _ apps: [AppPolicy]) {
         self.keyID = keyID
         self.finding = finding
-        guard let rule, rule.mode.verifies else {
+        // A token may be taken in the place of a signature.
+        guard let rule, rule.readsKeys, rule.accept.tokens.isEmpty else {
             refusal = nil
             return
         }

@@ -99,7 +99,7 @@ package struct Explanation: Sendable {
             lookUp(keyID).map { ExplainedKey(keyID, $0, trial.rule, configuration.apps) }
         }
         if case .rule(let rule) = trial.outcome, rule.mode.verifies {
-            clientData = ExpectedClientData.lines(rule, trial)
+            clientData = rule.readsKeys ? ExpectedClientData.lines(rule, trial) : []
             placement = Self.placement(rule, keyID, client: client, now: now)
             blindListeners = rule.signing.coversBody ? configuration.blindListeners : []
         } else {
@@ -142,7 +142,7 @@ package struct Explanation: Sendable {
     ) -> Placement? {
         guard rule.mode == .enforce else { return nil }
         var subject: (name: String, bytes: [UInt8])?
-        if rule.rollout.subject == .key, let keyID {
+        if rule.rollout.subject == .key, rule.readsKeys, let keyID {
             subject = ("key", keyID.bytes)
         } else if let client {
             subject = ("address \(client.text)", client.bytes)

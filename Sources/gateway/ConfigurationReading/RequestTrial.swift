@@ -156,7 +156,7 @@ struct RequestTrial: ~Copyable {
 
     /// The key that the request names in the rule's field.
     var keyID: KeyID? {
-        guard let rule, rule.mode.verifies else { return nil }
+        guard let rule, rule.readsKeys else { return nil }
         return values(rule.fields.keyID).first.flatMap { KeyID(base64: $0) }
     }
 

@@ -3,6 +3,9 @@ import RequestBinding
 import Rules
 
 extension Rule {
+    /// Whether it reads the key of a request: one that takes only tokens does not.
+    var readsKeys: Bool { mode.verifies && accept.takesAssertions }
+
     /// The demands, one line for each part; none for a rule that is off.
     package var demandLines: [String] {
         guard mode.verifies else { return [] }

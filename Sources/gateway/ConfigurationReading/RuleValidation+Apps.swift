@@ -48,7 +48,7 @@ extension RuleValidation {
     func findSharedHosts(_ rules: [Rule], _ places: [Problem.Place], _ apps: [AppPolicy]) {
         var ofProduction = Admissions()
         var byApp: [String: Admissions] = [:]
-        for rule in rules where rule.mode.verifies && !rule.signing.coversHost {
+        for rule in rules where rule.readsKeys && !rule.signing.coversHost {
             guard rule.match.host != .any else { continue }
             switch rule.apps {
             case .production: ofProduction.add(rule.match.host, rule: rule.index)
