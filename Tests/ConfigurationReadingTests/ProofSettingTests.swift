@@ -137,7 +137,8 @@ struct ProofSettingTests {
     @Test func `no assertion is made for the host of a rule that takes only tokens`() {
         let loaded = Self.loaded(
             rule: """
-                mode: off }, { id: t, match: { host: a.example }, mode: enforce, accept: [check] }, \
+                mode: off }, \
+                { id: t, match: { host: a.example }, mode: enforce, accept: [check] }, \
                 { id: s, match: { host: b.example }, mode: enforce
                 """
         )
@@ -167,6 +168,10 @@ struct ProofSettingTests {
         (
             "mode: enforce, accept: [check], sign: content",
             "p.yaml:7: rules[0].sign: found it with an accept that takes only tokens, where it has"
+        ),
+        (
+            "mode: enforce, accept: [check], on_error: forward",
+            "p.yaml:7: rules[0].on_error: found it with an accept that takes only tokens, where it"
         ),
         (
             "mode: enforce, accept: [check], guard: { refused: 2% }",

@@ -125,11 +125,11 @@ struct RuleProofs {
         )
     }
 
-    /// The keys that say how a request is signed, and the guard, which counts keys that sign. They
-    /// mean nothing where only tokens are taken.
+    /// The keys that say how a request is signed, and those about its key: the guard counts keys,
+    /// and `on_error` is about their store. They mean nothing where only tokens are taken.
     private static let signingKeys = [
         "apps", "sign", "headers", "challenge", "counter", "body", "unsupported", "risk", "device",
-        "integrity", "fields", "next_challenge", "guard",
+        "integrity", "fields", "next_challenge", "guard", "on_error",
     ]
 
     private func checkIdle(_ draft: RuleDraft) {

@@ -168,8 +168,6 @@ struct RuleValidation {
             demands.signing = .lines([], headers: [])
             demands.accept = proofs.accept(of: draft, signing: demands.signing)
             demands.preflight = preflight(of: draft)
-            demands.onError = draft.onError?.value ?? .refuse
-            demands.fallback = draft.fallback
             return demands
         }
         demands.signing = signing(of: draft)
