@@ -4,6 +4,7 @@ import Encodings
 import EventLoops
 import Glibc
 import Logging
+import Synchronization
 
 /// A value that lives on a dispatch queue.
 ///
@@ -174,4 +175,19 @@ extension DispatchTimeInterval {
 extension Duration {
     /// Whole milliseconds, at least 1.
     var milliseconds: UInt64 { max(nanosecondCount / 1_000_000, 1) }
+}
+
+/// Delivers only the first answer.
+final class FirstAnswer<Answer>: Sendable {
+    private let completion: Mutex<(@Sendable (Answer) -> Void)?>
+
+    init(_ completion: @escaping @Sendable (Answer) -> Void) { self.completion = Mutex(completion) }
+
+    func give(_ answer: Answer) {
+        let completion = completion.withLock { completion in
+            defer { completion = nil }
+            return completion
+        }
+        completion?(answer)
+    }
 }

@@ -5,8 +5,8 @@ import ConfigurationReading
 //   GatewayServer            holds everything together; made from a valid configuration
 //   LoopUnit                 one event loop with its proxy and listeners
 //   ListenerSet              bound sockets; several event loops share an address
-//   ProxySettings+Loading    the configuration as the proxy takes it, names resolved
-//   LoadedConfiguration      what a reload replaces, made beside the control queue
+//   LoadedConfiguration      what a reload replaces, made beside the control queue; the
+//                            configuration as the proxy takes it, names resolved
 //   Resolver                 names to addresses, within a bounded time
 //   LogOutputs, LogWriter    lines on their way to files, standard output and standard error
 //   SyslogLink               the same, to a syslog daemon

@@ -131,3 +131,116 @@ enum ProcessMemory {
         }
     }
 }
+
+/// Whether the gateway can write a file or into a folder, checked without writing.
+enum WriteAccess {
+    case granted
+    /// The text says what can't be written, and why.
+    case refused(String)
+
+    /// A file that exists or can be created. `makesOthers`: files are created beside it, too.
+    ///
+    /// - user: the user to which root changes before it writes; `nil` for the user of this process.
+    init(toFile path: String, makesOthers: Bool = false, as user: ProcessUser?) {
+        var status = stat()
+        if stat(path, &status) == 0 {
+            guard status.st_mode & S_IFMT != S_IFDIR else {
+                self = .refused("\(path), which is a folder")
+                return
+            }
+            self.init(path, mode: W_OK, as: user)
+            guard makesOthers, case .granted = self else { return }
+        }
+        let slash = path.lastIndex(of: "/")
+        let folder = slash.map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
+        self.init(toFolder: folder, as: user)
+    }
+
+    /// A folder in which files are created.
+    init(toFolder path: String, as user: ProcessUser?) {
+        self.init(path.isEmpty ? "." : path, mode: W_OK | X_OK, as: user)
+    }
+
+    private init(_ path: String, mode: Int32, as user: ProcessUser?) {
+        // With the effective user: access(2) uses the real one.
+        let result =
+            user.map { clinux_access_as($0.name, $0.uid, $0.gid, path, mode) }
+            ?? faccessat(AT_FDCWD, path, mode, AT_EACCESS)
+        guard result != 0 else {
+            self = .granted
+            return
+        }
+        let reason = String(cString: strerror(errno))
+        self = .refused("\(path), which user \(user?.uid ?? geteuid()) can't write (\(reason))")
+    }
+}
+
+/// The number of descriptors that the process may open.
+enum DescriptorLimit {
+    private static let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
+
+    /// Descriptors of the process besides event loops and listeners: the standard streams, those of
+    /// Dispatch (counted: 6), the store with its journal (8), logs, and files while they are read.
+    private static let own = 24
+    /// For each event loop: one that wakes it and one that it watches with.
+    private static let ofLoop = 2
+    /// For one client with its origin, and for callers of the admin listener.
+    private static let ofService = 8
+
+    /// Raises the soft limit to the hard one.
+    ///
+    /// - Throws: when the hard limit is too low to serve. Dispatch silently ends a process that has
+    ///   no descriptor left for it.
+    static func raise(loops: Int, listeners: Int) throws(GatewayError) {
+        var limit = rlimit()
+        guard getrlimit(resource, &limit) == 0 else { return }
+        limit.rlim_cur = limit.rlim_max
+        _ = setrlimit(resource, &limit)
+        if let shortage = shortage(of: current, loops: loops, listeners: listeners) {
+            throw shortage
+        }
+    }
+
+    /// The error that ``raise(loops:listeners:)`` would throw; raises nothing.
+    static func shortage(loops: Int, listeners: Int) -> GatewayError? {
+        var limit = rlimit()
+        guard getrlimit(resource, &limit) == 0 else { return nil }
+        return shortage(of: UInt64(limit.rlim_max), loops: loops, listeners: listeners)
+    }
+
+    private static func shortage(of all: UInt64, loops: Int, listeners: Int) -> GatewayError? {
+        // The admin listener has an event loop of its own.
+        let needed = own + ofService + (loops + 1) * ofLoop + loops * listeners + 1
+        guard all < UInt64(needed) else { return nil }
+        return GatewayError(
+            """
+            only \(all) descriptors may be open; lanes: \(loops), listeners: \(listeners) need \
+            \(needed), and two more for each request under way
+            """,
+            hint: "Raise the limit (ulimit -n 1024, LimitNOFILE= in a unit), or lower `lanes`."
+        )
+    }
+
+    /// The number of descriptors that clients may use together with all other uses. An eighth is
+    /// reserved for connections to origins and for files. If clients could use all of them, the
+    /// gateway could forward nothing for connected clients. (nginx too stops accepting when an
+    /// eighth of its connections is left.)
+    static var forClients: Int32 {
+        let all = current
+        return all == 0 ? .max : Int32(clamping: all - reserve)
+    }
+
+    static var reserve: UInt64 { current / 8 }
+
+    /// The hard limit, to which the gateway raises its own; 0 when it can't be read.
+    static var most: UInt64 {
+        var limit = rlimit()
+        return getrlimit(resource, &limit) == 0 ? UInt64(limit.rlim_max) : 0
+    }
+
+    /// The soft limit; 0 when it can't be read.
+    static var current: UInt64 {
+        var limit = rlimit()
+        return getrlimit(resource, &limit) == 0 ? UInt64(limit.rlim_cur) : 0
+    }
+}

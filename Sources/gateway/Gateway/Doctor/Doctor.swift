@@ -1,4 +1,5 @@
 import ConfigurationReading
+package import Encodings
 import EventLoops
 import Glibc
 
@@ -86,5 +87,100 @@ package enum Doctor {
                     + "where clients trust an authority of your own"
             )
         }
+    }
+}
+
+/// The output of `portcullis doctor`.
+package struct DoctorReport: Sendable {
+    /// The user's name of the file.
+    package let file: String
+    package let findings: [Finding]
+
+    init(file: String, _ findings: [Finding]) {
+        self.file = file
+        self.findings = findings
+    }
+
+    private func count(_ severity: Finding.Severity) -> Int {
+        findings.count { $0.severity == severity }
+    }
+
+    /// 1 when there is an error. Warnings don't change it.
+    package var exitStatus: Int32 { count(.error) > 0 ? 1 : 0 }
+
+    /// A line for each finding, with the next step below it, and a summary.
+    package var text: String {
+        var lines: [String] = []
+        for finding in findings {
+            let severity = Self.padded(finding.severity.rawValue, 8)
+            let subject = Self.padded(finding.subject.rawValue, 14)
+            lines.append("\(severity) \(subject) \(finding.found)")
+            if !finding.next.isEmpty { lines.append("    next: \(finding.next)") }
+        }
+        lines.append(
+            "\(file): \(Self.count(count(.error), "error")), "
+                + Self.count(count(.warning), "warning")
+        )
+        return lines.joined(separator: "\n") + "\n"
+    }
+
+    /// The report for scripts.
+    package var json: JSONValue {
+        .object([
+            .init("file", .string(file)), .init("errors", .number(Int64(count(.error)))),
+            .init("warnings", .number(Int64(count(.warning)))),
+            .init(
+                "findings",
+                .array(
+                    findings.map { finding in
+                        .object([
+                            .init("severity", .string(finding.severity.rawValue)),
+                            .init("subject", .string(finding.subject.rawValue)),
+                            .init("found", .string(finding.found)),
+                            .init("next", .text(finding.next.isEmpty ? nil : finding.next)),
+                        ])
+                    }
+                )
+            ),
+        ])
+    }
+
+    private static func padded(_ text: String, _ width: Int) -> String {
+        text + String(repeating: " ", count: max(0, width - text.count))
+    }
+
+    private static func count(_ number: Int, _ noun: String) -> String {
+        "\(number) \(noun)\(number == 1 ? "" : "s")"
+    }
+}
+
+/// A finding of `portcullis doctor`.
+package struct Finding: Hashable, Sendable {
+    package enum Severity: String, CaseIterable, Sendable {
+        case ok, warning, error
+    }
+
+    /// The subject of the check. The raw value is printed, and is API for scripts.
+    package enum Subject: String, CaseIterable, Sendable {
+        case configuration, clock, descriptors, addresses, certificates, store, disk, origins
+        case proofs, front
+    }
+
+    package let severity: Severity
+    package let subject: Subject
+    package let found: String
+    /// The next step; empty where there is none.
+    package let next: String
+
+    static func ok(_ subject: Subject, _ found: String) -> Finding {
+        Finding(severity: .ok, subject: subject, found: found, next: "")
+    }
+
+    static func warning(_ subject: Subject, _ found: String, next: String) -> Finding {
+        Finding(severity: .warning, subject: subject, found: found, next: next)
+    }
+
+    static func error(_ subject: Subject, _ found: String, next: String) -> Finding {
+        Finding(severity: .error, subject: subject, found: found, next: next)
     }
 }

@@ -133,3 +133,154 @@ package final class HTTPSCalls: @unchecked Sendable {
         }
     }
 }
+
+/// One call under way. It lives on the queue of its ``HTTPSCalls``.
+private final class Transfer {
+    /// For the functions of libcurl.
+    let handle: UnsafeMutableRawPointer
+    private let fields: UnsafeMutablePointer<curl_slist>?
+    private let answerBytesMax: Int
+    private let keptFields: [String]
+    private var content: [UInt8] = []
+    private var answerFields: [String: String] = [:]
+    private let done: HTTPSCalls.Completion
+
+    /// The most milliseconds that libcurl may take: a day, which fits its numbers everywhere.
+    private static let millisecondsMax: Int64 = 86_400_000
+    /// The longest value of a field that is kept, in bytes; the rest of a longer one is left out.
+    private static let fieldBytesMax = 1_024
+
+    /// `nil` for a request that libcurl does not accept, or without memory.
+    init?(_ request: HTTPSRequest, _ done: @escaping HTTPSCalls.Completion) {
+        guard let call = curl_easy_init() else { return nil }
+        handle = call
+        self.done = done
+        answerBytesMax = request.answerBytesMax
+        keptFields = request.keptFields
+        var list: UnsafeMutablePointer<curl_slist>?
+        // No `Expect: 100-continue`: a server that does not know it costs a second.
+        let lines =
+            [request.contentType.map { "Content-Type: \($0)" }, "Expect:"].compactMap(\.self)
+            + request.fields.map { "\($0.name): \($0.value)" }
+        for line in lines {
+            guard let longer = curl_slist_append(list, line) else { break }
+            list = longer
+        }
+        fields = list
+        guard list != nil, configure(call, request) else { return nil }
+    }
+
+    deinit {
+        curl_easy_cleanup(handle)
+        curl_slist_free_all(fields)
+    }
+
+    private func configure(_ call: UnsafeMutableRawPointer, _ request: HTTPSRequest) -> Bool {
+        let (seconds, attoseconds) = request.timeout.components
+        let milliseconds = min(seconds, 86_400) * 1_000 + attoseconds / 1_000_000_000_000_000
+        // Not retained: libcurl calls back while this object has the handle, and never after.
+        let me = Unmanaged.passUnretained(self).toOpaque()
+        var codes = [
+            ccurl_allow_https_only(call),
+            ccurl_leave_resolver(call),
+            ccurl_set_text(call, CURLOPT_URL, request.url),
+            ccurl_set_pointer(call, CURLOPT_HTTPHEADER, fields),
+            ccurl_set_receiver(call, { Transfer.receive($0, $1, $2, $3) }, me),
+            // An empty text, so that the environment is not used.
+            ccurl_set_text(call, CURLOPT_PROXY, request.proxy ?? ""),
+            ccurl_set_text(call, CURLOPT_NOPROXY, ""),
+            ccurl_set_text(call, CURLOPT_USERAGENT, "portcullis"),
+            ccurl_set_number(call, CURLOPT_NOSIGNAL, 1),
+            ccurl_set_number(call, CURLOPT_FOLLOWLOCATION, 0),
+            ccurl_set_versions(call),
+            ccurl_set_number(call, CURLOPT_TCP_KEEPALIVE, 1),
+            ccurl_set_number(call, CURLOPT_FRESH_CONNECT, request.avoidsOldConnections ? 1 : 0),
+            ccurl_set_number(
+                call,
+                CURLOPT_TIMEOUT_MS,
+                Int(min(max(milliseconds, 1), Self.millisecondsMax))
+            ),
+        ]
+        if let content = request.content {
+            codes.append(ccurl_set_content(call, content, content.count))
+        }
+        if !keptFields.isEmpty {
+            codes.append(ccurl_set_field_receiver(call, { Transfer.field($0, $1, $2, $3) }, me))
+        }
+        if let text = request.roots {
+            codes += [
+                ccurl_set_text(call, CURLOPT_CAINFO, nil),
+                ccurl_set_text(call, CURLOPT_CAPATH, nil),
+                ccurl_set_bytes(call, CURLOPT_CAINFO_BLOB, text, text.count),
+            ]
+        }
+        return codes.allSatisfy { $0 == CURLE_OK }
+    }
+
+    /// Takes a piece of the answer; fewer bytes than there are end the call.
+    private static func receive(
+        _ bytes: UnsafeMutablePointer<CChar>?,
+        _ size: Int,
+        _ count: Int,
+        _ owner: UnsafeMutableRawPointer?
+    ) -> Int {
+        guard let bytes, let owner else { return 0 }
+        let (total, overflow) = size.multipliedReportingOverflow(by: count)
+        // The object that libcurl got as this pointer. It has the handle.
+        let transfer = Unmanaged<Transfer>.fromOpaque(owner).takeUnretainedValue()
+        guard !overflow, total <= transfer.answerBytesMax - transfer.content.count else { return 0 }
+        // libcurl owns `total` bytes at `bytes` for the time of this call; they are copied.
+        transfer.content.append(contentsOf: UnsafeRawBufferPointer(start: bytes, count: total))
+        return total
+    }
+
+    /// Takes a line of the answer's head.
+    private static func field(
+        _ bytes: UnsafeMutablePointer<CChar>?,
+        _ size: Int,
+        _ count: Int,
+        _ owner: UnsafeMutableRawPointer?
+    ) -> Int {
+        guard let bytes, let owner else { return 0 }
+        let (total, overflow) = size.multipliedReportingOverflow(by: count)
+        guard !overflow else { return 0 }
+        // As in `receive`: the object has the handle, and libcurl owns the bytes, which are copied.
+        let transfer = Unmanaged<Transfer>.fromOpaque(owner).takeUnretainedValue()
+        let line = UnsafeRawBufferPointer(start: bytes, count: total)
+        transfer.take(line: String(decoding: line, as: UTF8.self))
+        return total
+    }
+
+    private func take(line: String) {
+        let parts = line.split(separator: ":", maxSplits: 1)
+        guard parts.count == 2 else {
+            // A status line: the answer after an interim one has its own fields.
+            if line.hasPrefix("HTTP/") { answerFields = [:] }
+            return
+        }
+        let name = parts[0].lowercased()
+        guard keptFields.contains(name) else { return }
+        let value = parts[1].drop { $0.isWhitespace }.prefix { !$0.isNewline }
+        let before = answerFields[name].map { $0 + ", " } ?? ""
+        let joined = (before + value).utf8.prefix(Self.fieldBytesMax)
+        answerFields[name] = String(decoding: joined, as: UTF8.self)
+    }
+
+    /// Reports the result to its owner.
+    func end(_ code: CURLcode) {
+        guard code == CURLE_OK else {
+            return done(.failure(HTTPSFault(code, hasSent: ccurl_has_sent(handle) != 0)))
+        }
+        let wait = ccurl_retry_after(handle)
+        let answer = HTTPSAnswer(
+            status: ccurl_number(handle, CURLINFO_RESPONSE_CODE),
+            retryAfter: wait > 0 ? Int(clamping: wait) : nil,
+            content: content,
+            fields: answerFields
+        )
+        done(.success(answer))
+    }
+
+    /// Reports to its owner that it was stopped.
+    func stop() { done(.failure(HTTPSFault(.stopped, "the calls were stopped"))) }
+}
