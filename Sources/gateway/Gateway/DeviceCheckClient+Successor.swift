@@ -18,7 +18,7 @@ extension DeviceCheckClient {
     var state: [UInt8] {
         board.withLock { board in
             var out = ByteWriter()
-            board.used.write(to: &out, now: Self.seconds)
+            board.used.write(to: &out, now: ControlPlane.monotonicSeconds)
             return out.bytes
         }
     }
@@ -30,7 +30,7 @@ extension DeviceCheckClient {
         board.withLock { board in
             var state = ByteReader(state)
             do throws(ByteReader.Fault) {
-                try board.used.take(from: &state, now: Self.seconds)
+                try board.used.take(from: &state, now: ControlPlane.monotonicSeconds)
                 try state.end()
                 return true
             } catch {
@@ -70,7 +70,7 @@ extension DeviceCheckClient {
         return board.withLock { board in
             switch kind {
             case .claim:
-                switch board.used.claim(token, now: Self.seconds) {
+                switch board.used.claim(token, now: ControlPlane.monotonicSeconds) {
                 case .begun: return [0]
                 case .used: return [1]
                 case .full, .crowded: return [2]

@@ -105,28 +105,28 @@ final class DeviceCheckClient: DeviceChecking {
 
     /// Begins a shown token; `client` is `nil` for an operator's call. If it has begun,
     /// ``end(_:of:isSpent:)`` must follow.
-    func begin(_ token: DeviceToken, of client: TokenClient?) -> UsedTokens.Beginning {
+    private func begin(_ token: DeviceToken, of client: TokenClient?) -> UsedTokens.Beginning {
         let digest = token.digest
-        let beginning = board.withLock { $0.used.begin(digest, of: client, now: Self.seconds) }
+        let now = ControlPlane.monotonicSeconds
+        let beginning = board.withLock { $0.used.begin(digest, of: client, now: now) }
         guard beginning == .begun, let successor = successor.holder else { return beginning }
         let claim = claim(digest, by: successor)
         if claim != .begun {
-            board.withLock { $0.used.end(digest, of: client, isSpent: false, now: Self.seconds) }
+            board.withLock { $0.used.end(digest, of: client, isSpent: false, now: now) }
         }
         return claim
     }
 
     /// The query about a begun token has ended, with or without an answer of Apple.
-    func end(_ token: DeviceToken, of client: TokenClient?, isSpent: Bool) {
-        board.withLock {
-            $0.used.end(token.digest, of: client, isSpent: isSpent, now: Self.seconds)
-        }
+    private func end(_ token: DeviceToken, of client: TokenClient?, isSpent: Bool) {
+        let now = ControlPlane.monotonicSeconds
+        board.withLock { $0.used.end(token.digest, of: client, isSpent: isSpent, now: now) }
         guard !isSpent, let successor = successor.holder else { return }
         release(token.digest, by: successor)
     }
 
     /// Asks Apple once, within the configuration's time for a call.
-    func ask(
+    private func ask(
         _ question: DeviceQuestion,
         _ device: NamedDevice,
         _ done: @escaping @Sendable (DeviceReply) -> Void
@@ -136,7 +136,7 @@ final class DeviceCheckClient: DeviceChecking {
     }
 
     /// Asks Apple once.
-    func ask(
+    private func ask(
         _ question: DeviceQuestion,
         _ device: NamedDevice,
         timeout: Duration,
@@ -152,14 +152,12 @@ final class DeviceCheckClient: DeviceChecking {
     }
 
     private func named(_ device: DeviceMention) -> NamedDevice {
-        NamedDevice(device.token, device.environment, teamID: team(of: device.appID))
+        let team = board.withLock { $0.terms.teams.team(of: device.appID) }
+        return NamedDevice(device.token, device.environment, teamID: team)
     }
 
-    /// The team whose key signs calls about an app.
-    func team(of appID: String) -> String? { board.withLock { $0.terms.teams.team(of: appID) } }
-
     /// The team that has a key; `nil` where several have one, or none.
-    var onlyTeam: String? { board.withLock { $0.terms.teams.only } }
+    private var onlyTeam: String? { board.withLock { $0.terms.teams.only } }
 
     // MARK: Changes
 
@@ -235,9 +233,6 @@ final class DeviceCheckClient: DeviceChecking {
             """
         )
     }
-
-    /// Seconds of a clock that never goes back.
-    static var seconds: Int64 { Int64(clamping: MonotonicClock.nanoseconds / 1_000_000_000) }
 }
 
 extension DeviceCheckClient.Terms {

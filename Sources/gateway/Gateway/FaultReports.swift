@@ -187,7 +187,7 @@ final class FaultReports: Sendable {
 
 /// Decides which shortages of the listeners are logged: the first one and its end, and at most one
 /// per ``quietNanoseconds``, since they may come and go many times a second.
-struct AcceptShortage {
+private struct AcceptShortage {
     enum Notice: Equatable {
         case none
         case began(SocketError)

@@ -370,9 +370,8 @@ package final class GatewayServer: @unchecked Sendable {
 
     private func announce() {
         for set in listening.clients {
-            let lent = if case .lent = set.ownership { true } else { false }
             plane.log.notice(
-                "listening on \(set.text)\(lent ? ", a socket of the service manager" : "")"
+                "listening on \(set.text)\(set.isLent ? ", a socket of the service manager" : "")"
             )
         }
         if let adminAddress { plane.log.notice("admin on \(adminAddress)") }

@@ -46,7 +46,7 @@ enum HandoverMessage: Equatable {
     static let pieceMax = 64 << 10
     private static let textMax = 16 << 10
     private static let socketsMax = 1_024
-    static let loopsMax = 1_024
+    private static let loopsMax = 1_024
 
     /// The first byte of a message.
     private enum Kind: UInt8 {

@@ -123,13 +123,18 @@ enum WholeFile {
 
     /// Makes the new name survive a power cut.
     private static func synchroniseFolder(of path: String) throws(Fault) {
-        let slash = path.lastIndex(of: "/")
-        let folder = slash.map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
+        let folder = folder(of: path)
         let descriptor = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard descriptor >= 0 else { throw Fault(text: "\(folder): \(lastError)") }
         // Where a folder can't be synchronised, the file system does it by itself or not at all.
         _ = fsync(descriptor)
         close(descriptor)
+    }
+
+    /// The folder that a file is in.
+    static func folder(of path: String) -> String {
+        let slash = path.lastIndex(of: "/")
+        return slash.map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
     }
 
     /// The system's words for the last failure.

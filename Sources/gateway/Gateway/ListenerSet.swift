@@ -19,6 +19,9 @@ struct ListenerSet {
     /// The address that it listens on; port 0 was replaced by a real one.
     let bound: SocketAddress
 
+    /// Whether the service manager has the sockets.
+    var isLent: Bool { ownership == .lent }
+
     /// Binds, unless the process was started with a socket of the address.
     ///
     /// - Throws: when the address can't be bound.
@@ -104,7 +107,7 @@ struct ListenerSet {
 
     /// Makes the sockets accept clients.
     func listen() throws(GatewayError) {
-        guard case .own = ownership else { return }
+        guard !isLent else { return }
         do throws(SocketError) {
             for descriptor in descriptors { try Listener.listen(descriptor) }
         } catch {
@@ -125,7 +128,7 @@ struct ListenerSet {
 
     /// Gives a Unix socket's file to the user, who can then reach and remove it.
     func give(to user: ProcessUser) {
-        guard case .unix(let path) = address, case .own = ownership else { return }
+        guard case .unix(let path) = address, !isLent else { return }
         // If it fails, the file stays root's, and clients that can't connect report it.
         _ = lchown(path, user.uid, user.gid)
     }

@@ -19,7 +19,7 @@ struct LoadedCertificates: Sendable {
 
     /// A certificate that expires within these seconds causes a warning: renewal has failed for a
     /// while (ACME clients renew 30 days before the end).
-    static let expiryWarningSeconds: Int64 = 7 * 86_400
+    private static let expiryWarningSeconds: Int64 = 7 * 86_400
 
     private let configuration: GatewayConfiguration
     private let surroundings: TLSSurroundings
@@ -276,7 +276,7 @@ extension TLSContext {
 extension LoadedCertificates {
     /// A response that expires within a day causes a warning. Authorities sign the next one after
     /// half of the time, mostly some days.
-    static let stapleWarningSeconds: Int64 = 86_400
+    private static let stapleWarningSeconds: Int64 = 86_400
 
     /// A problem of a certificate's stapled response.
     struct StapleFinding: Equatable {

@@ -59,7 +59,7 @@ struct LoadedConfiguration: Sendable {
 
 extension GatewayConfiguration {
     /// The first key that differs and is read only at the start; `nil` when none does.
-    func firstFixedDifference(from next: GatewayConfiguration) -> String? {
+    fileprivate func firstFixedDifference(from next: GatewayConfiguration) -> String? {
         // A reload reads a listener's certificates again.
         if listeners.map(\.withoutTLS) != next.listeners.map(\.withoutTLS) { return "listen" }
         if admin != next.admin || adminCalls != next.adminCalls { return "admin" }
@@ -75,7 +75,7 @@ extension GatewayConfiguration {
     }
 
     /// Whether a new process can take over a change of this key from a running one.
-    func isTakenByUpgrade(_ key: String, _ next: GatewayConfiguration) -> Bool {
+    fileprivate func isTakenByUpgrade(_ key: String, _ next: GatewayConfiguration) -> Bool {
         switch key {
         case "store", "process": return false
         case "lanes":

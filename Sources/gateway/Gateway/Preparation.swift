@@ -222,7 +222,7 @@ package struct Preparation: Sendable {
 // Faults that a start finds only when it opens or binds. `check` looks for them and does neither.
 extension Preparation {
     /// The start's problems with the store.
-    static func storeProblems(
+    private static func storeProblems(
         _ configuration: GatewayConfiguration,
         _ age: StoreAge.Demand
     ) -> [Problem] {
@@ -248,7 +248,7 @@ extension Preparation {
     /// Tables that can't be used are an error. A database that can't be reached, or accepts no
     /// writes, is a warning: a gateway starts nevertheless and waits for it, and `check` may run
     /// where the database can't be reached.
-    static func databaseProblems(_ configuration: GatewayConfiguration) -> [Problem] {
+    private static func databaseProblems(_ configuration: GatewayConfiguration) -> [Problem] {
         guard case .postgresql(let database) = configuration.store else { return [] }
         let keyPath = "store.postgresql"
         let place = configuration.place(of: keyPath)
@@ -268,7 +268,7 @@ extension Preparation {
 
     /// Sockets in the file system that can't be created. Free ports are not checked: a running
     /// gateway has them.
-    static func socketProblems(_ configuration: GatewayConfiguration) -> [Problem] {
+    private static func socketProblems(_ configuration: GatewayConfiguration) -> [Problem] {
         let listeners = configuration.listeners.enumerated().map { index, listener in
             ("listen[\(index)].address", listener.address)
         }
@@ -286,7 +286,7 @@ extension Preparation {
     }
 
     /// Too few descriptors: a warning, since another limit may hold where the gateway is started.
-    static func descriptorProblems(_ configuration: GatewayConfiguration) -> [Problem] {
+    private static func descriptorProblems(_ configuration: GatewayConfiguration) -> [Problem] {
         let shortage = DescriptorLimit.shortage(
             loops: GatewayServer.count(configuration.loops),
             listeners: configuration.listeners.count

@@ -151,9 +151,7 @@ enum WriteAccess {
             self.init(path, mode: W_OK, as: user)
             guard makesOthers, case .granted = self else { return }
         }
-        let slash = path.lastIndex(of: "/")
-        let folder = slash.map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
-        self.init(toFolder: folder, as: user)
+        self.init(toFolder: WholeFile.folder(of: path), as: user)
     }
 
     /// A folder in which files are created.

@@ -86,7 +86,7 @@ where Party.Call.Host == String, Party.Call.Kind == String, Party.Call.Family ==
             var used = state.used.removeValue(forKey: token.proof) ?? UsedTokens(limits)
             defer { state.used[token.proof] = used }
             used.raise(tokensMax: limits.tokensMax)
-            return used.begin(token.digest, of: token.client, now: Self.seconds)
+            return used.begin(token.digest, of: token.client, now: ControlPlane.monotonicSeconds)
         }
         switch beginning {
         case .begun: return nil
@@ -109,7 +109,7 @@ where Party.Call.Host == String, Party.Call.Kind == String, Party.Call.Family ==
                 token.digest,
                 of: token.client,
                 isSpent: isSpent,
-                now: Self.seconds
+                now: ControlPlane.monotonicSeconds
             )
         }
     }
@@ -132,11 +132,6 @@ where Party.Call.Host == String, Party.Call.Kind == String, Party.Call.Family ==
             }
         }
         queue.asyncAfter(deadline: .now() + Self.storeTime) { first.give(.unavailable) }
-    }
-
-    /// Seconds of a clock that never goes back.
-    private static var seconds: Int64 {
-        Int64(clamping: MonotonicClock.nanoseconds / 1_000_000_000)
     }
 
     // MARK: For operators

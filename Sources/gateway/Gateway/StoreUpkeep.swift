@@ -81,7 +81,7 @@ final class StoreUpkeep: Sendable {
 ///
 /// A run ends with the piece in which it has deleted a twentieth of the keys, or a thousand. So a
 /// clock that is wrong by years can't empty the store in a day.
-final class KeyExpiry: Sendable {
+private final class KeyExpiry: Sendable {
     /// The time from one run to the next.
     static let interval = DispatchTimeInterval.seconds(86_400)
     private static let countMin = 1_000

@@ -20,7 +20,7 @@ final class SuccessorProcess: Sendable {
     /// - program: another program, for tests; `nil` for this one's path.
     init(_ environment: [String: String], program: String? = nil) throws(UpgradeRefusal) {
         guard let (own, other) = HandoverSocket.pair() else {
-            throw UpgradeRefusal("no socket for it: \(Self.lastError)")
+            throw UpgradeRefusal("no socket for it: \(WholeFile.lastError)")
         }
         let path = if let program { program } else { try Self.programPath() }
         var variables = ProcessInfo.processInfo.environment
@@ -54,14 +54,12 @@ final class SuccessorProcess: Sendable {
                 $0.baseAddress.map { readlink("/proc/self/exe", $0, buffer.count) } ?? -1
             }
         }
-        guard count > 0 else { throw UpgradeRefusal("/proc/self/exe: \(lastError)") }
+        guard count > 0 else { throw UpgradeRefusal("/proc/self/exe: \(WholeFile.lastError)") }
         let path = String(decoding: bytes.prefix(count), as: UTF8.self)
         // proc(5): the suffix of a file that was deleted.
         let gone = " (deleted)"
         return path.hasSuffix(gone) ? String(path.dropLast(gone.count)) : path
     }
-
-    private static var lastError: String { String(cString: strerror(errno)) }
 
     /// Ends it, and returns when it has ended. It decides nothing afterwards.
     func kill() {

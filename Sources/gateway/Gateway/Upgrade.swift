@@ -156,10 +156,9 @@ struct Upgrade {
     private func sendPlan(to successor: SuccessorProcess) throws(UpgradeRefusal) {
         let sets = server.listening.all
         let plan = sets.map { set in
-            let isLent = if case .lent = set.ownership { true } else { false }
-            return HandoverMessage.Socket(
+            HandoverMessage.Socket(
                 address: set.address.text,
-                isLent: isLent,
+                isLent: set.isLent,
                 count: set.descriptors.count
             )
         }
@@ -283,7 +282,7 @@ struct Upgrade {
 /// Quiesces event loops between two iterations: meanwhile nothing is accepted, read or decided.
 ///
 /// So the shared state of the event loops is that of one moment, without a further lock.
-final class LoopBarrier: Sendable {
+private final class LoopBarrier: Sendable {
     private let arrivals = DispatchGroup()
     private let gate = DispatchGroup()
 
@@ -314,7 +313,7 @@ extension LoopUnit {
     /// Leaves the listening sockets unchanged to the process that also has them.
     ///
     /// - closes: whether at once; otherwise when the event loop drains.
-    func leaveSockets(closes: Bool) {
+    fileprivate func leaveSockets(closes: Bool) {
         perform { residents in
             for listener in residents.listeners { listener.ownership = .lent }
             guard closes else { return }

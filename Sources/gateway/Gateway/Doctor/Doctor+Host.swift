@@ -147,7 +147,7 @@ extension Doctor {
     static func disk(_ configuration: GatewayConfiguration) -> [Finding] {
         var findings: [Finding] = []
         if let file = configuration.store.file {
-            let folder = file.lastIndex(of: "/").map { String(file[..<$0]) } ?? "."
+            let folder = WholeFile.folder(of: file)
             findings += [fileSystem(of: folder), space(for: file, in: folder)].compactMap(\.self)
             findings.append(trial(in: folder))
         }
