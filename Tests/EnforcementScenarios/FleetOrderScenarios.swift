@@ -119,6 +119,35 @@ extension Scenarios {
         }
 
         @Test(.enabled(if: DatabaseServer.programs != nil))
+        func `an order that is neither on disk nor in the database crosses an upgrade`() throws {
+            let fleet = try Self.fleet(1)
+            defer { fleet.end() }
+            _ = try fleet.order(at: 0, #""rule":"orders","to":"100%""#)
+            #expect(try fleet.versions() == [1])
+            // The file of the orders can't be replaced, and the fleet's tables can't be read.
+            mkdir(fleet.scenario.path("gateway0.yaml.rollout.fleet.new"), 0o700)
+            _ = try fleet.database.query("ALTER TABLE drains RENAME TO other")
+            let brake = try fleet.order(at: 0, #""all":"observe","why":"they all fail""#)
+            #expect(brake.object?["pending"] as? Bool == true, "\(brake.text)")
+            let gateway = try #require(fleet.gateway(0))
+            gateway.child.signal(SIGUSR2)
+            let successor: Int32 = try gateway.child.wait(for: "successor") { _, complained in
+                guard let start = complained.range(of: "upgrade: process ") else { return nil }
+                return Int32(complained[start.upperBound...].prefix { $0.isNumber })
+            }
+            defer { kill(successor, SIGKILL) }
+            #expect(try fleet.unproven() == [200])
+            _ = try fleet.database.query("ALTER TABLE other RENAME TO drains")
+            let isWritten = try eventually {
+                try fleet.database.query(
+                    "SELECT count(*) FROM rollout_changes WHERE why = 'they all fail'"
+                ).contains("1")
+            }
+            #expect(isWritten)
+            #expect(try eventually { try fleet.versions() == [2] })
+        }
+
+        @Test(.enabled(if: DatabaseServer.programs != nil))
         func `orders are kept in the folder for state, and found beside the configuration`() throws
         {
             let fleet = try Self.fleet(1)

@@ -174,7 +174,8 @@ struct HandoverState: Equatable, Sendable {
     var tokens: [UInt8]
     /// The keys of clients' TLS tickets.
     var tickets: [UInt8]
-    /// The orders of operators about rollouts, in the form of their file.
+    /// The orders of operators about rollouts, in the form of their file; in a fleet with their
+    /// version, and with those that the database does not have.
     var orders: [UInt8]
     /// The servers that operators have drained.
     var drained: [String]
@@ -213,13 +214,13 @@ extension HandoverState {
 
 extension GatewayServer {
     /// The state for the successor. The event loops are quiesced, and no orders are accepted.
-    func handoverState(_ orders: RolloutOrders) -> HandoverState {
+    func handoverState(_ orders: FleetOrders) -> HandoverState {
         HandoverState(
             challenges: judging.issuer.state,
             sessions: judging.sessions.state,
             tokens: parts.apple.devices.state,
             tickets: tickets.state,
-            orders: orders.json,
+            orders: parts.rollouts.fleet == nil ? orders.agreed.json : orders.json,
             drained: parts.directory.registry.drained
         )
     }
@@ -228,12 +229,16 @@ extension GatewayServer {
     /// predecessor. It may have an order that its file does not have.
     static func orders(
         of predecessor: Predecessor?,
-        _ registry: OriginRegistry
-    ) throws(GatewayError) -> RolloutOrders? {
+        _ registry: OriginRegistry,
+        isInFleet: Bool
+    ) throws(GatewayError) -> FleetOrders? {
         guard let handed = predecessor?.state?.handed else { return nil }
         for server in handed.drained { registry.drain(server) }
         do throws(JSONError) {
-            return try RolloutOrders(json: handed.orders.span)
+            guard isInFleet else {
+                return FleetOrders(agreed: try RolloutOrders(json: handed.orders.span))
+            }
+            return try FleetOrders(json: handed.orders.span)
         } catch {
             throw Predecessor.garbled
         }
@@ -279,14 +284,12 @@ extension Rollouts {
         ) throws(GatewayError) {
             file = RolloutFile(configuration)
             fleet = Fleet.access(configuration)
-            var orders = preparation.keptOrders
-            if let handed = try GatewayServer.orders(of: surroundings.predecessor, registry) {
-                // The predecessor has saved them since this process has read the file.
-                if fleet != nil { orders = RolloutFile.kept(of: configuration).orders }
-                if orders.orders(configuration.fileRules) != handed {
-                    orders = FleetOrders(version: orders.version, agreed: handed)
-                }
-            }
+            let handed = try GatewayServer.orders(
+                of: surroundings.predecessor,
+                registry,
+                isInFleet: fleet != nil
+            )
+            let orders = handed ?? preparation.keptOrders
             self.orders = Self.newest(orders, configuration.fileRules, file, fleet, log)
             inForce = self.orders.orders(configuration.fileRules)
         }

@@ -223,14 +223,14 @@ final class Rollouts: Sendable {
     /// Accepts no further orders, not even of guards, and waits for those that are being saved.
     /// Blocks; not on the control queue.
     ///
-    /// - Returns: the orders in force.
-    func close(within time: DispatchTimeInterval) throws(UpgradeRefusal) -> RolloutOrders {
+    /// - Returns: the orders for the successor.
+    func close(within time: DispatchTimeInterval) throws(UpgradeRefusal) -> FleetOrders {
         let saved = DispatchGroup()
         saved.enter()
         plane.perform { [self] in
             state.value.isClosed = true
             // After the saves of what the fleet has agreed on, too, which no order here waits for:
-            // the successor reads their file, and must not get older orders with its version.
+            // the successor owns their file.
             state.value.whenSaved = { [self] in
                 queue.async { [self] in plane.perform { saved.leave() } }
             }
@@ -239,7 +239,7 @@ final class Rollouts: Sendable {
         guard saved.wait(timeout: .now() + time) == .success else {
             throw UpgradeRefusal("an order about rollouts could not be saved in time")
         }
-        return plane.queue.sync { orders }
+        return plane.queue.sync { state.value.reached }
     }
 
     /// Accepts orders again: the upgrade has failed.

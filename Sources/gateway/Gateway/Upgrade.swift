@@ -94,7 +94,7 @@ struct Upgrade {
     private func handOver() throws(UpgradeRefusal) -> Done {
         let environment = server.plane.surroundings.supervisor?.environment ?? [:]
         let successor = try SuccessorProcess(environment, program: program)
-        let orders: RolloutOrders
+        let orders: FleetOrders
         do throws(UpgradeRefusal) {
             try sendPlan(to: successor)
             try expect(.ready, from: successor, within: patience.ready)
@@ -203,7 +203,7 @@ struct Upgrade {
 
     /// Hands over the state, and then the decisions. The event loops are quiesced.
     private func handOver(
-        _ orders: RolloutOrders,
+        _ orders: FleetOrders,
         to successor: SuccessorProcess,
         since began: UInt64
     ) throws(UpgradeRefusal) -> SuccessorLine {
