@@ -194,7 +194,8 @@ extension Scenarios {
             withExtendedLifetime(deaf) {}
         }
 
-        @Test func `a signal to end that comes before signals are watched is obeyed`() throws {
+        @Test(arguments: [SIGTERM, SIGHUP])
+        func `a signal that comes before signals are watched is obeyed`(_ number: Int32) throws {
             defer {
                 for number in [SIGHUP, SIGTERM, SIGINT, SIGQUIT, SIGUSR1, SIGUSR2] {
                     signal(number, SIG_DFL)
@@ -203,17 +204,22 @@ extension Scenarios {
             // To this thread alone: gateways of other tests may still watch the process.
             var open = sigset_t()
             sigemptyset(&open)
-            sigaddset(&open, SIGTERM)
+            sigaddset(&open, number)
             var before = sigset_t()
             pthread_sigmask(SIG_UNBLOCK, &open, &before)
+            SignalWatch.noteRequests()
             SignalWatch.noteStops()
-            pthread_kill(pthread_self(), SIGTERM)
+            pthread_kill(pthread_self(), number)
             pthread_sigmask(SIG_SETMASK, &before, nil)
-            let stopped = Gate()
+            let obeyed = Gate()
             let watch = SignalWatch(on: DispatchQueue(label: "signals"), ready: {}) { request in
-                if case .stop = request { stopped.open() }
+                switch request {
+                case .stop: if number == SIGTERM { obeyed.open() }
+                case .reload: if number == SIGHUP { obeyed.open() }
+                case .reopenLog, .upgrade: break
+                }
             }
-            try stopped.pass()
+            try obeyed.pass()
             withExtendedLifetime(watch) {}
         }
 

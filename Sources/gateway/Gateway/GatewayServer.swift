@@ -207,10 +207,14 @@ package final class GatewayServer: @unchecked Sendable {
         return (calls, parties)
     }
 
+    /// Signals that ask for a reload or an upgrade wait from now on until the gateway serves.
+    /// Called before the configuration is read.
+    package static func deferSignals() { SignalWatch.noteRequests() }
+
     private static func prepareProcess(_ surroundings: Surroundings) {
         // A peer or reader that is gone, or a file at its limit, is an error of that write.
         for number in [SIGPIPE, SIGXFSZ] { signal(number, SIG_IGN) }
-        if surroundings.watchesSignals { SignalWatch.ignoreUntilWatched() }
+        if surroundings.watchesSignals { SignalWatch.noteRequests() }
         if surroundings.ownsProcess { forbidNewPrivileges() }
     }
 

@@ -25,30 +25,36 @@ final class SignalWatch {
 
     private let sources: [any DispatchSourceSignal]
 
-    /// Ignores the signals with requests to a running gateway. While it starts, there is nothing to
-    /// reload or reopen, and by default these signals would end it. Signals to end work from the
-    /// first moment.
-    static func ignoreUntilWatched() {
+    /// The signals that came before they were watched, a bit for each.
+    private static let noted = Atomic<UInt64>(0)
+
+    /// Notes the signals with requests to a running gateway, for the watch that is made next: what
+    /// is to be read again may have been read before. By default they would end the process.
+    /// Signals to end work from the first moment.
+    static func noteRequests() {
         for (number, request) in requests {
             switch request {
             case .stop: break
-            case .reload, .reopenLog, .upgrade: signal(number, SIG_IGN)
+            case .reload, .reopenLog, .upgrade: note(number)
             }
         }
     }
 
-    /// Whether the process was asked to end before it watched its signals.
-    private static let wasStopped = Atomic(false)
-
     /// Notes signals to end, for the watch that is made next. By default they would end the process
     /// at once, with the requests that it has begun.
     static func noteStops() {
+        for case (let number, .stop) in requests { note(number) }
+    }
+
+    private static func note(_ number: Int32) {
         // Created here: a signal handler must not create what is made on first use.
-        wasStopped.store(false, ordering: .relaxed)
-        for case (let number, .stop) in requests {
-            signal(number) { _ in SignalWatch.wasStopped.store(true, ordering: .relaxed) }
+        _ = noted.load(ordering: .relaxed)
+        signal(number) { number in
+            _ = SignalWatch.noted.bitwiseOr(SignalWatch.bit(of: number), ordering: .relaxed)
         }
     }
+
+    private static func bit(of number: Int32) -> UInt64 { 1 &<< UInt64(number) }
 
     /// `ready` is called on the queue once no signal is missed any more, `handle` for each signal.
     init(
@@ -68,7 +74,10 @@ final class SignalWatch {
         }
         unwatched.notify(queue: queue) {
             ready()
-            if Self.wasStopped.exchange(false, ordering: .relaxed) { handle(.stop) }
+            let noted = Self.noted.exchange(0, ordering: .relaxed)
+            for (number, request) in Self.requests where noted & Self.bit(of: number) != 0 {
+                handle(request)
+            }
         }
     }
 }

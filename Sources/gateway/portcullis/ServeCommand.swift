@@ -30,6 +30,7 @@ struct ServeCommand: ParsableCommand {
     private var file: String { place.path }
 
     func run() throws {
+        GatewayServer.deferSignals()
         // First, while only the given descriptors are open.
         let environment = ProcessInfo.processInfo.environment
         var inherited = InheritedSockets(environment)
