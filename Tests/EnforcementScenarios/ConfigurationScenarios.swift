@@ -103,6 +103,29 @@ extension Scenarios {
             #expect(try client.send("POST", "/v1/orders", content: [1]).status == 200)
         }
 
+        @Test func `trials of fronts follow the endpoints that a reload has moved`() throws {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            let origin = try scenario.origin()
+            try scenario.configure(origin, rules: Self.rules)
+            let file = scenario.path("portcullis.yaml")
+            let text = try String(contentsOfFile: file, encoding: .utf8)
+                .replacing("127.0.0.1:0 }\nlanes", with: "127.0.0.1:0, calls: any }\nlanes")
+            try scenario.write("portcullis.yaml", text)
+            let gateway = try scenario.serve()
+            func opened() throws -> String {
+                let count = Array("1".utf8)
+                return try gateway.adminClient().send("POST", "/trials/open", content: count).text
+            }
+            #expect(try opened().hasPrefix("/.well-known/app-attest-trial/\n"))
+            try scenario.write("portcullis.yaml", text + "endpoints: /own\n")
+            gateway.child.signal(SIGHUP)
+            _ = try gateway.child.wait(for: "reload") { _, complained in
+                complained.contains("generation 2") ? true : nil
+            }
+            #expect(try opened().hasPrefix("/own-trial/\n"))
+        }
+
         @Test func `check, explain and test say what a configuration means`() throws {
             let scenario = try Scenario()
             defer { scenario.end() }

@@ -59,7 +59,7 @@ extension GatewayServer: AdminSource {
         calls.rollouts = parts.rollouts
         calls.upgrades = lifecycle
         calls.refusals = parts.reports
-        calls.trials = (judging.trials, configuration.endpointsPath)
+        calls.trials = judging.trials
         return calls
     }
 

@@ -34,6 +34,7 @@ struct Judging: Sendable {
         _ configuration: GatewayConfiguration,
         _ admission: EnrolmentAdmission
     ) -> ServiceTable {
+        trials.change { $0.endpoints = configuration.endpointsPath }
         let enrolment = Enrolment(
             KeyAttestor(
                 apps: configuration.apps,

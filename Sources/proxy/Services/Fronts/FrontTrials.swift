@@ -27,6 +27,8 @@ package struct FrontTrials: Sendable {
         var sighting: TrialSighting?
     }
 
+    /// The path of the endpoints in use.
+    package var endpoints = ""
     private var trials: [Trial] = []
 
     package init() {}
@@ -217,7 +219,6 @@ struct TrialCallService: Service {
 
     let call: Call
     let trials: any TrialKeeping
-    let path: String
 
     func answer(_ request: ServiceRequest) -> ServiceAnswer {
         let text = String(decoding: request.content, as: UTF8.self)
@@ -225,8 +226,10 @@ struct TrialCallService: Service {
         switch call {
         case .open:
             let count = max(0, Int(text) ?? 0)
-            let ids = trials.change { $0.open(count, now: request.tick) }
-            lines = Array(([path + FrontTrials.suffix] + ids).joined(separator: "\n").utf8)
+            let texts = trials.change { trials in
+                [trials.endpoints + FrontTrials.suffix] + trials.open(count, now: request.tick)
+            }
+            lines = Array(texts.joined(separator: "\n").utf8)
         case .seen:
             let ids = text.split(separator: "\n").prefix(FrontTrials.openMax).map(String.init)
             let sightings = trials.change { $0.sightings(ids) }
@@ -237,15 +240,14 @@ struct TrialCallService: Service {
 }
 
 extension ServiceEntry {
-    /// - path: of the endpoints.
-    static func trials(_ trials: any TrialKeeping, below path: String) -> [ServiceEntry] {
+    static func trials(_ trials: any TrialKeeping) -> [ServiceEntry] {
         TrialCallService.Call.allCases.map { call in
             ServiceEntry(
                 "trials/\(call.rawValue)",
                 [.post],
                 takesContent: true,
                 access: .call,
-                TrialCallService(call: call, trials: trials, path: path)
+                TrialCallService(call: call, trials: trials)
             )
         }
     }

@@ -114,8 +114,8 @@ package struct OperatorCalls {
     package var reports: (any ReportSource)?
     /// Knows the public key of signed verdicts.
     package var keySet: (any KeySetSource)?
-    /// The open trials of fronts, and the path of the endpoints.
-    package var trials: (keeper: any TrialKeeping, path: String)?
+    /// The open trials of fronts.
+    package var trials: (any TrialKeeping)?
 
     /// Decides who may call.
     package var gate = OperatorGate()
@@ -130,7 +130,7 @@ package struct OperatorCalls {
         if let rollouts { entries += ServiceEntry.rollouts(rollouts) + [.audit(rollouts)] }
         if let upgrades { entries.append(.upgrading(upgrades)) }
         if let refusals { entries += ServiceEntry.why(refusals) + [.refusals(refusals)] }
-        if let trials { entries += ServiceEntry.trials(trials.keeper, below: trials.path) }
+        if let trials { entries += ServiceEntry.trials(trials) }
         let calls: DashboardPage.Calls =
             if entries.isEmpty { .none } else { gate.asksForToken ? .token : .open }
         if let reports { entries += ServiceEntry.reports(reports) }
