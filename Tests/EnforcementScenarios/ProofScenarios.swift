@@ -343,6 +343,25 @@ extension Scenarios {
             }
         }
 
+        @Test func `a reload that is refused leaves nothing of its keys behind`() throws {
+            try play { (stand) throws in
+                let file = stand.scenario.path("portcullis.yaml")
+                let text = try String(contentsOfFile: file, encoding: .utf8)
+                let moved = text.replacing("/attestation/status", with: "/attestation/moved")
+                // A log that passes all checks, and can't be opened: nothing reads from it.
+                let log = stand.scenario.path("unread")
+                mkfifo(log, 0o600)
+                try stand.scenario.write("portcullis.yaml", moved + "log: { access: \(log) }\n")
+                stand.gateway.child.signal(SIGHUP)
+                _ = try stand.gateway.child.wait(for: "refused reload") { _, complained in
+                    complained.contains("reload refused") ? true : nil
+                }
+                let metrics = try stand.gateway.adminClient().send("GET", "/metrics").text
+                let sample = #"portcullis_proof_keys{proof="app-check"} "#
+                #expect(metrics.split(separator: "\n").count { $0.hasPrefix(sample) } == 1)
+            }
+        }
+
         @Test func `a set of keys is asked for with its tag`() throws {
             try play { (stand) throws in
                 let isKnown = stand.issuer.waitForList { $0.contains { $0.status == 304 } }

@@ -46,6 +46,8 @@ struct LoadedConfiguration: Sendable {
         configuration = next
         stamps = LoadedCertificates.stamps(of: next)
         let preparation = try Preparation.complete(next, store: .open, tls: tls, file: file)
+        // Before the settings: these begin to fetch keys, which only an accepted reload ends.
+        accessLog = try outputs.accessLog(next.log.access)
         servers = ServerRegistry(next, resolver, knowing: known.addresses)
         let contexts = preparation.certificates.origins
         settings = ProxySettings(next, servers, parties, contexts, registry)
@@ -53,7 +55,6 @@ struct LoadedConfiguration: Sendable {
         // The addresses and the order of the listeners stay. The new certificates are for
         // connections from now on.
         certificates = preparation.certificates
-        accessLog = try outputs.accessLog(next.log.access)
     }
 }
 
