@@ -86,6 +86,20 @@ extension Scenarios {
             #expect(metrics.contains("portcullis_origin_server_up{\(labels)} 0\n"))
         }
 
+        @Test func `an origin whose servers have no address is named, too`() throws {
+            let origin = try TestOrigin()
+            defer { origin.stop() }
+            let gateway = try TestGateway(
+                [("shop", [origin.address]), ("media", ["absent.test:80"])],
+                more: Self.admin,
+                lookUp: { _, _ in [] }
+            )
+            defer { gateway.stop() }
+            let ready = try Self.ask(gateway, "readyz")
+            #expect(ready.status == 200)
+            #expect(ready.text == "ready\nno server can serve: media\n")
+        }
+
         @Test func `a server that refused is up again without a request`() throws {
             let folder = try TemporaryFolder.make()
             defer { TemporaryFolder.remove(folder) }

@@ -65,8 +65,9 @@ struct OperatorService: Service {
         case .readiness:
             let reasons = snapshot.unreadiness
             guard let first = reasons.first else {
-                let out = snapshot.origins.filter(\.isOut).map(\.name)
-                let lines = out.map { "no server can serve: \($0)\n" }.joined()
+                // Also an origin whose servers have no address.
+                let out = snapshot.origins.filter { !$0.servers.contains(where: \.canServe) }
+                let lines = out.map { "no server can serve: \($0.name)\n" }.joined()
                 return ServiceResult(text: Readiness.text(snapshot.degradations) + lines)
             }
             return ServiceResult(.fault(first), "reasons", reasons.map(\.rawValue))
