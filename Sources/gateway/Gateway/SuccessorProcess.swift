@@ -145,25 +145,42 @@ final class SuccessorLine: Successor {
     }
 
     func ask(_ question: [UInt8], _ answered: @escaping @Sendable ([UInt8]?) -> Void) {
+        _ = begin(question, answered)
+    }
+
+    /// - Returns: the number of the query; `nil` when it is not sent.
+    private func begin(
+        _ question: [UInt8],
+        _ answered: @escaping @Sendable ([UInt8]?) -> Void
+    ) -> UInt64? {
         // Sent under the lock, so that numbers are sent in their order.
-        state.withLock { state in
-            guard !state.isCut, !state.isHung else { return answers.async { answered(nil) } }
+        state.withLock { state -> UInt64? in
+            guard !state.isCut, !state.isHung else {
+                answers.async { answered(nil) }
+                return nil
+            }
             state.lastNumber += 1
-            state.waiting[state.lastNumber] = answered
+            let number = state.lastNumber
+            state.waiting[number] = answered
             // If the successor has ended, the reader of answers notices it.
-            if !socket.send(.question(state.lastNumber, question)) { hang(&state) }
+            if !socket.send(.question(number, question)) { hang(&state) }
+            return number
         }
     }
 
     func ask(_ question: [UInt8]) -> [UInt8]? {
         let done = DispatchSemaphore(value: 0)
         let box = AnswerBox()
-        ask(question) { content in
+        let number = begin(question) { content in
             box.content.withLock { $0 = content }
             done.signal()
         }
         if done.wait(timeout: .now() + Self.answerTime) == .timedOut {
-            state.withLock { hang(&$0) }
+            state.withLock { state in
+                // An answer that has just come is none of a successor that hangs. After it, no
+                // other one might come that ends the hang.
+                if let number, state.waiting[number] != nil { hang(&state) }
+            }
             return nil
         }
         return box.content.withLock { $0 }
