@@ -13,6 +13,15 @@ extension Scenarios {
               sign: [method, target]
             """
 
+        /// Makes two others of the first two orders, as a standby has them that had got none of
+        /// these.
+        private static let otherOrders = """
+            BEGIN;
+            UPDATE rollout_changes SET ticket = '\\x00', rule = NULL, changed_to = 'observe';
+            UPDATE rollout_state SET orders = '{"version":1,"emergency":
+            {"at":"2026-11-22T19:20:00Z","by":"uid 0","why":"all fail"},"rules":[]}'; COMMIT
+            """
+
         private static func fleet(_ count: Int = 3) throws -> Fleet {
             try Fleet(
                 count,
@@ -295,18 +304,32 @@ extension Scenarios {
             }
             #expect(try eventually { try fleet.versions() == [2, 2] })
             #expect(try fleet.unproven() == [401, 401])
-            // Two others of these numbers, as a standby has them that had got none of the first.
-            _ = try fleet.database.query(
-                """
-                BEGIN;
-                UPDATE rollout_changes SET ticket = '\\x00', rule = NULL, changed_to = 'observe';
-                UPDATE rollout_state SET orders = '{"version":1,"emergency":
-                {"at":"2026-11-22T19:20:00Z","by":"uid 0","why":"all fail"},"rules":[]}'; COMMIT
-                """
-            )
+            _ = try fleet.database.query(Self.otherOrders)
             #expect(try eventually { try fleet.unproven() == [200, 200] })
             #expect(try fleet.versions() == [2, 2])
             #expect(try #require(fleet.gateway(0)).complaints(of: "has lost order 2") == 1)
+        }
+
+        @Test(.enabled(if: DatabaseServer.programs != nil))
+        func `a start obeys the order in the place of one that a failover has lost`() throws {
+            let fleet = try Self.fleet(1)
+            defer { fleet.end() }
+            for to in ["50%", "100%"] {
+                _ = try fleet.order(at: 0, #""rule":"orders","to":"\#(to)""#)
+            }
+            #expect(try fleet.versions() == [2])
+            try fleet.stop(0)
+            _ = try fleet.database.query(Self.otherOrders)
+            try fleet.start(0)
+            #expect(try fleet.unproven() == [200])
+            #expect(try fleet.versions() == [2])
+            #expect(try #require(fleet.gateway(0)).complaints(of: "has lost order 2") == 1)
+            // What it has taken it has kept.
+            try fleet.stop(0)
+            try fleet.start(0)
+            #expect(try fleet.unproven() == [200])
+            let again = try #require(fleet.gateway(0)).child.complained
+            #expect(!again.contains("has lost order 2"))
         }
 
         @Test(.enabled(if: DatabaseServer.programs != nil))

@@ -303,10 +303,19 @@ extension Rollouts {
             _ log: Logger
         ) -> FleetOrders {
             guard let fleet else { return orders }
-            let now = UnixTime(seconds: Int64(time(nil)))
-            var ordering = FleetOrdering(fleet.database, gateway: fleet.name, orders, now: now)
+            var ordering: FleetOrdering
             do throws(JournalError) {
-                try ordering.read()
+                ordering = try read(orders, fleet)
+                if ordering.orders == orders, let other = try replacement(of: orders, fleet) {
+                    ordering = other
+                    log.warning(
+                        """
+                        the fleet's database has lost order \(orders.version), which this gateway \
+                        has kept, and has another one of this number; this gateway takes that one; \
+                        next: see `portcullis rollout`
+                        """
+                    )
+                }
             } catch {
                 log.warning(
                     """
@@ -324,6 +333,30 @@ extension Rollouts {
                 log.error("the fleet's orders can't be kept for another start: \(error.text)")
             }
             return ordering.orders
+        }
+
+        private static func read(
+            _ orders: FleetOrders,
+            _ fleet: FleetAccess
+        ) throws(JournalError) -> FleetOrdering {
+            let now = UnixTime(seconds: Int64(time(nil)))
+            var ordering = FleetOrdering(fleet.database, gateway: fleet.name, orders, now: now)
+            try ordering.read()
+            return ordering
+        }
+
+        /// The orders of the database under the version of these, where they are others: a failover
+        /// that this process did not see has lost these. `nil` where they are the same.
+        private static func replacement(
+            of orders: FleetOrders,
+            _ fleet: FleetAccess
+        ) throws(JournalError) -> FleetOrdering? {
+            guard orders.version > 0 else { return nil }
+            var doubted = orders
+            doubted.doubt()
+            let found = try read(doubted, fleet)
+            let isOther = found.orders.agreed != orders.agreed
+            return isOther && found.orders.version == orders.version ? found : nil
         }
     }
 }
