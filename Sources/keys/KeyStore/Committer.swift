@@ -10,18 +10,18 @@ package final class Committer: Sendable {
     private let journal: any KeyJournal
     private let limits: Limits
     /// See ``KeyJournal/answerTime``.
-    let answerTime: UInt64?
+    private let answerTime: UInt64?
     private let queue: DispatchQueue
     /// Used only for its timed wait; it is never signalled.
     private let rests = DispatchSemaphore(value: 0)
-    let pending = Mutex(PendingChanges())
+    private let pending = Mutex(PendingChanges())
     /// Held while tickets end, with a batch or because their time is over. Taken before all other
     /// locks.
-    let ending = Mutex<Void>(())
+    private let ending = Mutex<Void>(())
     /// The writer's own queue may be stuck in the journal.
-    let alarms = DispatchQueue(label: "portcullis.store.alarms")
-    let listeners = Mutex<[any CommitListener]>([])
-    let watcher = Mutex<(@Sendable (JournalError?) -> Void)?>(nil)
+    private let alarms = DispatchQueue(label: "portcullis.store.alarms")
+    private let listeners = Mutex<[any CommitListener]>([])
+    private let watcher = Mutex<(@Sendable (JournalError?) -> Void)?>(nil)
     private let finder = Mutex<(@Sendable (_ asked: [KeyID], _ found: [KeyRow]) -> Void)?>(nil)
 
     package init(journal: any KeyJournal, limits: Limits = Limits()) {
@@ -403,117 +403,77 @@ package final class Committer: Sendable {
     }
 }
 
+// Tickets that end without a batch.
+extension Committer {
+    /// Monotonic nanoseconds.
+    private static var now: UInt64 { DispatchTime.now().uptimeNanoseconds }
+
+    // MARK: Too late
+
+    /// Sets the timer for the deadline of the next use or look-up, unless it is set.
+    private func setAlarm(_ pending: inout PendingChanges) {
+        guard let answerTime, !pending.hasAlarm, let oldest = pending.oldest else { return }
+        pending.hasAlarm = true
+        let deadline = DispatchTime(uptimeNanoseconds: oldest &+ answerTime)
+        alarms.asyncAfter(deadline: deadline) { [weak self] in self?.alarmRang(answerTime) }
+    }
+
+    private func alarmRang(_ answerTime: UInt64) {
+        ending.withLock { _ in expire(before: Self.now, answerTime) }
+        pending.withLock { pending in
+            pending.hasAlarm = false
+            setAlarm(&pending)
+        }
+    }
+
+    /// Ends the tickets whose time is over, whatever the journal does with their batch. The journal
+    /// may still use the counters of these uses. So they are also used in memory, where they are
+    /// free: the assertion is good once.
+    private func expire(before now: UInt64, _ answerTime: UInt64) {
+        guard now > answerTime else { return }
+        let expired = pending.withLock { $0.expire(through: now - answerTime) }
+        guard let tickets = expired.tickets else { return }
+        let error = JournalError(.busy, "no answer in time")
+        var decisions: [(ticket: CommitTicket, decision: ConsumeDecision)] = []
+        var changes: [CounterChange] = []
+        for use in expired.uses {
+            let (decision, change) = use.waiting.settle(.failed(error))
+            decisions.append((use.ticket, decision))
+            if let change { changes.append(change) }
+        }
+        let news = pending.withLock { pending in
+            let before = pending.failing
+            pending.expired(changes, error)
+            return StandingChange(before, pending.failing)
+        }
+        if let news { watcher.withLock({ $0 })?(news.error) }
+        tell(CommitReport(tickets, decisions, others: .unavailable))
+    }
+
+    // MARK: After a hand-over
+
+    /// The ticket of a use that the successor decides.
+    func ticketOfSuccessor() -> CommitTicket { pending.withLock { $0.nextTicket() } }
+
+    /// Reports the successor's decisions to the listeners.
+    func tell(_ report: CommitReport) {
+        for listener in listeners.withLock({ $0 }) { listener.commitEnded(report) }
+    }
+}
+
+/// The writer has begun to fail, fails for another reason, or no longer fails.
+private struct StandingChange {
+    let error: JournalError?
+
+    /// `nil` where nothing has changed.
+    init?(_ before: JournalError?, _ after: JournalError?) {
+        guard before != after else { return nil }
+        error = after
+    }
+}
+
 extension Result {
     fileprivate var failure: Failure? {
         if case .failure(let failure) = self { failure } else { nil }
     }
-}
-
-/// The pauses of the writer between batches, so that a busy gateway commits larger batches less
-/// often.
-///
-/// A transaction costs as much CPU time for one change as for forty. While there are few changes,
-/// no change waits for others. Above 7,000 changes a second, when the event loops are likely to be
-/// busy, the next batch begins once about 40 changes wait, or after 4 ms.
-struct CommitPace {
-    /// Changes a second below which the writer never waits.
-    static let rateMin: UInt64 = 7_000
-    /// Changes for which the writer waits.
-    static let crowd: UInt64 = 40
-    /// The longest time between the beginnings of two batches, nanoseconds.
-    static let intervalMax: UInt64 = 4_000_000
-
-    /// The beginning of the last batch, monotonic nanoseconds.
-    private var begun: UInt64 = 0
-    /// Changes a second, smoothed over some batches.
-    private var rate: UInt64 = 0
-
-    /// Nanoseconds from `now` until the next batch should begin; 0 for at once.
-    func rest(now: UInt64) -> UInt64 {
-        guard rate >= Self.rateMin else { return 0 }
-        let interval = min(Self.crowd * 1_000_000_000 / rate, Self.intervalMax)
-        let passed = now &- begun
-        return passed < interval ? interval - passed : 0
-    }
-
-    /// A batch of `count` changes begins.
-    mutating func began(_ count: Int, now: UInt64) {
-        let interval = max(now &- begun, 1)
-        begun = now
-        // The number of waiting changes bounds a batch, so the product can't overflow.
-        let sample = UInt64(count) &* 1_000_000_000 / interval
-        rate = (rate &* 3 &+ sample) / 4
-    }
-}
-
-extension Committer {
-    /// The limits of waiting changes.
-    package struct Limits: Sendable {
-        /// Changes of counters that are not on disk. With more, `consume` answers `unavailable`.
-        ///
-        /// Default 262,144: 10 MiB, and some ten seconds without a working disk.
-        package var changesMax = 262_144
-        /// Enrolments that wait; each may have some kilobytes of receipt. Default 4,096.
-        package var enrolmentsMax = 4_096
-        /// Renewed receipts that wait; each may have some kilobytes. Default 1,024.
-        package var renewalsMax = 1_024
-        /// Uses that wait until the journal decides them. Default 8,192: one transaction decides
-        /// all waiting uses, and has to end in time.
-        package var usesMax = 8_192
-        /// Keys that wait to be looked up. Default 8,192.
-        package var lookUpsMax = 8_192
-        /// Tokens that wait to be spent. Default 8,192.
-        package var spendingsMax = 8_192
-        /// Maximum write-behind delay, for changes that no request waits for. Default 100 ms; after
-        /// 4,096 changes the writer starts earlier. A longer delay makes larger transactions.
-        package var behindDelay = Duration.milliseconds(100)
-        package var behindCount = 4_096
-        /// The time from a failure to the next try; doubled at most four times.
-        package var retryDelay = Duration.milliseconds(100)
-        /// The most values of failed batches in one transaction.
-        package var retriesMax = 16_384
-        /// Consecutive failures after which the writer pauses. In a pause, a change is answered at
-        /// once like after a failed commit, and the writer does not try it. On a full disk a commit
-        /// for each request would only take time from the others. Default 8.
-        package var failuresMax = 8
-        /// The first pause, which doubles with each further failure, and the longest one. Defaults
-        /// 20 ms and 1 s.
-        package var pauseMin = Duration.milliseconds(20)
-        package var pauseMax = Duration.seconds(1)
-
-        /// The time that a use or look-up waits for its answer; `nil` for the journal's own time.
-        package var answerTime: Duration?
-
-        package init() {}
-
-        /// The writer's pause after this number of consecutive failures.
-        func pause(after failures: Int) -> Duration {
-            guard failures >= failuresMax else { return .zero }
-            return min(pauseMin * (1 << min(failures - failuresMax, 16)), pauseMax)
-        }
-    }
-}
-
-/// The place of a change in the order in which changes are written. Tickets of one event loop
-/// ascend.
-package struct CommitTicket: Comparable, Hashable, Sendable {
-    let number: UInt64
-
-    package static func < (left: Self, right: Self) -> Bool { left.number < right.number }
-}
-
-/// Whether a caller waits for a change.
-package enum Durability: Hashable, Sendable {
-    /// Written with the next ``Committer/kick()``; listeners are notified.
-    case awaited
-    /// Written soon; listeners may not be notified.
-    case behind
-}
-
-/// Gets the results of commits; one for each event loop.
-package protocol CommitListener: AnyObject, Sendable {
-    /// A batch for which a caller waits has ended.
-    ///
-    /// Called on the writer's queue, in the order of the tickets. Must return at once.
-    func commitEnded(_ report: CommitReport)
 }

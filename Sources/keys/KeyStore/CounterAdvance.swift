@@ -1,4 +1,5 @@
 package import DeviceKey
+internal import Synchronization
 package import Tokens
 
 /// The use of a counter and a challenge that a journal decides: both or neither.
@@ -179,4 +180,123 @@ package enum EnrolOutcome: Equatable, Sendable {
     case challengeSpent
     /// It may not be on disk.
     case failed
+}
+
+/// The uses of one batch, from before the journal is asked until their tickets are answered.
+struct DecidedUses {
+    /// The decision about each, in the order of the tickets.
+    private(set) var decisions: [(ticket: CommitTicket, decision: ConsumeDecision)] = []
+    /// The uses that the journal is asked about.
+    private(set) var asked: [CounterAdvance] = []
+    /// Uses that are good in memory and unknown to the journal, which gets them later.
+    private(set) var retained: [CounterChange] = []
+    /// The number of uses that the journal has accepted.
+    private(set) var usedCount = 0
+    /// Why the journal could not decide one of them.
+    private(set) var error: JournalError?
+    /// The uses of `asked`, with their places in `decisions`.
+    private var waiting: [(place: Int, use: WaitingUse)] = []
+
+    /// Refuses the uses that have become impossible while they waited.
+    init(_ uses: [PendingChanges.Use]) {
+        for (place, use) in uses.enumerated() {
+            if let refusal = use.waiting.refusal() {
+                decisions.append((use.ticket, .refused(refusal)))
+            } else {
+                // Replaced by ``take(_:)``.
+                decisions.append((use.ticket, .unavailable))
+                asked.append(use.waiting.use)
+                waiting.append((place, use.waiting))
+            }
+        }
+    }
+
+    var isEmpty: Bool { decisions.isEmpty }
+
+    /// The journal has answered, or has failed for all of them.
+    mutating func take(_ result: Result<[UseAnswer], JournalError>) {
+        for (index, (place, use)) in waiting.enumerated() {
+            let answer: UseAnswer =
+                switch result {
+                case .success(let answers): answers[index]
+                case .failure(let error): .failed(error)
+                }
+            if case .used = answer { usedCount += 1 }
+            if case .failed(let error) = answer { self.error = error }
+            let (decision, change) = use.settle(answer)
+            decisions[place].decision = decision
+            if let change { retained.append(change) }
+        }
+    }
+}
+
+/// A use that waits for the journal's decision, and its change in memory after that.
+struct WaitingUse {
+    let use: CounterAdvance
+    let shard: KeyTable.Shard
+    let hash: UInt32
+    let issuer: ChallengeIssuer
+
+    /// Why it can't be good any more, as far as this process knows; `nil` when it may be.
+    ///
+    /// Checked just before the journal is asked. An earlier batch with the same counter may have
+    /// failed: that counter was used in memory, and the journal does not know it yet.
+    func refusal() -> ConsumeRefusal? {
+        let refusal = shard.keys.withLock { keys in
+            keys.find(use.keyID, hash: hash).flatMap { keys[$0].refusal(use) }
+        }
+        if let refusal { return refusal }
+        return use.challenge.map(issuer.isSpent) == true ? .challengeSpent : nil
+    }
+
+    /// The journal has decided, and the table follows. When the journal has failed, it may have
+    /// used them nevertheless. Then they are used in memory, if they are free there, so that the
+    /// assertion is good once.
+    ///
+    /// - Returns: the decision, and the change that the journal gets later.
+    func settle(_ answer: UseAnswer) -> (decision: ConsumeDecision, change: CounterChange?) {
+        shard.keys.withLock { keys in
+            guard let number = keys.find(use.keyID, hash: hash) else {
+                return (Self.decision(answer), nil)
+            }
+            switch answer {
+            case .used:
+                // It does not matter whether the challenge is also remembered here.
+                _ = use.challenge.map(issuer.spend)
+                if let counter = use.counter { keys[number].counters.use(counter) }
+                return (.admitted, nil)
+            case .refused(let refusal):
+                if refusal == .revoked { keys.set(.revoked, of: number) }
+                return (.refused(refusal), nil)
+            case .failed:
+                if let refusal = keys[number].refusal(use) { return (.refused(refusal), nil) }
+                let result = keys[number].use(
+                    use.counter,
+                    challenge: use.challenge,
+                    issuer: issuer,
+                    now: use.usedAt
+                )
+                switch result {
+                case .success(let change): return (.unassured, change)
+                case .failure(let refusal): return (.refused(refusal), nil)
+                }
+            }
+        }
+    }
+
+    /// The decision about a key that was evicted meanwhile. If the journal has failed, nothing is
+    /// used here.
+    private static func decision(_ answer: UseAnswer) -> ConsumeDecision {
+        switch answer {
+        case .used: .admitted
+        case .refused(let refusal): .refused(refusal)
+        case .failed: .unavailable
+        }
+    }
+}
+
+extension KeyEntry {
+    fileprivate func refusal(_ use: CounterAdvance) -> ConsumeRefusal? {
+        refusal(use.counter, use.rule, hasChallenge: use.challenge != nil)
+    }
 }

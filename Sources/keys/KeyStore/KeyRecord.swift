@@ -130,6 +130,16 @@ package struct KeyRecord: Hashable, Sendable {
     }
 }
 
+/// Whether a key may be used. Unlike counters it may change both ways, but only by commands.
+package enum KeyStanding: UInt8, Hashable, Sendable {
+    case active
+    /// Refused as a known key.
+    case revoked
+    /// Refused like an unknown key. It never comes back: if it were enrolled or imported again, its
+    /// old assertions would be admitted once more.
+    case deleted
+}
+
 /// What is stored of the chain of certificates that attested an Android phone's key.
 ///
 /// It is only on disk. The serials are compared when a newer list of revoked certificates comes,
@@ -170,4 +180,105 @@ package struct ChainRecord: Hashable, Sendable {
 
     /// The serials, separated by blanks, as stores and exports have them.
     package var serialText: String { serials.joined(separator: " ") }
+}
+
+/// A stored key in the form that a journal gives to the table.
+package struct KeyRow: Sendable {
+    /// The journal's number of the key.
+    package let row: Int64
+    package let keyID: KeyID
+    package let platform: DevicePlatform
+    package let publicKey: P256PublicKey
+    package let app: AppNumber
+    package let environment: KeyEnvironment
+    package let counters: CounterState
+    package let standing: KeyStanding
+    /// The app's context from the enrolment; `nil` for none.
+    package let context: [UInt8]?
+    /// The risk of the device: see ``KeyRecord/risk``.
+    package let risk: KeyRisk
+    /// Whether the counters are known to be the last ones.
+    package let anchor: CounterAnchor
+
+    package init(
+        row: Int64,
+        keyID: KeyID,
+        platform: DevicePlatform = .apple,
+        publicKey: P256PublicKey,
+        app: AppNumber,
+        environment: KeyEnvironment,
+        counters: CounterState,
+        standing: KeyStanding,
+        context: [UInt8]? = nil,
+        risk: KeyRisk = .unknown,
+        anchor: CounterAnchor = .held
+    ) {
+        self.row = row
+        self.keyID = keyID
+        self.platform = platform
+        self.publicKey = publicKey
+        self.app = app
+        self.environment = environment
+        self.counters = counters
+        self.standing = standing
+        self.context = context
+        self.risk = risk
+        self.anchor = anchor
+    }
+}
+
+/// The risk metric of a key and its day, as the table in memory keeps it: 4 bytes.
+///
+/// Apple's metric is about the number of the app's keys that the device has had attested within 30
+/// days. That of an Android phone is the number of certificates that Google gave it within 30 days.
+/// Rules compare a metric with a limit, so a value above ``metricMax`` is kept as ``metricMax``.
+package struct KeyRisk: Hashable, Sendable {
+    /// The highest metric that is distinguished from higher ones.
+    package static let metricMax: UInt16 = .max - 1
+    private static let none: UInt16 = .max
+    private static let daySeconds: Int64 = 86_400
+    /// The most days that a metric may be in the future, since clocks differ.
+    private static let aheadDaysMax: Int64 = 7
+
+    private let rawMetric: UInt16
+    /// Days since 1970, to the year 2149; 0 when no receipt with a metric has come yet. Of an
+    /// Android phone's key it is the day of the enrolment, also without a metric.
+    package let day: UInt16
+
+    package static let unknown = KeyRisk(metric: nil, at: nil)
+
+    /// - Parameters:
+    ///   - metric: `nil` when the receipt had no valid one.
+    ///   - second: the creation of the receipt that had it, or should have had it; `nil` without a
+    ///     receipt.
+    package init(metric: UInt32?, at second: Int64?) {
+        let day = max(second ?? 0, 0) / Self.daySeconds
+        self.day = UInt16(exactly: day) ?? .max
+        rawMetric =
+            day == 0
+            ? Self.none
+            : metric.map { UInt16(min($0, UInt32(Self.metricMax))) }
+                ?? Self.none
+    }
+
+    /// The metric; `nil` when it is unknown.
+    package var metric: UInt16? { rawMetric == Self.none ? nil : rawMetric }
+
+    /// The metric, when it is at most this number of days old. A metric of the future, as an import
+    /// may bring it, counts as unknown.
+    ///
+    /// - `now`: second of Unix time.
+    package func metric(at now: Int64, daysMax: Int64) -> UInt16? {
+        let age = now / Self.daySeconds - Int64(day)
+        return age >= -Self.aheadDaysMax && age <= daysMax ? metric : nil
+    }
+
+    func isNewer(than other: KeyRisk) -> Bool { day > other.day }
+
+    /// Whether this value is of a later day, and not in the future.
+    ///
+    /// - `now`: second of Unix time.
+    func isNewer(than other: KeyRisk, at now: Int64) -> Bool {
+        isNewer(than: other) && Int64(day) <= now / Self.daySeconds + Self.aheadDaysMax
+    }
 }
