@@ -28,8 +28,8 @@
 // The database sets `synchronous_commit`. If it is off, a crash of the database's server may lose
 // the last answered transactions, and with them counters and spent challenges.
 //
-// Files: DatabaseServers, NameLookUp, DatabaseConnection, DatabaseLink, DatabaseRows and
-// DatabaseValue speak to libpq; DatabaseHint says what to do about faults, and DatabaseCheckup
-// looks for the doctor; DatabaseSchema and DatabaseMigration make the tables; UseStatement,
-// LimitStatement, CounterColumns, KeyColumns and ReceiptColumns are the SQL; PostgreSQLKeyJournal
-// is the gateway's, PostgreSQLKeyArchive the commands'.
+// Files: DatabaseServers, DatabaseConnection, DatabaseLink and DatabaseStatement speak to libpq;
+// DatabaseFault says what to do about faults, and DatabaseCheckup looks for the doctor;
+// DatabaseSchema and DatabaseMigration make the tables; UseStatement, LimitStatement,
+// TokenStatement and KeyColumns are the SQL; PostgreSQLKeyJournal is the gateway's,
+// PostgreSQLKeyArchive the commands'.

@@ -1,3 +1,6 @@
+internal import Cryptography
+internal import DeviceKey
+internal import Foundation
 internal import GRDB
 internal import Glibc
 package import KeyStore
@@ -94,5 +97,200 @@ enum StoreCopy {
         let descriptor = try StoreFile.open(file)
         defer { Glibc.close(descriptor) }
         guard fsync(descriptor) == 0 else { throw StoreFile.lastProblem(file, "can't be written") }
+    }
+}
+
+/// Replaces a store's database by a backup, while no gateway runs.
+///
+/// The present database is kept under another name. Its facts that the backup lacks go into the new
+/// database: keys, counters, revocations, deletions, receipts, spent tokens and the list of
+/// changes. Then nothing is lost, and no admitted assertion or spent token is good again. If it
+/// can't be read, these facts are unknown, and all keys lose their anchor (``CounterAnchors``).
+package struct StoreRestore {
+    /// The result for the present database.
+    package enum Present: Sendable {
+        /// The new database has all of its facts.
+        case merged
+        /// It is missing, can't be read, is an older copy itself or another store.
+        case lost(String)
+    }
+
+    package struct Report: Sendable {
+        package let keys: Int
+        package let present: Present
+        /// The new path of the present database; `nil` when there was none.
+        package let kept: String?
+    }
+
+    private let file: String
+    private let path: String
+    private let draft: String
+    private let note: ChangeNote
+
+    /// - file: a file of `store backup`, or another copy of a database.
+    /// - path: the path of the store.
+    package init(of file: String, toStore path: String, _ note: ChangeNote) {
+        self.file = StoreFile.resolved(file)
+        self.path = StoreFile.resolved(path)
+        draft = self.path + ".restored"
+        self.note = note
+    }
+
+    /// Checked in this order: that no gateway uses the store; that the file is another one, can be
+    /// read, is ours and not damaged. Nothing changes until the new database replaces the present
+    /// one.
+    package func run() throws(StoreProblem) -> Report {
+        let lock = try StoreLock(database: path)
+        defer { lock.release() }
+        guard file != path else {
+            throw StoreProblem(.occupied, path, "is the store itself; nothing was changed")
+        }
+        removeDraft()
+        defer { removeDraft() }
+        let backup = try KeyDatabase(reading: file, tables: .any)
+        try backup.check()
+        try StoreCopy.make(of: backup, to: draft)
+        try? backup.close()
+        let new = KeyAdministration(try KeyDatabase(path: draft, creates: false))
+        let last = GenerationFile.record(ofDatabase: path)?.generation
+        let present = merge(into: new, last)
+        let generation = try finish(new, present, last)
+        let count = try new.count()
+        try new.close()
+        try StoreCopy.synchronise(draft)
+        let report = Report(keys: count, present: present, kept: try keepPresent())
+        guard rename(draft, path) == 0 else {
+            throw StoreFile.lastProblem(path, "can't be replaced")
+        }
+        StoreFile.synchroniseFolder(of: path)
+        _ = try GenerationFile(database: path, GenerationFile.Record(generation: generation))
+        return report
+    }
+
+    private func removeDraft() {
+        for suffix in ["", "-wal", "-shm", GenerationFile.suffix] { unlink(draft + suffix) }
+    }
+
+    // MARK: What the present database knows
+
+    private func merge(into new: KeyAdministration, _ last: Generation?) -> Present {
+        do {
+            if let problem = StoreAge.problemBeforeOpening(path) { return .lost(problem.detail) }
+            guard FileIdentity(path: path)?.length ?? 0 > 0 else { return .lost("is not there") }
+            try StoreAge.checkPairing(path)
+            let present = KeyAdministration(try KeyDatabase(path: path, creates: false))
+            try present.database.check()
+            let now = try present.read { try Generation.current($0) }
+            let isSame = try new.read { try Generation.current($0) }.store == now.store
+            try add(present, to: new, isSame: isSame)
+            try present.close()
+            if let problem = StoreAge.problem(now, path) { return .lost(problem.detail) }
+            return isSame ? .merged : .lost("is another store than the backup")
+        } catch let problem as StoreProblem {
+            return .lost(problem.detail)
+        } catch {
+            return .lost("\(error)")
+        }
+    }
+
+    /// Raises and adds; nothing goes down. A partial run does no harm.
+    ///
+    /// - isSame: whether the backup was made of this store: then its list of changes is the
+    ///   beginning of this one's.
+    private func add(_ present: KeyAdministration, to new: KeyAdministration, isSame: Bool) throws {
+        var page: [KeyRecord] = []
+        try present.forEach { record in
+            page.append(record)
+            guard page.count == Self.pageCount else { return }
+            try Self.add(page, to: new)
+            page.removeAll(keepingCapacity: true)
+        }
+        if !page.isEmpty { try Self.add(page, to: new) }
+        try present.copySpentTokens(to: new)
+        let (deleted, changes, second) = try present.read { db in
+            let sql = "SELECT key_id FROM keys WHERE deleted_at IS NOT NULL"
+            let deleted = try Data.fetchAll(db, sql: sql)
+            let changes = try KeyChangeLog.last(of: nil, limit: KeyChangeLog.countMax, db)
+            return (deleted, changes, try CounterAnchors(db).second)
+        }
+        try new.write { db in
+            for bytes in deleted {
+                guard let keyID = KeyID(bytes: bytes) else { continue }
+                let sql = "SELECT 1 FROM keys WHERE key_id = ? AND deleted_at IS NULL"
+                guard try Int.fetchOne(db, sql: sql, arguments: [bytes]) != nil else { continue }
+                try KeyAdministration.delete(keyID, note, db)
+            }
+            if isSame { try db.execute(sql: "DELETE FROM key_changes") }
+            for change in changes.reversed() { try KeyChangeLog.add(change, db) }
+            let sql = "UPDATE state SET anchored_after = max(anchored_after, ?)"
+            try db.execute(sql: sql, arguments: [second])
+        }
+    }
+
+    /// Adds keys, or what they have more; of a receipt the newer one stays, with its metric.
+    private static func add(
+        _ records: [KeyRecord],
+        to new: KeyAdministration
+    ) throws(StoreProblem) {
+        let outcomes = try new.store(records)
+        try new.write { db in
+            let find = try db.cachedStatement(sql: "SELECT id FROM keys WHERE key_id = ?")
+            for (record, outcome) in zip(records, outcomes) {
+                guard case .merged = outcome, let receipt = record.receipt else { continue }
+                let key: StatementArguments = [Data(record.keyID.bytes)]
+                guard let row = try Int64.fetchOne(find, arguments: key) else { continue }
+                let state = record.receiptState
+                func apply(_ receipt: [UInt8]?) throws {
+                    let id = record.keyID
+                    let change = ReceiptChange(row: row, keyID: id, receipt: receipt, state: state)
+                    try ReceiptColumns.apply(change, db)
+                }
+                try apply(receipt)
+                // Where the receipt is not newer, the result of the last try may be.
+                if state.triedAt != nil { try apply(nil) }
+            }
+        }
+    }
+
+    private static let pageCount = 4_096
+
+    /// Makes the new database the newest one.
+    private func finish(
+        _ new: KeyAdministration,
+        _ present: Present,
+        _ last: Generation?
+    ) throws(StoreProblem) -> Generation {
+        try new.write { db in
+            if case .lost = present { try CounterAnchors.take(now: note.now, db) }
+            // An attestation that was deleted since could also be stored again.
+            try StoreSecrets.forgetEnrolment(db)
+            let count = try Int.fetchOne(db, sql: "SELECT count(*) FROM keys") ?? 0
+            try KeyChangeLog.add(KeyChange(.storeRestored, nil, keys: count, note), db)
+            try Generation.keep(last?.number ?? 0, db)
+            _ = try Generation.advance(db)
+            return try Generation.current(db)
+        }
+    }
+
+    // MARK: Files
+
+    /// Gives the present database and its log of transactions a second name.
+    private func keepPresent() throws(StoreProblem) -> String? {
+        guard StoreFile.exists(path) else { return nil }
+        let stamp = UnixTime(seconds: note.now).iso8601.filter { $0 != "-" && $0 != ":" }
+        let kept = "\(path).before-\(stamp)"
+        guard link(path, kept) == 0 else { throw StoreFile.lastProblem(kept, "can't be made") }
+        // If the database could be read, there is no log. For the new database it would be
+        // another's.
+        for suffix in ["-wal", "-shm"] where StoreFile.exists(path + suffix) {
+            guard rename(path + suffix, kept + suffix) == 0 else {
+                throw StoreProblem(
+                    .unusable,
+                    kept + suffix,
+                    "can't be made: \(StoreFile.lastError)"
+                )
+            }
+        }
+        return kept
     }
 }
