@@ -219,21 +219,19 @@ extension KeyTable {
 /// over.
 struct UnknownKeys {
     /// The most keys that are remembered. Beyond it, all are forgotten: each then costs a query.
-    static let countMax = 16_384
-    static let lifetime = Duration.seconds(1)
+    private static let countMax = 16_384
+    private static let lifetime = Duration.seconds(1)
 
     private var ends: [KeyID: ContinuousClock.Instant] = [:]
 
-    func contains(_ keyID: KeyID, now: ContinuousClock.Instant = .now) -> Bool {
-        ends[keyID].map { now < $0 } ?? false
+    func contains(_ keyID: KeyID) -> Bool {
+        ends[keyID].map { ContinuousClock.now < $0 } ?? false
     }
 
-    mutating func insert(_ keyID: KeyID, now: ContinuousClock.Instant = .now) {
-        if ends.count >= Self.countMax { ends.removeAll(keepingCapacity: true) }
-        ends[keyID] = now + Self.lifetime
+    mutating func insert(_ keyID: KeyID) {
+        if ends.count >= Self.countMax { removeAll() }
+        ends[keyID] = ContinuousClock.now + Self.lifetime
     }
-
-    mutating func remove(_ keyID: KeyID) { ends[keyID] = nil }
 
     /// Forgets all: another process has changed keys.
     mutating func removeAll() { ends.removeAll(keepingCapacity: true) }

@@ -112,9 +112,7 @@ package protocol KeyArchive: AnyObject, Sendable {
 
 extension KeyArchive {
     package func awaitGateways() {}
-}
 
-extension KeyArchive {
     /// Deletes all keys that were enrolled and last used before a second of Unix time. It works
     /// piece by piece, so that a running gateway can write meanwhile.
     ///
@@ -134,9 +132,7 @@ extension KeyArchive {
         }
         return count
     }
-}
 
-extension KeyArchive {
     /// Gives the keys in the order of their key ids, in pages, so that a slow reader does not delay
     /// a gateway. Each page is of one moment; a gateway may write between pages.
     package func forEach(

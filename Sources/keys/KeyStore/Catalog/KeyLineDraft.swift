@@ -34,6 +34,8 @@ struct KeyLineDraft {
         case context
     }
 
+    private enum Status: String, CaseIterable { case active, revoked }
+
     private static let names = Member.allCases.map { Array($0.rawValue.utf8) }
 
     private var keyID: KeyID?
@@ -72,16 +74,10 @@ struct KeyLineDraft {
             }
             self.keyID = keyID
         case .platform:
-            platform = try Self.word(value, "platform", DevicePlatform.allCases.map(\.rawValue))
-                .flatMap(DevicePlatform.init(rawValue:))
+            platform = try Self.word(value, "platform", as: DevicePlatform.self)
         case .appID: appID = try Self.appID(value)
         case .environment:
-            environment = try Self.word(
-                value,
-                "environment",
-                KeyEnvironment.allCases.map(\.rawValue)
-            )
-            .flatMap(KeyEnvironment.init(rawValue:))
+            environment = try Self.word(value, "environment", as: KeyEnvironment.self)
         case .publicKey: publicKey = try Self.publicKey(value)
         case .counter:
             guard case .number(let number) = value, let number = UInt32(exactly: number) else {
@@ -94,15 +90,12 @@ struct KeyLineDraft {
             else { throw Problem("window: use 16 hexadecimal digits") }
             window = number
         case .status:
-            isRevoked = try Self.word(value, "status", ["active", "revoked"]).map {
-                $0 == "revoked"
-            }
+            isRevoked = try Self.word(value, "status", as: Status.self) == .revoked
         case .revokedAt: revokedAt = try Self.second(value, "revoked_at")
         case .enrolledAt: enrolledAt = try Self.second(value, "enrolled_at")
         case .lastUsedAt: lastUsedAt = try Self.second(value, "last_used_at")
         case .source:
-            source = try Self.word(value, "source", KeyRecord.Source.allCases.map(\.rawValue))
-                .flatMap(KeyRecord.Source.init(rawValue:))
+            source = try Self.word(value, "source", as: KeyRecord.Source.self)
         case .receipt: receipt = try Self.bytes(value, "receipt")
         case .receiptCreatedAt, .receiptNotBefore, .receiptExpiresAt, .riskMetric, .riskMetricAt,
             .renewalTriedAt, .renewalOutcome, .renewalDueAt:
@@ -133,11 +126,7 @@ struct KeyLineDraft {
         case .renewalDueAt: receiptState.dueAt = try Self.second(value, name)
         case .renewalOutcome:
             guard value != .null else { return }
-            receiptState.outcome = try Self.word(
-                value,
-                name,
-                ReceiptState.Outcome.allCases.map(\.rawValue)
-            ).flatMap(ReceiptState.Outcome.init(rawValue:))
+            receiptState.outcome = try Self.word(value, name, as: ReceiptState.Outcome.self)
         default: preconditionFailure("KeyLineDraft: \(name) is no member of a receipt")
         }
     }
@@ -278,14 +267,17 @@ struct KeyLineDraft {
         throw Problem("\(name): use a number, 0…4294967295, or null")
     }
 
-    private static func word(
+    private static func word<Word: RawRepresentable<String> & CaseIterable>(
         _ value: JSONReader.Scalar,
         _ name: String,
-        _ words: [String]
-    ) throws(Problem) -> String? {
+        as kind: Word.Type
+    ) throws(Problem) -> Word {
         guard case .string(let text) = value,
-            let word = words.first(where: { $0.utf8.elementsEqual(text) })
-        else { throw Problem("\(name): use \(words.joined(separator: " or "))") }
+            let word = Word.allCases.first(where: { $0.rawValue.utf8.elementsEqual(text) })
+        else {
+            let words = Word.allCases.map(\.rawValue).joined(separator: " or ")
+            throw Problem("\(name): use \(words)")
+        }
         return word
     }
 
