@@ -17,7 +17,7 @@ package final class SQLiteKeyJournal: KeyJournal {
     private let store: String
     private let anchors: CounterAnchors
     /// Whether another process has the store.
-    let isLent = Atomic(false)
+    private let isLent = Atomic(false)
     /// Whether another process reads ahead: see ``beginTrail()``.
     private let isTrailed = Atomic(false)
     /// Used only on the writer's queue.
@@ -231,7 +231,7 @@ package final class SQLiteKeyJournal: KeyJournal {
         lock.release()
     }
 
-    func closeConnections() {
+    private func closeConnections() {
         receipts.withLock { $0 }?.close()
         // The system closes open files if this fails; with WAL nothing is lost.
         try? reader.database.close()

@@ -49,14 +49,14 @@ package struct StoreExamination: Sendable {
     }
 
     private mutating func examine() throws(StoreProblem) {
-        if role == .copy { try examineLog() }
-        if role == .store {
-            if let problem = StoreAge.problemBeforeOpening(path) { throw problem }
-        }
         let store: KeyAdministration
         switch role {
-        case .store: store = try KeyAdministration(reading: path)
-        case .copy: store = KeyAdministration(try KeyDatabase(reading: path))
+        case .store:
+            if let problem = StoreAge.problemBeforeOpening(path) { throw problem }
+            store = try KeyAdministration(reading: path)
+        case .copy:
+            try examineLog()
+            store = KeyAdministration(try KeyDatabase(reading: path))
         }
         try store.database.check(.whole)
         add(.fine, "no damage; tables of version \(KeySchema.version)")
