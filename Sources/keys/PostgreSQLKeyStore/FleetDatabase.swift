@@ -23,6 +23,7 @@ package final class FleetDatabase: Sendable {
     /// The most counts of guards that are read at once, at some 3 KiB each.
     private static let countsMax: Int64 = 2_048
 
+    /// The second of Unix time, by the clock of the database.
     static let now = "extract(epoch FROM now())::bigint"
 
     let link: DatabaseLink

@@ -133,8 +133,7 @@ extension PostgreSQLKeyArchive {
             DatabaseStatement(
                 """
                 WITH old AS (
-                    UPDATE keys SET deleted_at = $1, context = NULL, enrolled_at = NULL,
-                        last_used_at = NULL, revision = (SELECT revision FROM state)
+                    UPDATE keys SET \(Self.deletion), revision = (SELECT revision FROM state)
                     WHERE id > $2 AND id <= $3 AND deleted_at IS NULL
                         AND coalesce(last_used_at, enrolled_at) < $4
                         AND coalesce(enrolled_at, last_used_at) < $4

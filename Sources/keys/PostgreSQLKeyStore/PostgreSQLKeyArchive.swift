@@ -10,8 +10,8 @@ package import KeyStore
 /// the gateway has read changes a short time ago. Commands wait for that time.
 package final class PostgreSQLKeyArchive: KeyArchive {
     let link: DatabaseLink
-    /// For messages: the address without its secrets.
-    let name: String
+    /// For messages: the address may have a secret.
+    private static let name = "postgresql"
     private let revokedWithin: Duration
 
     /// The minimum time for the database to answer a command: 30 s. No request waits for it, and a
@@ -25,13 +25,12 @@ package final class PostgreSQLKeyArchive: KeyArchive {
         var patient = settings
         patient.statementTimeout = max(settings.statementTimeout, Self.statementTimeout)
         link = DatabaseLink(patient)
-        name = "postgresql"
         revokedWithin = settings.revokedWithin
         do throws(JournalError) {
             try link.run { (link) throws(DatabaseFault) in try DatabaseMigration.state(link) }
                 .check()
         } catch {
-            throw StoreProblem(error, name)
+            throw StoreProblem(error, Self.name)
         }
     }
 
@@ -62,7 +61,7 @@ package final class PostgreSQLKeyArchive: KeyArchive {
         do throws(JournalError) {
             return try body()
         } catch {
-            throw StoreProblem(error, name)
+            throw StoreProblem(error, Self.name)
         }
     }
 
@@ -172,7 +171,7 @@ package final class PostgreSQLKeyArchive: KeyArchive {
         to holder: Int64,
         seconds: Int64
     ) throws(StoreProblem) -> Bool {
-        let now = "extract(epoch FROM now())::bigint"
+        let now = FleetDatabase.now
         let rows = try ask(
             """
             INSERT INTO leases (name, holder, ends_at) VALUES ($1, $2, \(now) + $3)

@@ -3,14 +3,11 @@ internal import KeyStore
 /// The receipts in the database, over their own connection: scanning all of them takes longer than
 /// a use may wait.
 ///
-/// One gateway at a time has a receipt, for some minutes: see ``Lease``.
+/// One gateway at a time has a receipt, for some minutes: see ``leaseSeconds``.
 final class PostgreSQLReceiptStore: ReceiptStore {
-    /// The time for which a gateway has a receipt that it has asked for. A call to Apple takes at
-    /// most half a minute. If the gateway dies meanwhile, the others don't wait much longer.
-    private enum Lease {
-        static let seconds: Int64 = 300
-        static let now = "extract(epoch FROM now())::bigint"
-    }
+    /// The seconds for which a gateway has a receipt that it has asked for. A call to Apple takes
+    /// half a minute at most. If the gateway dies meanwhile, the others don't wait much longer.
+    private static let leaseSeconds: Int64 = 300
 
     private static let statementTimeout = Duration.seconds(30)
     private static let pieceCount: Int64 = 4_096
@@ -92,10 +89,10 @@ final class PostgreSQLReceiptStore: ReceiptStore {
         let rows = try ask(
             DatabaseStatement(
                 """
-                UPDATE renewals SET leased_by = $2, leased_until = \(Lease.now) + $3
-                WHERE key = $1 AND (leased_by = $2 OR leased_until <= \(Lease.now))
+                UPDATE renewals SET leased_by = $2, leased_until = \(FleetDatabase.now) + $3
+                WHERE key = $1 AND (leased_by = $2 OR leased_until <= \(FleetDatabase.now))
                 """,
-                [.number(row), .number(holder), .number(Lease.seconds)]
+                [.number(row), .number(holder), .number(Self.leaseSeconds)]
             ),
             DatabaseStatement(
                 """
