@@ -211,4 +211,30 @@ import Testing
         let anyone = EnrolmentAdmission.Caller(address: .v4(1))
         #expect(flood(next, anyone, at: Self.start) == 150)
     }
+
+    @Test func `settings that were read again forget only what was taken of a limit that changed`()
+        throws
+    {
+        let first = fleet(3)[0]
+        let attester = SHA256.digest(of: Array("leaked".utf8)).array
+        func enrol(_ gateway: EnrolmentAdmission) -> Int {
+            (0..<10).count { _ in gateway.take(attester: attester, tick: Self.start) == nil }
+        }
+        let greedy = try caller(1)
+        #expect(enrol(first) == 2)
+        #expect(flood(first, greedy, at: Self.start) > 0)
+        var settings = first.settings
+        settings.perAttester = 9
+        let second = EnrolmentAdmission(settings, after: first)
+        #expect(enrol(second) == 3)
+        #expect(flood(second, greedy, at: Self.start) == 0)
+        settings.burst = 700
+        let third = EnrolmentAdmission(settings, after: second)
+        #expect(enrol(third) == 0)
+        #expect(flood(third, greedy, at: Self.start) > 0)
+        // The others hear of each token once.
+        let told = third.takeUntold().filter { $0.limit == .attester }
+        #expect(told.map(\.tokens) == [3])
+        #expect(second.takeUntold().allSatisfy { $0.limit != .attester })
+    }
 }

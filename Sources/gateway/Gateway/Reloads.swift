@@ -44,8 +44,8 @@ final class Reloads: Sendable {
 
     private struct State {
         var stage = Stage.none
-        /// The admission of enrolments. A reload with unchanged settings keeps the state of its
-        /// rate.
+        /// The admission of enrolments. A reload keeps the state of limits that it does not
+        /// change.
         var admission: EnrolmentAdmission
         var generation = 1
         /// When the configuration was last read, successfully or not.

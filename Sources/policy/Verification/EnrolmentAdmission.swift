@@ -101,19 +101,25 @@ package final class EnrolmentAdmission: Sendable {
     private let hashKey0: Atomic<UInt64>
     private let hashKey1: Atomic<UInt64>
 
-    /// - predecessor: the one before a reload, of whose fleet this one is.
+    /// - predecessor: the one before a reload, of whose fleet this one is. A limit that the reload
+    ///   has not changed keeps what was taken of it.
     package init(_ settings: Settings, after predecessor: EnrolmentAdmission? = nil) {
+        func kept(_ before: SharedLimit?, at rate: TokenRate, _ subjects: Int) -> SharedLimit {
+            if let before, before.rate == rate { return before }
+            return SharedLimit(rate, subjects: subjects)
+        }
         self.settings = settings
-        rate = SharedLimit(TokenRate(settings.perSecond, burst: settings.burst), subjects: 1)
+        let all = TokenRate(settings.perSecond, burst: settings.burst)
+        rate = kept(predecessor?.rate, at: all, 1)
         let share = TokenRate(
             settings.perSecond,
             perSeconds: Self.addressShare,
             burst: settings.burst / Self.addressShare
         )
-        shares = SharedLimit(share, subjects: Self.subjectsMax)
+        shares = kept(predecessor?.shares, at: share, Self.subjectsMax)
         attesters = settings.perAttester.map { count in
             let rate = TokenRate(count, perSeconds: 86_400, burst: count)
-            return SharedLimit(rate, subjects: Self.subjectsMax)
+            return kept(predecessor?.attesters, at: rate, Self.subjectsMax)
         }
         interval = 1_000_000_000 / UInt64(min(max(settings.perSecond, 1), 1_000_000))
         reserve = settings.burst / 2
