@@ -148,6 +148,27 @@ import Testing
         #expect(report.problems.map(\.text) == ["the key was deleted, and stays so"])
     }
 
+    @Test func `the log of counters does not say when a deleted key was used`() throws {
+        let journal = try SQLiteKeyJournal(path: folder.database)
+        _ = try journal.load(apps: AppNumbers()) { _ in }
+        journal.follow { nil }
+        let key = KeyRecord.sample(1)
+        let stored = try journal.commit(JournalBatch(enrolments: [key])).enrolments
+        let row = try #require(stored[0]).key.row
+        let change = CounterChange(
+            row: row,
+            counters: CounterState(highest: SignCounter(rawValue: 5)),
+            usedAt: 900
+        )
+        _ = try journal.commit(JournalBatch(changes: [change]))
+        #expect(try keys.record(key.keyID)?.lastUsedAt == 900)
+        #expect(try keys.delete(key.keyID, ChangeNote(now: 1_000)) == .deleted)
+        let left = try #require(try keys.record(key.keyID))
+        #expect(left.status == .deleted(at: 1_000))
+        #expect(left.counters.highest.rawValue == 5)
+        #expect(left.lastUsedAt == nil)
+    }
+
     @Test func `keys unused for long go, and those that nobody knows about stay`() throws {
         let journal = try SQLiteKeyJournal(path: folder.database)
         _ = try journal.load(apps: AppNumbers()) { _ in }

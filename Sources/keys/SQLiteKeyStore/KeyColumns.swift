@@ -181,7 +181,10 @@ enum KeyColumns {
         )
         if let change = newer[row[0]] {
             record.counters.merge(change.counters)
-            record.lastUsedAt = max(record.lastUsedAt ?? 0, change.usedAt)
+            // A deleted key has no times.
+            if record.status.standing != .deleted {
+                record.lastUsedAt = max(record.lastUsedAt ?? 0, change.usedAt)
+            }
         }
         let lastKnown = [record.enrolledAt, record.lastUsedAt].compactMap(\.self).max()
         record.anchor = anchors.anchor(lastKnown: lastKnown)
