@@ -27,8 +27,6 @@ extension FleetDatabase {
                 """,
                 [.number(instance), .text(about.text), .number(Self.questionSeconds)]
             ), DatabaseStatement("NOTIFY \(ChangeFollower.orders)"),
-            DatabaseStatement("DELETE FROM fleet_questions WHERE ends_at < \(Self.now)"),
-            DatabaseStatement("DELETE FROM fleet_answers WHERE ends_at < \(Self.now)"),
         ])
         guard let row = rows.first?.first else {
             throw JournalError.damaged("a statement without an answer")

@@ -76,7 +76,10 @@ package final class FleetDatabase: Sendable {
             ),
         ]
         let counts = exchange.counts.map { Self.insert($0, of: member.instance) }
-        let tidying = [DatabaseStatement("DELETE FROM guard_counts WHERE ends_at < \(Self.now)")]
+        // Answers name clients, so they go in time, whether or not an operator asks again.
+        let tidying = ["guard_counts", "fleet_questions", "fleet_answers"].map { table in
+            DatabaseStatement("DELETE FROM \(table) WHERE ends_at < \(Self.now)")
+        }
         return try read(
             own + counts + tidying,
             after: version,
