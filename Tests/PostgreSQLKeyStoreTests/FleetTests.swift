@@ -189,6 +189,19 @@ import Tokens
         )
     }
 
+    @Test func `of the changes of keys the last ones are kept`() throws {
+        let archive = try PostgreSQLKeyArchive(settings)
+        let keyID = rows[4].keyID
+        #expect(try archive.revoke(keyID, ChangeNote(now: 8)) == .revoked)
+        let link = DatabaseLink(settings)
+        defer { link.close() }
+        let past = "UPDATE key_changes SET id = id - \(2 * KeyChange.keptMax)"
+        _ = try link.ask([DatabaseStatement(past)])
+        #expect(try archive.changes(of: keyID, limit: 9).map(\.action) == [.revoked])
+        #expect(try archive.restore(keyID, ChangeNote(now: 9)) == .restored)
+        #expect(try archive.changes(of: keyID, limit: 9).map(\.action) == [.restored])
+    }
+
     @Test func `a counter that comes late does not say when a deleted key was used`() throws {
         let archive = try PostgreSQLKeyArchive(settings)
         let keyID = rows[9].keyID

@@ -90,7 +90,7 @@ extension PostgreSQLKeyArchive {
                 )
             }
         }
-        _ = try ask(statements + [Self.notification])
+        _ = try ask(statements + [Self.trimming, Self.notification])
     }
 
     /// Locks the one row of the state until the transaction ends, so that revisions are committed
@@ -98,6 +98,12 @@ extension PostgreSQLKeyArchive {
     static let nextRevision = DatabaseStatement("UPDATE state SET revision = revision + 1")
 
     static let notification = DatabaseStatement("NOTIFY \(ChangeFollower.channel)")
+
+    /// Removes the oldest changes from their list.
+    private static let trimming = DatabaseStatement(
+        "DELETE FROM key_changes WHERE id <= (SELECT max(id) FROM key_changes) - $1",
+        [.number(Int64(KeyChange.keptMax))]
+    )
 
     static func note(_ change: KeyChange) -> DatabaseStatement {
         let note = change.note
@@ -156,7 +162,7 @@ extension PostgreSQLKeyArchive {
                     .number(note.now), .text(note.actor), .text(note.why),
                 ]
             ),
-            Self.notification,
+            Self.trimming, Self.notification,
         ])
         let deleted = Int(
             try attempt { () throws(JournalError) in try rows[1][0].present(0) }
@@ -258,7 +264,9 @@ extension PostgreSQLKeyArchive {
                 ]
             )
         }
-        let rows = try ask([Self.nextRevision] + statements + [Self.notification])
+        let rows = try ask(
+            [Self.nextRevision] + statements + [Self.trimming, Self.notification]
+        )
         return try attempt { () throws(JournalError) in
             var made: [ListedKey] = []
             for (change, found) in zip(changes, rows.dropFirst()) where found.count == 1 {
@@ -328,6 +336,7 @@ extension PostgreSQLKeyArchive {
                     .text(note?.why), .flag(note != nil),
                 ]
             ),
+            Self.trimming,
         ])
     }
 }

@@ -156,9 +156,6 @@ extension KeyAdministration {
 
 /// The changes of keys by commands, in the table `key_changes`.
 enum KeyChangeLog {
-    /// The most changes that are kept; the oldest are removed.
-    static let countMax = 100_000
-
     static func add(_ change: KeyChange, _ db: Database) throws {
         let note = change.note
         if change.keyID == nil {
@@ -185,7 +182,7 @@ enum KeyChangeLog {
         )
         try db.execute(
             sql: "DELETE FROM key_changes WHERE id <= ?",
-            arguments: [db.lastInsertedRowID - Int64(countMax)]
+            arguments: [db.lastInsertedRowID - Int64(KeyChange.keptMax)]
         )
     }
 

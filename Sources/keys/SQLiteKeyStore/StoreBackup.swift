@@ -210,7 +210,7 @@ package struct StoreRestore {
         let (deleted, changes, second) = try present.read { db in
             let sql = "SELECT key_id FROM keys WHERE deleted_at IS NOT NULL"
             let deleted = try Data.fetchAll(db, sql: sql)
-            let changes = try KeyChangeLog.last(of: nil, limit: KeyChangeLog.countMax, db)
+            let changes = try KeyChangeLog.last(of: nil, limit: KeyChange.keptMax, db)
             return (deleted, changes, try CounterAnchors(db).second)
         }
         try new.write { db in

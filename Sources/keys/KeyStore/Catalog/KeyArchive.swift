@@ -225,6 +225,9 @@ package struct ChangeNote: Hashable, Sendable {
 
 /// A change of keys that was made.
 package struct KeyChange: Hashable, Sendable {
+    /// The most changes that a store keeps; the oldest are removed.
+    package static let keptMax = 100_000
+
     /// The raw value is the word in the store and in lists.
     package enum Action: String, CaseIterable, Hashable, Sendable {
         case revoked, restored, deleted
