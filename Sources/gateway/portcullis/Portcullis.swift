@@ -160,12 +160,7 @@ struct ReferenceCommand: ParsableCommand {
         case .metrics:
             Self.head("metric", "type", "meaning")
                 + AdminSnapshot.families.map { ["`\($0.name)`", $0.type, Self.cell($0.help)] }
-        case .keys:
-            Self.head("key", "allowed")
-                + ConfigurationSchema().rows.filter { !$0.key.hasPrefix("default.") }.map { row in
-                    let word = row.isMandatory ? "mandatory: " : ""
-                    return ["`\(row.key)`", word + Self.cell(row.allowed)]
-                }
+        case .keys: Self.head("key", "allowed") + Self.keys
         case .limits:
             Self.head("key", "default", "allowed")
                 + ConfigurationSchema().limits.map {
@@ -177,6 +172,18 @@ struct ReferenceCommand: ParsableCommand {
         case .commands:
             Self.head("command", "what it does")
                 + Self.commands(Portcullis.self, "portcullis").sorted { $0[0] < $1[0] }
+        }
+    }
+
+    /// Each key once: kinds of `proofs` share some.
+    private static var keys: [[String]] {
+        var known: Set<String> = []
+        let rows = ConfigurationSchema().rows.filter {
+            !$0.key.hasPrefix("default.") && known.insert($0.key).inserted
+        }
+        return rows.map { row in
+            let word = row.isMandatory ? "mandatory: " : ""
+            return ["`\(row.key)`", word + cell(row.allowed)]
         }
     }
 
