@@ -14,10 +14,10 @@
 // `synchronous` is FULL: a commit that returned survives a power cut, if the disk really writes.
 // The folder must be on a local disk: neither WAL nor the socket works over a network file system.
 //
-// This code maps no file. A mapped word for changes was tried: on a full disk a write to a page
-// without a block is a SIGBUS, and so is every access after the file was truncated. Instead, the
-// gateway's event loops read a word of its own memory, and a command that changes keys waits for an
-// answer. SQLite maps the index of its log (-shm); StoreFiles handles its truncation.
+// This code maps no file: on a full disk a write to a page without a block is a SIGBUS, and so is
+// every access after the file was truncated. So event loops read a word of the gateway's own
+// memory, and a command that changes keys waits for an answer. SQLite maps the index of its log
+// (-shm); StoreFiles handles its truncation.
 //
 // Counters are not written into the rows of their keys at once. A commit adds one blob to the table
 // `counter_log`. When that has grown to 7 MiB, its entries are merged into the rows, sorted, in

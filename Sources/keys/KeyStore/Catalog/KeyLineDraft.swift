@@ -73,8 +73,7 @@ struct KeyLineDraft {
                 throw Problem("key_id: use base64 of 32 bytes")
             }
             self.keyID = keyID
-        case .platform:
-            platform = try Self.word(value, "platform", as: DevicePlatform.self)
+        case .platform: platform = try Self.word(value, "platform", as: DevicePlatform.self)
         case .appID: appID = try Self.appID(value)
         case .environment:
             environment = try Self.word(value, "environment", as: KeyEnvironment.self)
@@ -89,13 +88,11 @@ struct KeyLineDraft {
                 let number = UInt64(String(decoding: text, as: UTF8.self), radix: 16)
             else { throw Problem("window: use 16 hexadecimal digits") }
             window = number
-        case .status:
-            isRevoked = try Self.word(value, "status", as: Status.self) == .revoked
+        case .status: isRevoked = try Self.word(value, "status", as: Status.self) == .revoked
         case .revokedAt: revokedAt = try Self.second(value, "revoked_at")
         case .enrolledAt: enrolledAt = try Self.second(value, "enrolled_at")
         case .lastUsedAt: lastUsedAt = try Self.second(value, "last_used_at")
-        case .source:
-            source = try Self.word(value, "source", as: KeyRecord.Source.self)
+        case .source: source = try Self.word(value, "source", as: KeyRecord.Source.self)
         case .receipt: receipt = try Self.bytes(value, "receipt")
         case .receiptCreatedAt, .receiptNotBefore, .receiptExpiresAt, .riskMetric, .riskMetricAt,
             .renewalTriedAt, .renewalOutcome, .renewalDueAt:
