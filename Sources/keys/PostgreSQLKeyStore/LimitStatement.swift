@@ -3,8 +3,9 @@ internal import KeyStore
 /// The statements about limits that the gateways share: one row for each limit and subject says
 /// when its bucket is full.
 ///
-/// No gateway waits for a row that another one writes in the same moment: one that stops in the
-/// middle would stop all. It leaves the row out, and tells of it the next time.
+/// No gateway waits for a row that another one changes in the same moment: one that stops in the
+/// middle would stop all. It leaves the row out, and tells of it the next time. Only a row that two
+/// insert at the same moment makes one wait for the other (PostgreSQL's ON CONFLICT).
 enum LimitStatement {
     /// The most rows that are read at once, those that were written last. A gateway knows others
     /// when it has taken something itself.
