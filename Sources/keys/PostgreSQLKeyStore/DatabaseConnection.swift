@@ -14,6 +14,7 @@ final class DatabaseConnection: @unchecked Sendable {
     private let notices = Notices()
     /// The names of the statements that this connection has prepared, by their text.
     private var prepared: [String: String] = [:]
+    private var nameCount = 0
 
     /// Connects to the first server that accepts. Each server gets its share of the time.
     ///
@@ -182,7 +183,8 @@ final class DatabaseConnection: @unchecked Sendable {
         let values = statement.values
         let types = values.map(\.type)
         let known = prepared[statement.sql]
-        let name = known ?? "p\(nextName())"
+        if known == nil { nameCount += 1 }
+        let name = known ?? "p\(nameCount)"
         if known == nil {
             guard PQsendPrepare(handle, name, statement.sql, Int32(types.count), types) == 1 else {
                 throw .lost(message)
@@ -203,13 +205,6 @@ final class DatabaseConnection: @unchecked Sendable {
         }
         guard isSent == 1 else { throw .lost(message) }
         return known == nil
-    }
-
-    private var nameCount = 0
-
-    private func nextName() -> Int {
-        nameCount += 1
-        return nameCount
     }
 
     /// The answer of one statement, up to the NULL that ends it: its rows, or a refusal.
