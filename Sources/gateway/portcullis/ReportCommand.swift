@@ -38,10 +38,19 @@ struct ReportCommand: ParsableCommand {
             case (let window, false): "/report/\((window ?? .hour).rawValue)/text"
             }
         let method: Method = rule == nil ? .get : .post
-        try gateway.call(method, page + member.query, rule ?? "", about: rule) { response in
+        try gateway.call(
+            method,
+            page + member.query,
+            rule ?? "",
+            about: rule,
+            waiting: Self.waitMilliseconds
+        ) { response in
             StandardOutput.write(String(decoding: response.content, as: UTF8.self)) ? 0 : 1
         }
     }
+
+    /// A report of hundreds of rules takes seconds where the host has other work.
+    private static let waitMilliseconds: UInt64 = 60_000
 }
 
 extension ReportWindow: ExpressibleByArgument {}
