@@ -8,7 +8,7 @@ import Testing
 extension ClientScenarios {
     /// The client for Android, on the Java machine, before a gateway that does as a test says.
     @Suite(.enabled(if: AndroidApp.isPossible)) struct Android {
-        private final class Stand {
+        final class Stand {
             let gateway: AndroidGateway
             let app: AndroidApp
             let folder = FileManager.default.temporaryDirectory
@@ -486,42 +486,6 @@ extension ClientScenarios {
             #expect(stand.gateway.requests("keys").isEmpty)
         }
 
-        @Test func `a phone that fails says so, and one that lost its key enrols again`() throws {
-            let stand = try Stand()
-            defer { stand.end() }
-            try stand.phone("broken")
-            try stand.start("broken")
-            #expect(try stand.get() == "401 held")
-            try stand.app.tell("later 10")
-            #expect(try stand.get() == "401 unsupported")
-            let requests = stand.gateway.requests("/v1/orders")
-            #expect(requests.map { $0.head.value("app-attest-unsupported") } == [nil, "1"])
-            #expect(!requests.contains { $0.head.has("app-attest-assertion") })
-            try stand.phone("")
-            try stand.app.tell("later 10")
-            #expect(try stand.get() == "200 proven")
-            try stand.app.tell("lose")
-            #expect(try stand.get() == "200 proven")
-            #expect(stand.gateway.requests("keys").count == 2)
-            #expect(try stand.app.tell("keys") == "1")
-            try stand.start("no/folder")
-            #expect(try stand.get() == "401 record-unwritable")
-        }
-
-        @Test func `a phone that fails says so while it tries again, too`() throws {
-            let stand = try Stand()
-            defer { stand.end() }
-            try stand.phone("broken")
-            try stand.start("record", "hasty")
-            #expect(try stand.get() == "401 held")
-            try stand.app.tell("later 10")
-            #expect(try stand.get() == "401 unsupported")
-            // One of them tries, for longer than the other one waits.
-            try stand.phone("broken slow")
-            try stand.app.tell("later 10")
-            #expect(try stand.app.tell("crowd 2 /v1/orders") == "401 unsupported x2")
-        }
-
         @Test func `a GET with content is not sent as a POST`() throws {
             let stand = try Stand()
             defer { stand.end() }
@@ -553,65 +517,6 @@ extension ClientScenarios {
             #expect(try stand.get("//elsewhere.invalid/v1/orders") == "200 proven")
             let sent = stand.gateway.requests("/v1/orders")
             #expect(sent.map(\.target) == ["//elsewhere.invalid/v1/orders"])
-        }
-
-        @Test func `a key with which the keystore signs nothing is replaced, once in a day`()
-            throws
-        {
-            let stand = try Stand()
-            defer { stand.end() }
-            try stand.start()
-            #expect(try stand.get() == "200 proven")
-            try stand.app.tell("spoil")
-            // Three tries each.
-            for _ in 0..<3 { #expect(try stand.get() == "401 key-failed") }
-            #expect(try stand.get() == "200 proven")
-            #expect(stand.gateway.requests("keys").count == 2)
-            try stand.app.tell("spoil")
-            for _ in 0..<5 { #expect(try stand.get() == "401 key-failed") }
-            #expect(stand.gateway.requests("keys").isEmpty)
-            try stand.app.tell("later 90000")
-            #expect(try stand.get() == "200 proven")
-        }
-
-        @Test func `a key that many requests find lost is lost once`() throws {
-            let stand = try Stand()
-            defer { stand.end() }
-            let lost = AndroidGateway.Refusal(reason: "key-unknown", next: "enrol")
-            try stand.start()
-            // The first one of a day is replaced at once.
-            stand.gateway.refuse("/v1/orders", lost)
-            #expect(try stand.get() == "200 proven")
-            try stand.app.tell("log")
-            stand.gateway.gather("/v1/orders", 8)
-            stand.gateway.refuse("/v1/orders", lost, times: 8)
-            try stand.app.tell("crowd 8 /v1/orders")
-            let log = try stand.app.tell("log")
-            #expect(log.components(separatedBy: "enrolment held for").count == 2)
-            // The delay after one failure is two seconds at most.
-            try stand.app.tell("later 3")
-            #expect(try stand.get() == "200 proven")
-            #expect(stand.gateway.requests("keys").count == 3)
-        }
-
-        @Test func `a record that can't be written ends an enrolment whose key is lost`() throws {
-            let stand = try Stand()
-            defer { stand.end() }
-            stand.gateway.refuse("keys", .init(status: 503, reason: "lost"))
-            try stand.start()
-            #expect(try stand.get() == "401 held")
-            // Where the next record would be written.
-            let next = stand.folder.appending(path: "record.new")
-            try FileManager.default.createDirectory(
-                at: next,
-                withIntermediateDirectories: false
-            )
-            try stand.app.tell("later 5")
-            stand.gateway.refuse("keys", .init(reason: "nonce-mismatch", next: "enrol"))
-            #expect(try stand.get() == "401 record-unwritable")
-            #expect(stand.gateway.requests("keys").count == 2)
-            try FileManager.default.removeItem(at: next)
-            #expect(try stand.get() == "200 proven")
         }
     }
 }
