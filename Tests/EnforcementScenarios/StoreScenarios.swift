@@ -74,6 +74,14 @@ extension Scenarios {
             #expect(seen[0].head.all("App-Attest-Verdict") == ["refuse"])
             #expect(seen[0].head.all("App-Attest-Reason") == ["unsupported"])
             #expect(seen[0].head.all("App-Attest-Unsupported") == [])
+            // Only the first was refused for it.
+            let counted = try gateway.adminClient().send("GET", "/metrics").text
+                .split(separator: "\n").filter { $0.contains(#"reason="unsupported""#) }
+            #expect(counted.count == 2, "\(counted)")
+            for (rule, enforced) in [("bare", true), ("excused", false)] {
+                let line = try #require(counted.first { $0.contains("rule=\"\(rule)\"") })
+                #expect(line.contains(#"enforced="\#(enforced)""#), "\(line)")
+            }
         }
 
         /// Another program holds the database's write lock for longer than the gateway waits for

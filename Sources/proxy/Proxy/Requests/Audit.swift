@@ -363,7 +363,8 @@ extension Audit {
             }
         }
         if verdict.sessionAbsence == .foreign { proxy.tally.add(.sessionsForeign) }
-        let isEnforced = enforcement == .enforced
+        // What the rule forwards all the same is not refused.
+        let isEnforced = enforcement == .enforced && !verdict.isExcused
         if !proxy.seen.guards.areNone, isGuarded(verdict, enforcement) {
             proxy.seen.guards.count(exchange.flow.rule, verdict) {
                 proxy.judge.keyCheck.isInstall(verdict)
