@@ -153,9 +153,8 @@ extension Scenarios {
             )
         }
 
-        @Test func `a disk that stands still stops no client but those whose content is there`()
-            throws
-        {
+        @Test(.overOneClient)
+        func `a disk that stands still stops no client but those whose content is there`() throws {
             let scenario = try Scenario()
             defer { scenario.end() }
             let stalled = scenario.path("stalled")
@@ -180,7 +179,8 @@ extension Scenarios {
         }
 
         /// An application may take a reset for the end of the content, and run with what it has.
-        @Test func `content whose beginning the origin has waits for a disk that is late`() throws {
+        @Test(.overOneClient)
+        func `content whose beginning the origin has waits for a disk that is late`() throws {
             let scenario = try Scenario()
             defer { scenario.end() }
             var bench = try startOnStalledDisk(scenario)
@@ -196,7 +196,7 @@ extension Scenarios {
             try socket.send(content)
             try bench.gateway.waitUntil("the verdict", bench.admin) { $0["verdicts_total"] == 1 }
             // Longer than the event loop waits for any call; others are served meanwhile.
-            let end = ContinuousClock.now + .seconds(4)
+            let end = ContinuousClock.now + .seconds(3)
             let isServed = try eventually(within: 60) {
                 let small = try good(&bench, count: 1_000)
                 #expect(small.status == 200)

@@ -111,6 +111,23 @@ extension Trait where Self == OverEachClient {
     static var overEachClient: Self { OverEachClient() }
 }
 
+/// In a suite that is marked ``OverEachClient``, runs a scenario over the first of them alone: it
+/// waits for long, and the others show nothing more.
+struct OverOneClient: TestTrait, TestScoping {
+    func provideScope(
+        for test: Test,
+        testCase: Test.Case?,
+        performing function: @concurrent @Sendable () async throws -> Void
+    ) async throws {
+        guard ClientSide.ofRun != nil || ClientSide.current == .http1 else { return }
+        try await function()
+    }
+}
+
+extension Trait where Self == OverOneClient {
+    static var overOneClient: Self { OverOneClient() }
+}
+
 /// Runs a scenario over HTTP/1.1 in the clear whatever the run was told: the gateway serves as a
 /// user that may not read the key of ``ClientSide/certificate``, and refuses one that all may read.
 struct InTheClear: TestTrait, TestScoping {
