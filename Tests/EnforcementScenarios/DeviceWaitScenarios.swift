@@ -128,7 +128,7 @@ extension Scenarios {
 
         @Test func `a request that waits when the gateway is told to stop gets its answer`() throws
         {
-            let stand = try DeviceStand()
+            let stand = try DeviceStand(drain: "30s")
             defer { stand.end() }
             stand.apple.next(.queryBits, .slow(milliseconds: 1_000))
             let wire = try begin(stand, "/v1/kind")
@@ -161,7 +161,7 @@ extension Scenarios {
 
         @Test func `a response does not wait for a change, and the end of the gateway does`() throws
         {
-            let stand = try DeviceStand()
+            let stand = try DeviceStand(drain: "30s")
             defer { stand.end() }
             stand.apple.next(.updateBits, .slow(milliseconds: 3_000))
             #expect(try stand.send("/v1/trial").status == 200)

@@ -199,7 +199,7 @@ extension Scenarios {
         /// A socket of its own would be shut to new clients while the gateway drains, and the
         /// kernel's filter would stay on it for ever.
         @Test func `clients that connect while one gateway ends are served by the next`() throws {
-            let scenario = try Self.scenario()
+            let scenario = try Self.scenario(more: "timeouts: { drain: 30s }")
             defer { scenario.end() }
             guard let first = try Self.activated(scenario, "twice") else { return }
             #expect(try first.client().send("GET", "/plain").status == 200)

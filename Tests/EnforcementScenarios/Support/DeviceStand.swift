@@ -77,22 +77,34 @@ final class DeviceStand {
         let loops: Int
         let admin: String
         let apple: String
+        let timeout: String
+        let drain: String
     }
 
     /// - bits: the field lines by which an origin has Apple keep bits.
     /// - admin: the section `admin`.
     /// - more: another line of the section `apple`.
+    /// - timeout: of a call to Apple.
+    /// - drain: how long requests and changes may go on after the stop.
     init(
         bits: String = "App-Attest-Device-Bits: 1,-\r\n",
         loops: Int = 2,
         admin: String = "{ address: 127.0.0.1:0 }",
-        apple more: String = ""
+        apple more: String = "",
+        timeout: String = "5s",
+        drain: String = "50ms"
     ) throws {
         scenario = try Scenario()
         apple = try StandInServer(folder: scenario.folder.path)
         shop = try scenario.origin()
         trials = try scenario.origin(fields: bits)
-        settings = Settings(loops: loops, admin: admin, apple: more)
+        settings = Settings(
+            loops: loops,
+            admin: admin,
+            apple: more,
+            timeout: timeout,
+            drain: drain
+        )
         key = Scenario.device.makeKey()
         apple.add(team)
         try Self.configure(scenario, [team], apple, (shop, trials), settings)
@@ -122,11 +134,12 @@ final class DeviceStand {
             origin: "127.0.0.1:\(origins.shop.port)",
             rules: rules,
             more: """
+                timeouts: { drain: \(settings.drain) }
                 apple:
                   keys: [\(keys.joined(separator: ", "))]
                   hosts: { \(apple.hostSettings) }
                   roots: \(apple.rootFile)
-                  timeout: 5s
+                  timeout: \(settings.timeout)
                   \(settings.apple)
                 """,
             loops: settings.loops,

@@ -200,6 +200,7 @@ final class Scenario {
             try keepStatusList(beside: database == nil ? store : file)
         }
         let indented = rules.split(separator: "\n").map { "  \($0)" }.joined(separator: "\n")
+        let ending = more.contains("drain:") ? Self.drainIdle : "\(Self.drainIdle), \(Self.drain)"
         try write(
             file,
             """
@@ -214,10 +215,10 @@ final class Scenario {
             \(apps)
             store: { \(place) }
             default: { origin: shop, mode: off }
-            \(more.replacing("timeouts: {", with: "timeouts: { \(Self.drainIdle),"))
+            \(more.replacing("timeouts: {", with: "timeouts: { \(ending),"))
             rules:
             \(indented)
-            \(more.contains("timeouts:") ? "" : "timeouts: { \(Self.drainIdle) }")
+            \(more.contains("timeouts:") ? "" : "timeouts: { \(ending) }")
 
             """
         )
@@ -239,6 +240,9 @@ final class Scenario {
 
     /// A client here has no request on its way when it stops a gateway, and keeps its connection.
     private static let drainIdle = "drain_idle: 100ms"
+    /// Until then a listener that ends waits for clients in a handshake, a quarter of a second.
+    /// Whoever stops a gateway with a request on its way says `drain` in `more`.
+    private static let drain = "drain: 50ms"
 
     /// The rules, each that verifies with the app.
     static func naming(_ app: String, in rules: String) -> String {
