@@ -58,7 +58,8 @@ extension Scenarios {
             play: StandInPlay,
             word: String
         ) throws {
-            let stand = try DeviceStand(admin: Self.open)
+            let timeout = play == .hang ? "2s" : "5s"
+            let stand = try DeviceStand(admin: Self.open, timeout: timeout)
             defer { stand.end() }
             stand.apple.always(.validateToken, play)
             let answer = try call("validate", on: stand.admin)

@@ -135,6 +135,8 @@ extension Scenarios {
             #expect(stand.apple.wait { $0.of(.queryBits).count == 1 })
             stand.beginStop()
             #expect(try wire.readFinalResponse(to: "POST").status == 200)
+            // Otherwise the gateway lingers, for what the client may still send.
+            wire.close()
             #expect(stand.stop() == 0)
         }
     }

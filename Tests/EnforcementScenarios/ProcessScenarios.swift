@@ -300,13 +300,19 @@ extension Scenarios {
                 encoding: .utf8
             )
             let mounted = "mount --bind '\(settings)' /etc/resolv.conf && exec \"$@\""
+            // The first start looks nothing up, and waits for no resolver.
             let stand = try UpgradeStand(
-                origins: "  silent: { servers: [\"silent.test:80\"] }",
+                origins: "  silent: { servers: [\"127.0.0.1:9\"] }",
                 within: [
                     try #require(Scenario.tool("unshare")), "-m", "/bin/sh", "-c", mounted, "sh",
                 ]
             )
             defer { stand.end() }
+            let file = stand.scenario.path("portcullis.yaml")
+            let text = try String(contentsOfFile: file, encoding: .utf8)
+            let named = text.replacing("\"127.0.0.1:9\"", with: "\"silent.test:80\"")
+            try #require(named != text)
+            try stand.scenario.write("portcullis.yaml", named)
             try stand.upgrade()
             #expect(try #require(stand.pauses.last) < 4_500)
         }
