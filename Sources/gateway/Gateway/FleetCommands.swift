@@ -20,6 +20,9 @@ package struct FleetCommands: Sendable {
     private static let name = "command"
     /// The longest run of the command that starts a gateway again: ten minutes.
     private static let commandTimeout = Duration.seconds(600)
+    /// The age of a row, in seconds, above which its process is silent: each writes its row every
+    /// second.
+    private static let silence: Int64 = 3
 
     private let database: FleetDatabase
     private let rules: RuleSet
@@ -146,8 +149,20 @@ package struct FleetCommands: Sendable {
             throw Fault(text: "\(name) is not drained; `portcullis fleet status` says what is")
         }
         return try wait(patience) { (members: [FleetMember]) in
-            members.contains { $0.name == name && $0.standing == "drained" } ? 1 : 0
+            Self.isDrained(name, members) ? 1 : 0
         } == 0
+    }
+
+    /// Whether a process of a name is drained, as far as its row says. The row of a process that
+    /// has died says nothing: it is silent beside a later process of the name.
+    static func isDrained(_ name: String, _ members: [FleetMember]) -> Bool {
+        let named = members.filter { $0.name == name }
+        return named.contains { member in
+            let isGone =
+                member.age > silence
+                && named.contains { $0.age <= silence && $0.startedAt >= member.startedAt }
+            return member.standing == "drained" && !isGone
+        }
     }
 
     /// The names of the gateways to upgrade: those that were heard of lately and are not drained.
@@ -190,8 +205,12 @@ package struct FleetCommands: Sendable {
             throw Fault(text: "\(name) stays drained: the command failed: \(fault)")
         }
         let known = Set(before.map(\.instance))
-        let missing = try wait(patience) { (members: [FleetMember]) in
-            let new = Self.heard(name, members).filter { !known.contains($0.instance) }
+        // Its first row comes before it has read of the drain, and says that it serves. `resume`
+        // would take that for the end of the drain.
+        let missing = try wait(patience, looks: 1) { (members: [FleetMember]) in
+            let new = Self.heard(name, members).filter { member in
+                member.standing == "drained" && !known.contains(member.instance)
+            }
             return max(Int64(known.count - new.count), 0)
         }
         guard missing == 0 else {
@@ -216,14 +235,19 @@ package struct FleetCommands: Sendable {
     }
 
     /// Waits until a number of all gateways together is 0.
-    private func wait(_ patience: Int, _ number: ([FleetMember]) -> Int64) throws(Fault) -> Int64 {
+    ///
+    /// - looks: how often in a row it has to be: a row may be a second old.
+    private func wait(
+        _ patience: Int,
+        looks: Int = 3,
+        _ number: ([FleetMember]) -> Int64
+    ) throws(Fault) -> Int64 {
         let deadline = ContinuousClock.now + .seconds(patience)
-        // Twice in a row: a row may be a second old.
         var zeros = 0
         while true {
             let sum = number(try reading().members)
             zeros = sum == 0 ? zeros + 1 : 0
-            guard zeros < 3, ContinuousClock.now < deadline else { return sum }
+            guard zeros < looks, ContinuousClock.now < deadline else { return sum }
             // Gateways write their rows each second.
             poll(nil, 0, 700)
         }
