@@ -99,36 +99,41 @@ extension Scenarios {
             do { _ = try socket.readToEnd() } catch WireFault.reset {}
         }
 
-        @Test(arguments: Ending.allCases, Framing.allCases)
-        func `an origin sees nothing of content that is not all there, whatever the client does`(
-            ending: Ending,
-            framing: Framing
-        ) throws {
+        @Test
+        func `an origin sees nothing of content that is not all there, whatever the client does`()
+            throws
+        {
             try Scenario.onBothSides { scenario in
                 var (gateway, origin, key) = try start(scenario)
                 let admin = try gateway.adminClient()
+                let ways = Framing.allCases.flatMap { [($0, true), ($0, false)] }
                 var aborted = 0.0
-                for declares in [true, false] {
-                    let socket = try Wire(port: gateway.port)
-                    try socket.send(
-                        head(
-                            &key,
-                            "/held",
-                            signed: Self.signed,
-                            count: Self.other.count,
-                            framing,
-                            declares: declares
+                for ending in Ending.allCases {
+                    for (framing, declares) in ways {
+                        let socket = try Wire(port: gateway.port)
+                        try socket.send(
+                            head(
+                                &key,
+                                "/held",
+                                signed: Self.signed,
+                                count: Self.other.count,
+                                framing,
+                                declares: declares
+                            )
                         )
-                    )
-                    try socket.send(truncated(Self.other, framing))
-                    aborted += 1
-                    // A reset that overtakes the head would make no request of it.
-                    try gateway.waitUntil("the request", admin) { $0["requests_total"] >= aborted }
-                    try leave(socket, ending)
-                    try gateway.waitUntil("the end of the request", admin) {
-                        $0["client_aborts_total"] + $0["client_timeouts_total"] >= aborted
+                        try socket.send(truncated(Self.other, framing))
+                        aborted += 1
+                        let what = "\(ending), \(framing), \(declares)"
+                        // A reset that overtakes the head would make no request of it.
+                        try gateway.waitUntil("the request: \(what)", admin) {
+                            $0["requests_total"] >= aborted
+                        }
+                        try leave(socket, ending)
+                        try gateway.waitUntil("the end of the request: \(what)", admin) {
+                            $0["client_aborts_total"] + $0["client_timeouts_total"] >= aborted
+                        }
+                        try #require(origin.connectionCount == 0, "\(what)")
                     }
-                    try #require(origin.connectionCount == 0)
                 }
                 try gateway.waitUntil("nothing held", admin) {
                     $0["held_memory_bytes"] == 0 && $0["held_disk_bytes"] == 0
@@ -153,68 +158,81 @@ extension Scenarios {
             case lastByte, close, reset, halfClose, silence, malformedChunk, tooLarge
         }
 
-        @Test(arguments: Fault.allCases)
-        func `streamed content that goes wrong ends in a reset, never in an orderly end`(
-            fault: Fault
-        ) throws {
+        @Test
+        func `streamed content that goes wrong ends in a reset, never in an orderly end`() throws {
             try Scenario.onBothSides { scenario in
                 var (gateway, origin, key) = try start(scenario)
-                let content = [UInt8](repeating: 7, count: 40_000)
-                let framing: Framing =
-                    switch fault {
-                    case .malformedChunk, .tooLarge: .chunked
-                    case .lastByte, .close, .reset, .halfClose, .silence: .length
-                    }
-                let socket = try Wire(port: gateway.port)
-                try socket.send(
-                    head(&key, "/streamed", signed: content, count: content.count, framing)
-                )
-                try origin.awaitHeads(1)
-                switch fault {
-                case .lastByte: try socket.send(content.dropLast() + [8])
-                case .malformedChunk: try socket.send("5\r\nhello\r\nxyz\r\n")
-                case .tooLarge:
-                    try socket.send("10001\r\n")
-                    try socket.send([UInt8](repeating: 7, count: 0x10001))
-                case .close, .reset, .halfClose, .silence:
-                    try socket.send([UInt8](content[..<20_000]))
-                    let ending = Ending(rawValue: fault.rawValue)
-                    try leave(socket, try #require(ending))
+                for (earlier, fault) in Fault.allCases.enumerated() {
+                    let count = earlier + 1
+                    let socket = try send(fault, &key, gateway) { try origin.awaitHeads(count) }
+                    defer { socket.close() }
+                    let seen = try origin.seen(count)[earlier]
+                    #expect(!seen.isComplete, "\(fault)")
+                    #expect(seen.wasReset && !seen.wasEndedInOrder, "\(fault)")
+                    #expect(seen.head.value("App-Attest-Verdict") == "pass", "\(fault)")
+                    let line = try gateway.line(about: "/streamed", after: earlier)
+                    #expect(line["content"] as? String == "cut-short", "\(fault)")
+                    let page = try gateway.adminClient().send("GET", "/metrics").text
+                    let labels = #"{rule="streamed",mode="enforce",verdict="pass"}"#
+                    #expect(page.contains("bodies_cut_short_total\(labels) \(count)\n"), "\(fault)")
                 }
-                let seen = try origin.seen(1)[0]
-                #expect(!seen.isComplete)
-                #expect(seen.wasReset && !seen.wasEndedInOrder)
-                #expect(seen.head.value("App-Attest-Verdict") == "pass")
-                let line = try gateway.line(about: "/streamed")
-                #expect(line["content"] as? String == "cut-short")
-                let page = try gateway.adminClient().send("GET", "/metrics").text
-                #expect(
-                    page.contains(
-                        #"bodies_cut_short_total{rule="streamed",mode="enforce",verdict="pass"} 1"#
-                    )
-                )
             }
         }
 
-        @Test(arguments: ["/unsigned", "/watched"])
-        func `content that breaks off after the head went out ends in a reset under any rule`(
-            target: String
-        ) throws {
+        /// Sends a request whose content goes wrong once its head has reached the origin.
+        ///
+        /// - Returns: its connection, which the client keeps unless that is the fault.
+        private func send(
+            _ fault: Fault,
+            _ key: inout SoftwareKey,
+            _ gateway: GatewayProcess,
+            awaitHead: () throws -> Void
+        ) throws -> Wire {
+            let content = [UInt8](repeating: 7, count: 40_000)
+            let framing: Framing =
+                switch fault {
+                case .malformedChunk, .tooLarge: .chunked
+                case .lastByte, .close, .reset, .halfClose, .silence: .length
+                }
+            let socket = try Wire(port: gateway.port)
+            try socket.send(head(&key, "/streamed", signed: content, count: content.count, framing))
+            try awaitHead()
+            switch fault {
+            case .lastByte: try socket.send(content.dropLast() + [8])
+            case .malformedChunk: try socket.send("5\r\nhello\r\nxyz\r\n")
+            case .tooLarge:
+                try socket.send("10001\r\n")
+                try socket.send([UInt8](repeating: 7, count: 0x10001))
+            case .close, .reset, .halfClose, .silence:
+                try socket.send([UInt8](content[..<20_000]))
+                let ending = Ending(rawValue: fault.rawValue)
+                try leave(socket, try #require(ending))
+            }
+            return socket
+        }
+
+        @Test
+        func `content that breaks off after the head went out ends in a reset under any rule`()
+            throws
+        {
             try Scenario.onBothSides { scenario in
                 var (gateway, origin, key) = try start(scenario)
                 let content = [UInt8](repeating: 7, count: 40_000)
-                let parts: SignedParts = target == "/unsigned" ? [.method, .target] : Self.parts
-                let socket = try Wire(port: gateway.port)
-                try socket.send(
-                    head(&key, target, signed: content, count: 40_000, .length, parts: parts)
-                )
-                try socket.send([UInt8](content[..<20_000]))
-                try origin.awaitHeads(1)
-                socket.close()
-                let seen = try origin.seen(1)[0]
-                #expect(!seen.isComplete && seen.wasReset && !seen.wasEndedInOrder)
-                let line = try gateway.line(about: target)
-                #expect(line["content"] as? String == "cut-short")
+                for (number, target) in ["/unsigned", "/watched"].enumerated() {
+                    let isUnsigned = target == "/unsigned"
+                    let parts: SignedParts = isUnsigned ? [.method, .target] : Self.parts
+                    let socket = try Wire(port: gateway.port)
+                    try socket.send(
+                        head(&key, target, signed: content, count: 40_000, .length, parts: parts)
+                    )
+                    try socket.send([UInt8](content[..<20_000]))
+                    try origin.awaitHeads(number + 1)
+                    socket.close()
+                    let seen = try origin.seen(number + 1)[number]
+                    #expect(!seen.isComplete && seen.wasReset && !seen.wasEndedInOrder, "\(target)")
+                    let line = try gateway.line(about: target)
+                    #expect(line["content"] as? String == "cut-short", "\(target)")
+                }
             }
         }
 
@@ -247,27 +265,27 @@ extension Scenarios {
             #expect(origin.connectionCount == 0)
         }
 
-        @Test(arguments: [17, 1024, 1025, 30_000], Framing.allCases)
-        func `held content reaches the origin as it was, on one connection`(
-            count: Int,
-            framing: Framing
-        ) throws {
+        @Test func `held content reaches the origin as it was, on one connection`() throws {
             try Scenario.onBothSides { scenario in
                 var (gateway, origin, key) = try start(scenario)
-                let content = (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 7) }
                 let client = gateway.client()
-                for number in 1...3 {
-                    let head = head(&key, "/held", signed: content, count: count, framing)
-                    let bytes =
-                        framing == .length
-                        ? content : truncated(content, framing) + Array("\n".utf8)
-                    let answer = try client.send(raw: Array(head.utf8) + bytes)
-                    #expect(answer.status == 200)
-                    let seen = try origin.seen(number)[number - 1]
-                    #expect(seen.isComplete && seen.count == count)
-                    #expect(seen.digest == SHA256.digest(of: content))
-                    #expect(seen.head.value("Content-Length") == String(count))
-                    #expect(seen.head.value("App-Attest-Verdict") == "pass")
+                var number = 0
+                for count in [17, 1024, 1025, 30_000] {
+                    let content = (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 7) }
+                    for framing in [Framing.length, .chunked, .length, .chunked] {
+                        let head = head(&key, "/held", signed: content, count: count, framing)
+                        let bytes =
+                            framing == .length
+                            ? content : truncated(content, framing) + Array("\n".utf8)
+                        let answer = try client.send(raw: Array(head.utf8) + bytes)
+                        #expect(answer.status == 200, "\(count) \(framing)")
+                        number += 1
+                        let seen = try origin.seen(number)[number - 1]
+                        #expect(seen.isComplete && seen.count == count, "\(framing)")
+                        #expect(seen.digest == SHA256.digest(of: content), "\(count) \(framing)")
+                        #expect(seen.head.value("Content-Length") == String(count))
+                        #expect(seen.head.value("App-Attest-Verdict") == "pass")
+                    }
                 }
                 #expect(origin.connectionCount == 1)
             }
