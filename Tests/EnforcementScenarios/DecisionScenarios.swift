@@ -7,7 +7,7 @@ import Testing
 
 extension Scenarios {
     /// Somebody else's proxy forwards, and asks the gateway for a decision about each request.
-    @Suite(.serialized) struct Decisions {
+    @Suite(.serialized, EndOfStands()) struct Decisions {
         static let signing = SigningForm.lines(
             [.method, .target, .challenge],
             headers: []
@@ -54,6 +54,8 @@ extension Scenarios {
             let application: RecordingOrigin
             let client: HTTPClient
             var key: SoftwareKey
+            /// What the application has seen in other tests.
+            private var earlier = 0
 
             /// `nil` where the proxy's program is absent.
             ///
@@ -107,7 +109,15 @@ extension Scenarios {
             }
 
             /// What the application has seen beside what showed that the proxy is ready.
-            var seen: [RecordingOrigin.Seen] { application.seen.filter { $0.target != "/ready" } }
+            var seen: [RecordingOrigin.Seen] {
+                application.seen.dropFirst(earlier).filter { $0.target != "/ready" }
+            }
+
+            /// Another test has it: a new connection, and nothing was seen.
+            fileprivate mutating func beginTest() {
+                client.close()
+                earlier = application.seen.count
+            }
 
             /// Starts the proxy again, with faults in its example.
             mutating func restartFront(_ edits: [(old: String, new: String)]) throws {
@@ -140,15 +150,61 @@ extension Scenarios {
             }
         }
 
+        /// The stands that tests have one after the other: to start a proxy and a gateway takes
+        /// longer than most of what is asked of them.
+        ///
+        /// `@unchecked Sendable`: the suite is serialized, so one test at a time uses it.
+        private final class Stands: @unchecked Sendable {
+            private var free: [DecidingProxy: Stand] = [:]
+
+            func take(_ proxy: DecidingProxy) throws -> Stand? {
+                if var stand = free.removeValue(forKey: proxy) {
+                    stand.beginTest()
+                    return stand
+                }
+                let scenario = try Scenario()
+                if let stand = try Stand(proxy, scenario) { return stand }
+                scenario.end()
+                return nil
+            }
+
+            func give(_ stand: Stand) { free[stand.proxy] = stand }
+
+            func end() {
+                for stand in free.values { stand.scenario.end() }
+                free = [:]
+            }
+        }
+
+        private static let stands = Stands()
+
+        static func endStands() { stands.end() }
+
+        /// Has a test use a stand, if the proxy's program is there.
+        ///
+        /// - isAlone: whether the stand is the test's own, since it ends a part of it or reads
+        ///   lines that others have there, too.
+        /// - isTried: as for the stand, which is the test's own then.
         func play(
             _ proxy: DecidingProxy,
+            isAlone: Bool = false,
             isTried: Bool = false,
             _ act: (inout Stand) throws -> Void
         ) throws {
-            let scenario = try Scenario()
-            defer { scenario.end() }
-            guard var stand = try Stand(proxy, scenario, isTried: isTried) else { return }
-            try act(&stand)
+            if isAlone || isTried {
+                let scenario = try Scenario()
+                defer { scenario.end() }
+                guard var stand = try Stand(proxy, scenario, isTried: isTried) else { return }
+                return try act(&stand)
+            }
+            guard var stand = try Self.stands.take(proxy) else { return }
+            do {
+                try act(&stand)
+            } catch {
+                stand.scenario.end()
+                throw error
+            }
+            Self.stands.give(stand)
         }
 
         /// Fields that a client may not say.
@@ -173,7 +229,11 @@ extension Scenarios {
             proxy: DecidingProxy
         ) throws {
             try play(proxy) { stand in
-                let (request, proof) = try stand.signed("GET", "/orders/1?x=%20a&b=c")
+                // No other test asks for it: the line of the log is looked for by the path.
+                let path = "/orders/admitted"
+                let admin = try stand.gateway.adminClient()
+                let earlier = try Metrics(admin)["decisions_total"]
+                let (request, proof) = try stand.signed("GET", path + "?x=%20a&b=c")
                 let answer = try stand.client.send(request, proof)
                 #expect(answer.status == 200, "\(answer.text)")
                 #expect(answer.head.value("App-Attest-Error") == nil)
@@ -181,7 +241,7 @@ extension Scenarios {
                 let passesChallenge = proxy != .caddy && proxy != .traefik
                 #expect((answer.value("App-Attest-Challenge") != nil) == passesChallenge)
                 let seen = try stand.last(1)
-                #expect(seen.target == "/orders/1?x=%20a&b=c")
+                #expect(seen.target == path + "?x=%20a&b=c")
                 #expect(seen.method == "GET")
                 #expect(seen.head.value("Host") == "api.example.com")
                 #expect(seen.head.value("App-Attest-Verdict") == "pass")
@@ -190,7 +250,7 @@ extension Scenarios {
                 #expect(seen.head.value("App-Attest-Environment") == "test")
                 #expect(seen.head.all("App-Attest-Verdict-Token").count == 1)
                 #expect(!seen.head.has("App-Attest-Assertion"))
-                let line = try stand.gateway.line(about: "/orders/1")
+                let line = try stand.gateway.line(about: path)
                 #expect(line["decides"] as? String == proxy.form)
                 #expect(line["verdict"] as? String == "pass")
                 // Envoy names the machine's own address for a client of the loopback interface.
@@ -208,8 +268,7 @@ extension Scenarios {
                 #expect(try stand.client.send(post, postProof).status == 200)
                 #expect(try stand.last(2).count == 5)
 
-                let metrics = try Metrics(stand.gateway.adminClient())
-                #expect(metrics["decisions_total"] >= 3)
+                #expect(try Metrics(admin)["decisions_total"] >= earlier + 3)
             }
         }
 
@@ -320,7 +379,7 @@ extension Scenarios {
         func `a client chooses neither a line of the log nor a trace`(
             proxy: DecidingProxy
         ) throws {
-            try play(proxy) { stand in
+            try play(proxy, isAlone: true) { stand in
                 let trace = "0af7651916cd43dd8448eb211c80319c"
                 let names = [
                     (name: "X-Request-Id", value: "chosen-by-the-client"),
@@ -414,7 +473,7 @@ extension Scenarios {
 
         @Test(arguments: DecidingProxy.allCases)
         func `while the gateway is down nothing is forwarded`(proxy: DecidingProxy) throws {
-            try play(proxy) { stand in
+            try play(proxy, isAlone: true) { stand in
                 #expect(try stand.client.send("GET", "/open").status == 200)
                 let count = stand.seen.count
                 try stand.gateway.crash()
@@ -427,6 +486,18 @@ extension Scenarios {
                 #expect(stand.seen.count == count)
             }
         }
+    }
+}
+
+/// Ends the stands that tests have one after the other, once the last test has ended.
+struct EndOfStands: SuiteTrait, TestScoping {
+    func provideScope(
+        for test: Test,
+        testCase: Test.Case?,
+        performing function: @concurrent @Sendable () async throws -> Void
+    ) async throws {
+        defer { Scenarios.Decisions.endStands() }
+        try await function()
     }
 }
 
