@@ -51,7 +51,7 @@ extension Scenarios {
             let bench = try Bench()
             defer { bench.stop() }
             let start = Array("GET / HTTP/1.1\r\nHost: a\r\n".utf8)
-            let lines = (0..<1_000).flatMap { _ in Array(line.utf8) }
+            let lines = Array(String(repeating: line, count: 1_000).utf8)
             let client = try bench.connect()
             #expect(try answer(to: start + lines + Array("\r\n".utf8), client) == 431)
             #expect(bench.origin.connections.isEmpty)
@@ -60,10 +60,10 @@ extension Scenarios {
         @Test func `chunk extensions are bounded over all chunks together`() throws {
             let bench = try Bench()
             defer { bench.stop() }
-            let chunk = Array("1;a=\(String(repeating: "b", count: 60))\r\nx\r\n".utf8)
+            let chunk = "1;a=\(String(repeating: "b", count: 60))\r\nx\r\n"
             let client = try bench.connect()
             try client.send(Self.upload)
-            let flood = (0..<10_000).flatMap { _ in chunk }
+            let flood = Array(String(repeating: chunk, count: 10_000).utf8)
             #expect(try answer(to: flood, client) == 400)
             #expect(bench.origin.wait { $0.allSatisfy { !$0.isOpen } })
             #expect(bench.origin.requests.isEmpty, "the origin never saw a whole request")
@@ -74,7 +74,7 @@ extension Scenarios {
             defer { bench.stop() }
             let client = try bench.connect()
             try client.send(Self.upload + "1\r\nx\r\n0\r\n")
-            let flood = (0..<100_000).flatMap { _ in Array("A: b\r\n".utf8) }
+            let flood = Array(String(repeating: "A: b\r\n", count: 100_000).utf8)
             let status = try answer(to: flood, client)
             #expect([400, 431].contains(status))
             #expect(bench.origin.wait { $0.allSatisfy { !$0.isOpen } })
@@ -89,7 +89,7 @@ extension Scenarios {
                 }
             }
             defer { bench.stop() }
-            let chunks = (0..<count).flatMap { _ in Array("1\r\nx\r\n".utf8) }
+            let chunks = Array(String(repeating: "1\r\nx\r\n", count: count).utf8)
             let grown = try growth {
                 let client = try bench.connect()
                 try client.send(Array(Self.upload.utf8) + chunks + Array("0\r\n\r\n".utf8))
@@ -111,7 +111,7 @@ extension Scenarios {
                 }
             }
             defer { bench.stop() }
-            let requests = (0..<1_000_000).flatMap { _ in Array(Self.get.utf8) }
+            let requests = Array(String(repeating: Self.get, count: 1_000_000).utf8)
             var clients: [Wire] = []
             let grown = try growth {
                 let client = try bench.connect()

@@ -15,7 +15,7 @@ extension Scenarios {
             { connection in
                 while try connection.nextRequest() != nil {
                     try connection.wire.send(start)
-                    let block = (0..<1_000).flatMap { _ in Array(piece.utf8) }
+                    let block = Array(String(repeating: piece, count: 1_000).utf8)
                     do {
                         for _ in 0..<count / 1_000 { try connection.wire.send(block) }
                     } catch WireFault.reset {
