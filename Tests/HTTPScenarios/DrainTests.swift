@@ -200,7 +200,10 @@ extension Scenarios {
         @Test func `an idle client that says nothing is closed after a short while`() throws {
             let origin = try TestOrigin()
             defer { origin.stop() }
-            let gateway = try TestGateway(origin, more: "timeouts: { drain: 5m }")
+            let gateway = try TestGateway(
+                origin,
+                more: "timeouts: { drain: 5m, drain_idle: 100ms }"
+            )
             let client = try gateway.connect()
             try client.send(Self.get)
             #expect(try client.readResponse().status == 200)

@@ -111,7 +111,7 @@ extension Scenarios {
             let id = try client.open(Self.handshake(), ends: false)
             #expect(try client.answer(id).isComplete)
             let content = [UInt8](repeating: 7, count: 64 << 20)
-            let count = try client.sendUntilStalled(content, on: id, milliseconds: 1_000)
+            let count = try client.sendUntilStalled(content, on: id, milliseconds: 300)
             #expect(count < content.count)
             try client.send(.data, flags: HTTP2Client.endsStream, on: id)
             // The gateway has read the end when it answers.

@@ -19,7 +19,8 @@ extension Scenarios {
             let gateway = try TestGateway(
                 [("shop", [origin.address])],
                 listen: kind == "tcp" ? "address: 127.0.0.1:0" : "address: 'unix:\(path)'",
-                loops: 4
+                loops: 4,
+                more: "timeouts: { drain_idle: 100ms }"
             )
             var clients: [Wire] = []
             for _ in 0..<200 {

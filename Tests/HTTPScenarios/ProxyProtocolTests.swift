@@ -201,7 +201,7 @@ extension Scenarios {
         }
 
         @Test func `connections that owe their header don't hold up the end`() throws {
-            let door = try Door()
+            let door = try Door(more: "timeouts: { drain_idle: 100ms }")
             defer { door.origin.stop() }
             let waiting = try door.gateway.connect()
             try waiting.send("PROXY TC")

@@ -10,6 +10,8 @@ import Testing
 extension Scenarios {
     struct StopTests {
         private static let get = "GET / HTTP/1.1\r\nHost: a\r\n\r\n"
+        /// For idle clients whose end is waited for: a second by default.
+        private static let drainIdle = "timeouts: { drain_idle: 100ms }"
 
         /// Waits until no listener accepts any more.
         private func awaitListenerEnd(_ gateway: TestGateway) -> Bool {
@@ -26,7 +28,7 @@ extension Scenarios {
             let gate = Gate()
             let origin = try TestOrigin(script: TestOrigin.slow(until: gate))
             defer { origin.stop() }
-            let gateway = try TestGateway(origin)
+            let gateway = try TestGateway(origin, more: Self.drainIdle)
             let (idle, busy) = (try gateway.connect(), try gateway.connect())
             try idle.send(Self.get)
             #expect(try idle.readResponse().status == 200)
@@ -61,7 +63,7 @@ extension Scenarios {
         }
 
         @Test func `content under way is taken to its end`() throws {
-            let bench = try Bench()
+            let bench = try Bench(more: Self.drainIdle)
             defer { bench.origin.stop() }
             let client = try bench.connect()
             try client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nhello")
@@ -78,7 +80,7 @@ extension Scenarios {
 
         @Test func `a response that a slow client has not taken yet is not lost`() throws {
             let body = String(repeating: "x", count: 120_000)
-            let bench = try Bench { connection in
+            let bench = try Bench(more: Self.drainIdle) { connection in
                 while let request = try connection.nextRequest() {
                     try connection.answer(200, body: body, to: request)
                 }
