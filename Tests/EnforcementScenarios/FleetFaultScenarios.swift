@@ -54,7 +54,8 @@ extension Scenarios {
                 3,
                 rules: Self.rules,
                 more: Self.more(issuer),
-                arrangement: arrangement
+                arrangement: arrangement,
+                revokesSoon: true
             )
             let load = FleetLoad(fleet)
             defer {

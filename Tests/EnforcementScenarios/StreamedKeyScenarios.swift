@@ -126,6 +126,8 @@ extension Scenarios {
             defer { stage.end() }
             for order in Order.allCases {
                 for isChunked in [false, true] {
+                    // Each order about a key of a database takes three seconds.
+                    guard store == .sqlite || isChunked == (order == .delete) else { continue }
                     let remark: Comment = "\(store), \(proof), \(order), chunked: \(isChunked)"
                     try play(&stage, proof, order, isChunked, remark)
                 }

@@ -55,6 +55,8 @@ final class Fleet: @unchecked Sendable {
     /// - `takesOrders`: whether operators may call at the admin listeners; the gateways are named
     ///   g0, g1 and so on.
     /// - `root`: the certificate that attestations rest on, in PEM; that of ``Scenario`` without.
+    /// - `revokesSoon`: whether commands return two seconds after a revocation, not three: for
+    ///   fleets without sessions. A gateway that reads changes later than that refuses those.
     init(
         _ count: Int,
         rules: String,
@@ -62,7 +64,8 @@ final class Fleet: @unchecked Sendable {
         root: String? = nil,
         servers: Servers = .one,
         arrangement: Arrangement = .processes,
-        takesOrders: Bool = false
+        takesOrders: Bool = false,
+        revokesSoon: Bool = false
     ) throws {
         self.arrangement = arrangement
         scenario = try Scenario()
@@ -85,6 +88,8 @@ final class Fleet: @unchecked Sendable {
             case .primaryAndFollower: try DatabaseServer(standbyOf: database, isWaitedFor: false)
             }
         let others = standby.map { "," + $0.folder } ?? ""
+        // The text goes between quotation marks.
+        let settings = revokesSoon ? "\", revoked_within: \"2s" : ""
         members = Array(repeating: nil, count: count)
         var cables: [any FleetCable] = []
         var places: [String] = []
@@ -101,7 +106,8 @@ final class Fleet: @unchecked Sendable {
         }
         self.cables = cables
         for (number, place) in places.enumerated() {
-            try configure(Self.file(number), rules, more, database.address(at: place + others))
+            let address = database.address(at: place + others) + settings
+            try configure(Self.file(number), rules, more, address)
         }
         if takesOrders {
             for number in 0..<count {
@@ -109,7 +115,7 @@ final class Fleet: @unchecked Sendable {
                 try rewrite(number, "\" } }", "\", gateway: g\(number) } }")
             }
         }
-        let direct = database.address(at: database.folder + others)
+        let direct = database.address(at: database.folder + others) + settings
         try configure("direct.yaml", rules, more, direct)
         try portcullis("store", "migrate", scenario.path("direct.yaml"))
         for number in 0..<count { try start(number) }

@@ -30,7 +30,7 @@ enum FleetFault: CaseIterable, Sendable {
     func befall(_ fleet: Fleet, _ load: FleetLoad) throws {
         let victim = Int.random(in: 0..<fleet.count)
         // Longer than the database may take for a statement.
-        let longest = Double.random(in: 0.2...4)
+        let longest = Double.random(in: 0.2...3)
         func goOn() { load.awaitAdmitted(50, seconds: longest) }
         fleet.reach.lose(isOfAll ? Array(0..<fleet.count) : self == .clockStepped ? [] : [victim])
         defer { fleet.reach.mend() }

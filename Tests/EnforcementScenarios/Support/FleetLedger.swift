@@ -48,25 +48,36 @@ struct FleetLedger {
         counters = stored
     }
 
-    /// Presents once more, at every gateway, what the origin has.
+    /// How many of the latest are presented once more at every gateway.
+    private static let latest = 50
+
+    /// Presents once more what the origin has: each at one gateway, which take turns, and the
+    /// latest at all of them.
     func replay() throws {
         let before = fleet.origin.seen.map(\.target)
         let reached = Set(before)
-        for number in 0..<fleet.count {
-            let gateway = try #require(fleet.member(number))
-            let client = gateway.client()
-            let sent =
-                load.sent.map { ($0.raw, $0.target) } + load.sentTokens.map { ($0.raw, $0.target) }
-            for (raw, target) in sent where reached.contains(target) {
-                var answer = try client.send(raw: raw)
-                // The gateway connects again; a client tries once more.
-                try eventually {
-                    if answer.status == 503 { answer = try client.send(raw: raw) }
-                    return answer.status != 503
+        let kinds = [
+            load.sent.map { ($0.raw, $0.target) }, load.sentTokens.map { ($0.raw, $0.target) },
+        ]
+        for sent in kinds.map({ sent in sent.filter { reached.contains($0.1) } }) {
+            for number in 0..<fleet.count {
+                let client = try #require(fleet.member(number)).client()
+                for (place, (raw, target)) in sent.enumerated()
+                where place % fleet.count == number || place >= sent.count - Self.latest {
+                    try expectRefused(raw, target, client)
                 }
-                #expect([401, 403].contains(answer.status), "\(target) again")
             }
         }
         #expect(fleet.origin.seen.count == before.count)
+    }
+
+    private func expectRefused(_ raw: [UInt8], _ target: String, _ client: HTTPClient) throws {
+        var answer = try client.send(raw: raw)
+        // The gateway connects again; a client tries once more.
+        try eventually {
+            if answer.status == 503 { answer = try client.send(raw: raw) }
+            return answer.status != 503
+        }
+        #expect([401, 403].contains(answer.status), "\(target) again")
     }
 }
