@@ -15,11 +15,11 @@ extension Scenarios {
     /// The renewal of many keys in compressed time, with the gateway's own parts: the database, the
     /// renewer, the client for Apple, and a stand-in for Apple over TLS.
     @Suite(.ofApple) struct Campaigns {
-        /// Keys; the environment asks for more, such as 10000. Of 500, four fifths are renewed in
+        /// Keys; the environment asks for more, such as 10000. Of 300, four fifths are renewed in
         /// the first round, and a restart is in the middle of each round.
         private static let count =
             ProcessInfo.processInfo.environment["PORTCULLIS_CAMPAIGN_KEYS"].flatMap { Int($0) }
-            ?? 500
+            ?? 300
 
         /// What was sent with a call.
         private struct Sent: Sendable {

@@ -21,7 +21,7 @@ extension Scenarios {
 
             static let all = [
                 Size(count: 1, piece: 1), Size(count: 70_000, piece: 1_000),
-                Size(count: 100 << 20, piece: 1 << 18),
+                Size(count: 32 << 20, piece: 1 << 18),
             ]
         }
 

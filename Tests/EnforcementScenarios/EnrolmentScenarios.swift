@@ -278,7 +278,7 @@ extension Scenarios {
                 program,
                 [
                     "prepare", scenario.path("fleet.json"), "--app-id", Scenario.appID,
-                    "--devices", "200", "--keys", scenario.path("keys.jsonl"), "--root",
+                    "--devices", "100", "--keys", scenario.path("keys.jsonl"), "--root",
                     scenario.path("root.pem"),
                 ]
             )
@@ -293,11 +293,11 @@ extension Scenarios {
                 ]
             )
             #expect(result.status == 0, "\(result)")
-            #expect(result.printed.hasPrefix("enrolled: 200, enrolled already: 0\n"), "\(result)")
-            #expect(result.printed.hasSuffix(", attestKey calls: 200\n"), "\(result)")
+            #expect(result.printed.hasPrefix("enrolled: 100, enrolled already: 0\n"), "\(result)")
+            #expect(result.printed.hasSuffix(", attestKey calls: 100\n"), "\(result)")
             let metrics = try Metrics(gateway.adminClient())
-            #expect(metrics["enrolment_challenges_admitted_total"] == 200)
-            #expect(metrics["enrolments_total"] == 200)
+            #expect(metrics["enrolment_challenges_admitted_total"] == 100)
+            #expect(metrics["enrolments_total"] == 100)
             // How many depends on how fast the machine is beside all else that it does.
             #expect(metrics["enrolments_throttled_total"] > 0)
             #expect(try gateway.stop() == 0)

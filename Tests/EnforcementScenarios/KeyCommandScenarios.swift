@@ -96,7 +96,7 @@ extension Scenarios {
             defer { scenario.end() }
             let origin = try scenario.origin()
             try scenario.configure(origin, rules: Self.rules)
-            var keys = try scenario.imported(20)
+            var keys = try scenario.imported(8)
             let gateway = try scenario.serve()
             // A connection to each event loop, most likely: the listeners share the port.
             let clients = (0..<8).map { _ in gateway.client() }

@@ -130,14 +130,14 @@ extension Scenarios {
         @Test func `a fleet that signs with sessions gets every verdict of a hostile mix`() throws {
             let scenario = try Scenario()
             defer { scenario.end() }
-            // Devices use a session for 4.5 s, and the second run takes eight. A request that is a
+            // Devices use a session for 4.5 s, and the second run takes six. A request that is a
             // second late still comes in time.
             let more = "limits: { address_failures: off }\nsessions: { lifetime: 6s }"
             let gateway = try start(scenario, more: more, devices: 20)
             try importKeys(scenario)
             let mix = ["--mix", "missing=5%,replayed=15%,tampered=10%,unknown=5%"]
             for arguments in [
-                ["-X", "POST", "--content", "0..2000", "--lanes", "2"], ["--rate", "60"],
+                ["-X", "POST", "--content", "0..2000", "--lanes", "2"], ["--rate", "80"],
             ] {
                 let result = try run(
                     scenario,
