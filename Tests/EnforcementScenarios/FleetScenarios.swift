@@ -291,7 +291,7 @@ extension Fleet {
         let keys = (0..<count).map { _ in Scenario.device.makeKey() }
         let lines = keys.map { $0.importLine(as: .test) + "\n" }.joined()
         try scenario.write("keys.jsonl", lines)
-        try self.keys("import", scenario.path("keys.jsonl"))
+        try scenario.importHere("direct.yaml")
         return keys
     }
 }

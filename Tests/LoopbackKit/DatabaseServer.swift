@@ -140,14 +140,20 @@ package final class DatabaseServer: Sendable {
     }
 
     /// Ends it in the middle of everything; the next start recovers from its log.
-    package func crash() throws {
+    package func crash() throws { try end(by: SIGQUIT) }
+
+    /// Ends it in order; the next start has nothing to recover.
+    package func stop() throws { try end(by: SIGINT) }
+
+    private func end(by signal: Int32) throws {
         let taken = running.withLock { running in
             defer { running = nil }
             return running
         }
         guard let (child, postmaster) = taken else { return }
-        kill(postmaster, SIGQUIT)
-        child.endInput()
+        kill(postmaster, signal)
+        // The end of its input is a crash, too.
+        if signal == SIGQUIT { child.endInput() }
         try child.waitForEnd()
         child.end()
     }

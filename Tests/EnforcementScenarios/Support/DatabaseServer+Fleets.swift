@@ -5,11 +5,33 @@ import TestSupport
 
 // What fleets do with their database.
 extension DatabaseServer {
-    /// An empty database.
+    /// A database with the tables and without keys, of which each fleet gets a copy: the program
+    /// takes longer to start than to make the tables. Its server has ended.
+    private static let withTables: Result<DatabaseServer, any Error> = Result {
+        let server = try DatabaseServer()
+        atexit { DatabaseServer.removeTables() }
+        let scenario = try Scenario()
+        defer { scenario.end() }
+        try scenario.configure(origin: "127.0.0.1:9", rules: "[]", database: server.address)
+        let made = try scenario.portcullis("store", "migrate", scenario.path("portcullis.yaml"))
+        guard made.status == 0 else { throw ChildProcess.Failure(description: "tables: \(made)") }
+        try server.stop()
+        return server
+    }
+
+    private static func removeTables() {
+        guard case .success(let server) = withTables else { return }
+        server.end()
+    }
+
+    /// A database with the tables and without keys.
     ///
     /// - network: where it takes connections of TCP, besides its socket.
     convenience init(in network: NetworkNamespace?) throws {
-        try self.init(entrance: network?.entrance ?? [])
+        let tables = try Self.withTables.get().folder
+        try self.init(entrance: network?.entrance ?? []) { _, folder in
+            "cp -a \(tables)/data \(folder)/data"
+        }
     }
 
     /// Makes a standby of a server.

@@ -117,7 +117,6 @@ final class Fleet: @unchecked Sendable {
         }
         let direct = database.address(at: database.folder + others) + settings
         try configure("direct.yaml", rules, more, direct)
-        try portcullis("store", "migrate", scenario.path("direct.yaml"))
         for number in 0..<count { try start(number) }
     }
 
@@ -200,17 +199,7 @@ final class Fleet: @unchecked Sendable {
         _ = try gateway?.child.waitForEnd()
     }
 
-    /// Runs a command with a cable that nobody cuts.
-    @discardableResult
-    func portcullis(_ arguments: String...) throws -> String {
-        let answer = try scenario.portcullis(arguments)
-        guard answer.status == 0 else {
-            throw ChildProcess.Failure(description: "\(arguments): \(answer.complained)")
-        }
-        return answer.printed
-    }
-
-    /// Runs a command on the keys.
+    /// Runs a command on the keys, with a cable that nobody cuts.
     @discardableResult
     func keys(_ command: String, _ arguments: String...) throws -> String {
         let words = ["keys", command, "--config", scenario.path("direct.yaml")] + arguments

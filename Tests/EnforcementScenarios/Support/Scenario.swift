@@ -343,20 +343,27 @@ final class Scenario {
         return keys
     }
 
-    /// Does what `keys import` does, where there is no store yet, and so none that a gateway has
-    /// open: the program would take longer to start than to import.
+    /// Imports in this process, where there is no file yet, and so none that a gateway has open.
     private func isImportedHere() throws -> Bool {
         let loaded = ConfigurationLoader.loadStore(path("portcullis.yaml"))
-        guard let settings = loaded.settings, let file = settings.store.file,
-            !FileManager.default.fileExists(atPath: file),
-            let archive = try settings.store.archive(creates: true)
+        guard let file = loaded.settings?.store.file, !FileManager.default.fileExists(atPath: file)
         else { return false }
+        try importHere("portcullis.yaml")
+        return true
+    }
+
+    /// Does what `keys import` does with the file `keys.jsonl`: the program would take longer to
+    /// start than to import.
+    func importHere(_ configuration: String) throws {
+        let loaded = ConfigurationLoader.loadStore(path(configuration))
+        guard let settings = loaded.settings,
+            let archive = try settings.store.archive(creates: true)
+        else { throw ChildProcess.Failure(description: "import: no store in \(configuration)") }
         let apps = Set(settings.apps.map(\.id))
         let report = try archive.importLines(from: path("keys.jsonl"), apps: apps)
         guard report.isImported else {
             throw ChildProcess.Failure(description: "import: \(report.problems)")
         }
-        return true
     }
 }
 
