@@ -91,7 +91,7 @@ extension Scenarios {
 
         private func stand(_ program: String) throws -> UpgradeStand? {
             guard Scenario.tool("python3") != nil, let built = Scenario.program else { return nil }
-            try FileManager.default.copyItem(atPath: built, toPath: program)
+            try UpgradeStand.place(built, at: program)
             return try UpgradeStand(keys: 2, program: program)
         }
 
@@ -125,7 +125,7 @@ extension Scenarios {
             // A program that can take over is taken.
             try FileManager.default.removeItem(atPath: program)
             guard let built = Scenario.program else { return }
-            try FileManager.default.copyItem(atPath: built, toPath: program)
+            try UpgradeStand.place(built, at: program)
             try stand.upgrade()
             #expect(try stand.gateway.client().send(raw: raw).status == 401)
         }

@@ -84,7 +84,7 @@ extension Scenarios {
             let folder = program + ".d/"
             let files = FileManager.default
             try files.createDirectory(atPath: folder, withIntermediateDirectories: false)
-            try files.copyItem(atPath: built, toPath: program)
+            try UpgradeStand.place(built, at: program)
             defer {
                 for path in [program, folder] { try? files.removeItem(atPath: path) }
             }
