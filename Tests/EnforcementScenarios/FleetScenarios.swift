@@ -160,7 +160,7 @@ extension Scenarios {
         func `a gateway starts without its database, and goes on by itself when that is back`()
             throws
         {
-            let fleet = try Fleet(1, rules: Self.rules)
+            let fleet = try Fleet(1, rules: Self.rules, revokesSoon: true)
             defer { fleet.end() }
             var keys = try fleet.imported(2)
             try fleet.keys("revoke", keys[1].keyID.base64)

@@ -41,7 +41,8 @@ extension Scenarios {
                     origin: place,
                     rules: rules,
                     more: more,
-                    database: database.address
+                    // Commands wait for gateways as long. The text goes between quotation marks.
+                    database: database.address + "\", revoked_within: \"2s"
                 )
                 try run("store", "migrate", scenario.path(fleet))
             }
