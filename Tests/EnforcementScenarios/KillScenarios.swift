@@ -8,10 +8,9 @@ import Testing
 extension Scenarios {
     /// What many kills leave behind.
     @Suite struct Kills {
-        /// 20 in an ordinary run, each place twice; `PORTCULLIS_KILL_CYCLES=50` for a
-        /// long one.
+        /// 10 in an ordinary run, each place once; `PORTCULLIS_KILL_CYCLES=50` for a long one.
         private static let cycles =
-            ProcessInfo.processInfo.environment["PORTCULLIS_KILL_CYCLES"].flatMap { Int($0) } ?? 20
+            ProcessInfo.processInfo.environment["PORTCULLIS_KILL_CYCLES"].flatMap { Int($0) } ?? 10
         private static let rules = StockRule.list(.signed, .bare)
 
         /// When a gateway is killed.
