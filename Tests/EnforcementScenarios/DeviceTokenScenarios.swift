@@ -93,10 +93,11 @@ extension Scenarios {
     @Suite(.ofApple, .enabled(if: Scenario.isPossible)) struct DeviceTeams {
         private static let other = StandInTeam(teamID: "TEAM654321", keyID: "GFED321CBA")
 
-        /// Has a change of bits begun that Apple does not take at once.
-        private func waiting(_ stand: DeviceStand) throws {
+        /// Has a change of bits begun that Apple does not take at once. The first try after that
+        /// comes seconds later.
+        private func waiting(_ stand: DeviceStand, refusals: Int = 1) throws {
             stand.apple.add(Self.other)
-            stand.apple.next(.updateBits, .status(503), .status(503))
+            for _ in 0..<refusals { stand.apple.next(.updateBits, .status(503)) }
             #expect(try stand.send("/v1/trial").status == 200)
             #expect(stand.apple.wait { !$0.of(.updateBits).isEmpty })
         }
@@ -133,7 +134,8 @@ extension Scenarios {
         @Test func `a change whose team has no key any more is counted as lost`() throws {
             let stand = try DeviceStand()
             defer { stand.end() }
-            try waiting(stand)
+            // However late a busy machine reads the configuration.
+            try waiting(stand, refusals: 2)
             // The other team is the only one now: its key must not speak for this change.
             try stand.reload([Self.other])
             try stand.await("device_updates_pending", 0)
