@@ -9,11 +9,9 @@ extension Scenarios {
     /// write down what they sent and were answered, the origin what it executed, and both are
     /// compared with what the database holds.
     @Suite struct FleetFaults {
-        /// Three or two in an ordinary run; `PORTCULLIS_FLEET_CYCLES=50` for a long one.
-        private static func cycles(_ arrangement: Fleet.Arrangement) -> Int {
-            ProcessInfo.processInfo.environment["PORTCULLIS_FLEET_CYCLES"].flatMap { Int($0) }
-                ?? (arrangement == .processes ? 3 : 2)
-        }
+        /// Two in an ordinary run; `PORTCULLIS_FLEET_CYCLES=50` for a long one.
+        private static let cycles =
+            ProcessInfo.processInfo.environment["PORTCULLIS_FLEET_CYCLES"].flatMap { Int($0) } ?? 2
 
         private static let rules =
             StockRule.list(.signed, .bare, .window) + """
@@ -66,7 +64,7 @@ extension Scenarios {
             load.joinTokens()
             var ledger = FleetLedger(fleet, load)
             var faults: [FleetFault] = []
-            let cycles = Self.cycles(arrangement)
+            let cycles = Self.cycles
             for cycle in 1...cycles {
                 if faults.isEmpty { faults = FleetFault.all(of: arrangement).shuffled() }
                 let fault = faults.removeLast()
@@ -122,7 +120,7 @@ extension Scenarios {
             }
             load.begin(try fleet.imported(3))
             var faults: [FleetFault] = []
-            let cycles = Self.cycles(arrangement)
+            let cycles = Self.cycles
             for cycle in 1...cycles {
                 if faults.isEmpty { faults = FleetFault.all(of: arrangement).shuffled() }
                 let fault = faults.removeLast()
