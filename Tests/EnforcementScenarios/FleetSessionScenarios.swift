@@ -139,29 +139,41 @@ extension Scenarios {
             case silentAndPaused
         }
 
-        @Test(.enabled(if: DatabaseServer.programs != nil), arguments: Deafness.allCases)
-        func `no gateway admits a session of a key from when its revocation returned`(
-            deafness: Deafness
-        ) throws {
-            let fleet = try Fleet(2, rules: Self.rules)
+        @Test(.enabled(if: DatabaseServer.programs != nil))
+        func `no gateway admits a session of a key from when its revocation returned`() throws {
+            // A gateway for each way, and a key whose session is there.
+            let ways = Deafness.allCases
+            let fleet = try Fleet(ways.count, rules: Self.rules)
             defer { fleet.end() }
-            var key = try fleet.imported(1)[0]
-            let keyID = key.keyID
-            var session = try open(fleet, 0, &key)
-            let gateway = try #require(fleet.gateway(0))
-            let before = try captured(&session, "before", of: keyID)
-            #expect(try send(before, to: gateway).status == 200)
-            if deafness != .none { try fleet.cables[0].turn(.silent) }
-            if deafness == .silentAndPaused { gateway.child.signal(SIGSTOP) }
-            try fleet.keys("revoke", keyID.base64)
-            gateway.child.signal(SIGCONT)
-            let after = try captured(&session, "after", of: keyID)
-            let answer = try send(after, to: gateway)
-            let expected = deafness == .none ? [403] : [403, 503]
-            #expect(expected.contains(answer.status), "\(answer.reason)")
-            try fleet.cables[0].turn(.whole)
-            #expect(try awaited(after, at: gateway) == 403)
-            #expect(fleet.origin.seen.map(\.target) == [before.target])
+            var keys = try fleet.imported(ways.count)
+            let ids = keys.map(\.keyID)
+            let gateways = try ways.indices.map { try #require(fleet.gateway($0)) }
+            var sessions: [SoftwareSession] = []
+            for (number, gateway) in gateways.enumerated() {
+                sessions.append(try open(fleet, number, &keys[number]))
+                let before = try captured(&sessions[number], "before-\(number)", of: ids[number])
+                #expect(try send(before, to: gateway).status == 200)
+            }
+            for (number, way) in ways.enumerated() {
+                if way != .none { try fleet.cables[number].turn(.silent) }
+                if way == .silentAndPaused { gateways[number].child.signal(SIGSTOP) }
+            }
+            // Each command takes three seconds.
+            let revocations = ids.map { id in
+                Thread.Answer { try fleet.keys("revoke", id.base64) }
+            }
+            for revocation in revocations { _ = try revocation.value() }
+            for (number, way) in ways.enumerated() {
+                gateways[number].child.signal(SIGCONT)
+                let after = try captured(&sessions[number], "after-\(number)", of: ids[number])
+                let answer = try send(after, to: gateways[number])
+                let expected = way == .none ? [403] : [403, 503]
+                #expect(expected.contains(answer.status), "\(way): \(answer.reason)")
+                try fleet.cables[number].turn(.whole)
+                #expect(try awaited(after, at: gateways[number]) == 403, "\(way)")
+            }
+            let targets = fleet.origin.seen.map(\.target)
+            #expect(targets == ways.indices.map { "/chat/before-\($0)" })
         }
 
         @Test(.enabled(if: DatabaseServer.programs != nil))
