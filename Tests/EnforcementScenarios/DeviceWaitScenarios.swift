@@ -35,7 +35,7 @@ extension Scenarios {
             let content = String(repeating: "x", count: 200_000)
             let wire = try begin(stand, path, content: content)
             #expect(stand.apple.wait { $0.of(.queryBits).count == 1 })
-            for _ in 0..<50 {
+            for _ in 0..<20 {
                 #expect(try stand.client.send("GET", "/v1/open").status == 200)
             }
             #expect(stand.shop.seen.isEmpty && stand.shop.connectionCount == 0)

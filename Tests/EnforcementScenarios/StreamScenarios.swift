@@ -130,6 +130,7 @@ extension Scenarios {
                 origins: { shop: { servers: ["127.0.0.1:\(origin.port)"] } }
                 store: { sqlite: "\(store)" }
                 default: { origin: shop, mode: off }
+                timeouts: { drain: 50ms }
 
                 """
             )
