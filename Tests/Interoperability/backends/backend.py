@@ -1,4 +1,5 @@
 """A server with an application in it, as the harness sees all of them."""
+import functools
 import os
 import re
 import shutil
@@ -12,6 +13,7 @@ def find(name):
     return shutil.which(name) or shutil.which(name, path="/usr/sbin:/usr/local/sbin")
 
 
+@functools.cache
 def version_of(*command):
     done = subprocess.run(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
