@@ -31,6 +31,8 @@ final class ClientStand {
     /// Where the app keeps its record.
     var store: any EnrolmentStore = MemoryEnrolmentStore()
     let gateway: ClientGateway
+    /// When the device came, for the origin; `nil` for the first one.
+    private var beginning: TestOrigin.Moment?
 
     /// Starts origin and gateway.
     ///
@@ -73,9 +75,10 @@ final class ClientStand {
     }
 
     /// Puts another device, with another install of the app, before the gateway, at a time that
-    /// stands still.
-    func startOver() throws {
-        clock = ShiftedClock(isFrozen: true)
+    /// stands still or not. What came of it so far is not told any more.
+    func startOver(isFrozen: Bool = true) throws {
+        beginning = origin.now
+        clock = ShiftedClock(isFrozen: isFrozen)
         transport = ScriptedTransport(URLSessionTransport())
         store = MemoryEnrolmentStore()
         service = ScriptedAttestationService(
@@ -187,6 +190,12 @@ final class ClientStand {
 
     // MARK: What came of it
 
+    /// The requests of the device that reached the origin, in the order of its connections.
+    var requests: [WireRequest] {
+        guard let beginning else { return origin.requests }
+        return origin.connections(since: beginning).flatMap(\.requests)
+    }
+
     /// The verdicts on the requests that reached the origin, in the order of its connections.
     var verdicts: [String] { told("Verdict") }
 
@@ -194,7 +203,7 @@ final class ClientStand {
     ///
     /// - `name`: the field's, without `App-Attest-`.
     func told(_ name: String) -> [String] {
-        origin.requests.map { $0.head.value("App-Attest-\(name)") ?? "none" }
+        requests.map { $0.head.value("App-Attest-\(name)") ?? "none" }
     }
 
     /// The statuses of the answers to calls of an endpoint; 0 for a lost one.
