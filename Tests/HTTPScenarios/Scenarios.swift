@@ -7,6 +7,7 @@ import Testing
 /// reader of their own, so that no mistake of the gateway's is shared by what judges it. Areas: the
 /// cases, connections, fields, expectation, upgrade, pool, failure, content, listeners, stop.
 ///
-/// One at a time: some measure the memory of the process, and some have short timeouts.
+/// One at a time: some measure the memory of the process, and some have short timeouts. Only
+/// ``ScanTests`` run beside them.
 @Suite(.serialized)
 enum Scenarios {}
