@@ -11,6 +11,8 @@ final class Bench: Sendable {
     let gateway: TestGateway
     private let trust: TLSContext?
     private let http2Trust: TLSContext?
+    /// For what the gateway answers itself.
+    private let kept = Mutex<Wire?>(nil)
 
     /// With TLS on the listener or without; `more` are further sections of the configuration.
     init(
@@ -47,7 +49,20 @@ final class Bench: Sendable {
         return try HTTP2Client(try Wire(port: gateway.port, tls: tls), settings: settings)
     }
 
+    /// Whether the gateway serves: it answers a request itself, on a connection that is kept. What
+    /// came to its only event loop before is done by then.
+    func isServing() throws -> Bool {
+        let client = try kept.withLock { $0 } ?? connect()
+        // One that fails is not kept, since the next case would fail, too.
+        kept.withLock { $0 = nil }
+        try client.send("GET /.well-known/app-attest/none HTTP/1.1\r\nHost: proxy.test\r\n\r\n")
+        guard try client.readFinalResponse().status == 404 else { return false }
+        kept.withLock { $0 = client }
+        return true
+    }
+
     func stop() {
+        kept.withLock { $0 = nil }
         gateway.stop()
         origin.stop()
     }
