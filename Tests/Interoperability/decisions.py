@@ -525,10 +525,11 @@ def main():
         os.mkdir(os.path.join(folder, proxy))
         os.chmod(os.path.join(folder, proxy), 0o755)
 
+    # One for each genuine request of a pair. Each gateway has a copy of the store that the first one fills.
+    devices = [Device() for _ in range(100)]
+
     def holds(pair):
         proxy, backend = pair
-        # One for each genuine request.
-        devices = [Device() for _ in range(100)]
         try:
             return examine(proxy, backend, program, os.path.join(folder, proxy), devices) == 0
         except Exception as error:
