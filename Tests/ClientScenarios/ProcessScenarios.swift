@@ -37,9 +37,11 @@ extension ClientScenarios {
             }
         }
 
+        /// Starts an app; `install` names its device and its record, where there are several.
         private func start(
             _ stand: ClientStand,
             _ count: Int,
+            install: String = "",
             path: String = "/orders/1",
             dyingAt place: String? = nil,
             options: [String] = []
@@ -48,8 +50,8 @@ extension ClientScenarios {
             let arguments = [
                 "http://127.0.0.1:\(stand.gateway.port)", ClientStand.appID,
                 stand.folder.appending(path: "authority.pem").path,
-                stand.folder.appending(path: "device").path,
-                stand.folder.appending(path: "record").path,
+                stand.folder.appending(path: "device\(install)").path,
+                stand.folder.appending(path: "record\(install)").path,
                 "http://127.0.0.1:\(stand.gateway.port)\(path)", String(count),
             ]
             return try ChildProcess(program, arguments + (place.map { [$0] } ?? []) + options)
@@ -65,44 +67,40 @@ extension ClientScenarios {
 
         /// Killed at each step, then started again. What Apple was asked for is asked again only
         /// where the kill came before the app could write down the answer.
-        @Test(arguments: [
-            ("key-made", 1, 0, 1, 1), ("challenge-asked", 1, 0, 0, 1),
-            ("attestation-asked", 1, 1, 0, 1), ("attestation-made", 1, 1, 1, 2),
-            ("registration-asked", 1, 1, 0, 0), ("registration-made", 1, 1, 0, 0),
-            ("enrolled", 1, 1, 0, 0),
-        ])
-        func `an app that was killed goes on where it was`(
-            place: String,
-            keys: Int,
-            attestations: Int,
-            keysAfter: Int,
-            attestationsAfter: Int
-        ) throws {
+        @Test func `an app that was killed goes on where it was`() throws {
             let stand = try ClientStand()
             defer { stand.end() }
-            let killed = try report(start(stand, 1, dyingAt: place))
-            #expect(killed == Report(keys: keys, attestations: attestations, proven: nil))
-            let after = try report(start(stand, 3))
-            #expect(
-                after == Report(keys: keysAfter, attestations: attestationsAfter, proven: 3)
-            )
+            for (place, killed, after) in [
+                ("key-made", (1, 0), (1, 1)), ("challenge-asked", (1, 0), (0, 1)),
+                ("attestation-asked", (1, 1), (0, 1)), ("attestation-made", (1, 1), (1, 2)),
+                ("registration-asked", (1, 1), (0, 0)), ("registration-made", (1, 1), (0, 0)),
+                ("enrolled", (1, 1), (0, 0)),
+            ] {
+                let first = try report(start(stand, 1, install: place, dyingAt: place))
+                let expected = Report(keys: killed.0, attestations: killed.1, proven: nil)
+                #expect(first == expected, "\(place)")
+                let second = try report(start(stand, 3, install: place))
+                let rest = Report(keys: after.0, attestations: after.1, proven: 3)
+                #expect(second == rest, "\(place)")
+            }
         }
 
-        @Test(arguments: [
-            "key-made", "challenge-asked", "attestation-asked", "attestation-made",
-            "registration-asked", "registration-made", "enrolled",
-        ])
-        func `an app that was killed goes on before a gateway that was killed as well`(
-            place: String
-        ) throws {
+        @Test func `an app that was killed goes on before a gateway that was killed as well`()
+            throws
+        {
             let stand = try ClientStand()
             defer { stand.end() }
-            let killed = try report(start(stand, 1, dyingAt: place))
-            try stand.gateway.restart()
-            let after = try report(start(stand, 3))
-            let isLost = ["key-made", "attestation-made"].contains(place)
-            #expect(after.proven == 3)
-            #expect(killed.keys + after.keys == (isLost ? 2 : 1))
+            for place in [
+                "key-made", "challenge-asked", "attestation-asked", "attestation-made",
+                "registration-asked", "registration-made", "enrolled",
+            ] {
+                let killed = try report(start(stand, 1, install: place, dyingAt: place))
+                try stand.gateway.restart()
+                let after = try report(start(stand, 3, install: place))
+                let isLost = ["key-made", "attestation-made"].contains(place)
+                #expect(after.proven == 3, "\(place)")
+                #expect(killed.keys + after.keys == (isLost ? 2 : 1), "\(place)")
+            }
         }
 
         @Test(arguments: [(4, 25), (2, 100)])
