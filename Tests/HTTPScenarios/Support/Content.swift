@@ -6,24 +6,27 @@ import LoopbackKit
 struct Content: Sendable {
     static let blockBytes = 1 << 20
 
-    let count: Int
-    private let block: [UInt8]
-
-    init(count: Int) {
-        self.count = count
+    /// Made once, of words: a closure for each byte takes a while in a debug build.
+    private static let block: [UInt8] = {
         var state: UInt64 = 0x9E37_79B9_7F4A_7C15
-        block = (0..<Self.blockBytes / 8).flatMap { _ -> [UInt8] in
+        let words = (0..<Self.blockBytes / 8).map { _ -> UInt64 in
             state ^= state << 13
             state ^= state >> 7
             state ^= state << 17
-            return withUnsafeBytes(of: state) { Array($0) }
+            return state
         }
-    }
+        return words.withUnsafeBytes { Array($0) }
+    }()
+
+    let count: Int
+
+    init(count: Int) { self.count = count }
 
     /// The bytes in pieces of at most a block.
     var pieces: some Sequence<[UInt8]> {
-        stride(from: 0, to: count, by: Self.blockBytes).lazy.map { start in
-            start + Self.blockBytes <= count ? block : Array(block[..<(count - start)])
+        stride(from: 0, to: count, by: Self.blockBytes).lazy.map { start -> [UInt8] in
+            let rest = count - start
+            return rest < Self.blockBytes ? Array(Self.block[..<rest]) : Self.block
         }
     }
 
