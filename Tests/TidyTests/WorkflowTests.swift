@@ -34,6 +34,35 @@ import Testing
         #expect(try Self.text(".github/workflows/ci.yml").contains("- run: .ci/run\n"))
     }
 
+    /// What a script of bash prints that runs here.
+    private static func printed(by script: String) throws -> String {
+        let process = Process()
+        process.executableURL = URL(filePath: "/bin/bash")
+        process.arguments = ["-c", script]
+        process.currentDirectoryURL = root
+        let output = Pipe()
+        process.standardOutput = output
+        try process.run()
+        let bytes = output.fileHandleForReading.readDataToEndOfFile()
+        process.waitUntilExit()
+        return String(decoding: bytes, as: UTF8.self)
+    }
+
+    @Test func `parts of a run begin in their order, each when its pool allows it`() throws {
+        let script = """
+            set -euo pipefail
+            scratch=$(mktemp -d)
+            source .ci/parts.bash
+            names='a b c d e f'
+            for part in $names; do
+                begin "$part" "$builds_pool" bash -c 'echo "$0" >> "$1"' "$part" "$scratch/order"
+            done
+            for part in $names; do status_of "$part" > /dev/null; done
+            tr -d '\\n' < "$scratch/order"
+            """
+        #expect(try Self.printed(by: script) == "abcdef")
+    }
+
     @Test func `a part of a run that takes too long is ended, with what it has started`() throws {
         let script = """
             set -euo pipefail
@@ -50,18 +79,7 @@ import Testing
             until ! kill -0 "$child" 2> /dev/null || ((SECONDS > 60)); do sleep 0.1; done
             kill -KILL "$child" 2> /dev/null || echo ended
             """
-        let process = Process()
-        process.executableURL = URL(filePath: "/bin/bash")
-        process.arguments = ["-c", script]
-        process.currentDirectoryURL = Self.root
-        let output = Pipe()
-        process.standardOutput = output
-        try process.run()
-        let printed = String(
-            decoding: output.fileHandleForReading.readDataToEndOfFile(),
-            as: UTF8.self
-        )
-        process.waitUntilExit()
+        let printed = try Self.printed(by: script)
         let lines = printed.split(separator: "\n").map(String.init)
         #expect(lines.first?.hasSuffix(" s: well") == true)
         let second = lines.dropFirst().first ?? ""
