@@ -12,8 +12,13 @@ extension Scenarios {
             return try fleet.scenario.portcullis(["fleet"] + words + options)
         }
 
-        private static func fleet(_ count: Int) throws -> Fleet {
-            let fleet = try Fleet(count, rules: StockRule.list(.bare), takesOrders: true)
+        private static func fleet(_ count: Int, more: String = "") throws -> Fleet {
+            let fleet = try Fleet(
+                count,
+                rules: StockRule.list(.bare),
+                more: more,
+                takesOrders: true
+            )
             let isSeen = try eventually {
                 try Metrics(fleet.admin(0))["fleet_gateways"] == Double(count)
             }
@@ -86,7 +91,7 @@ extension Scenarios {
         @Test(.enabled(if: DatabaseServer.programs != nil))
         func `a process that has handed over counts no more, though it may drain for long`() throws
         {
-            let fleet = try Self.fleet(2)
+            let fleet = try Self.fleet(2, more: "timeouts: { drain: 10m }")
             defer { fleet.end() }
             func processes() throws -> [Substring] {
                 try fleet.database.query(
@@ -95,9 +100,12 @@ extension Scenarios {
             }
             let before = try processes()
             let gateway = try #require(fleet.gateway(1))
-            // It drains as long as this client stays.
-            let client = gateway.client()
-            #expect(try client.send("GET", "/open").status == 200)
+            // It drains as long as this client does not send the rest.
+            let client = try Wire(port: gateway.port)
+            defer { client.close() }
+            try client.send("POST /open HTTP/1.1\r\nHost: a\r\nContent-Length: 40000\r\n\r\n")
+            try client.send([UInt8](repeating: 7, count: 20_000))
+            try fleet.origin.awaitHeads(1)
             gateway.child.signal(SIGUSR2)
             let successor: Int32 = try gateway.child.wait(for: "successor") { _, complained in
                 guard let start = complained.range(of: "upgrade: process ") else { return nil }
