@@ -70,6 +70,18 @@ extension Scenarios {
                 return try #require(rules?.first { $0["id"] as? String == "orders" })
             }
 
+            /// What its charts are marked with, the oldest first.
+            func marks() throws -> [[String: Any]] {
+                var marks: [[String: Any]]?
+                // There is no chart while an event loop is too busy to tell its counts.
+                try eventually {
+                    let answer = try admin.send("GET", "/report/series")
+                    marks = answer.object?["marks"] as? [[String: Any]]
+                    return marks != nil
+                }
+                return try #require(marks)
+            }
+
             /// What each key's request is answered. A guard may fall before the last has come.
             func answers(
                 _ keys: inout ArraySlice<SoftwareKey>,
@@ -121,6 +133,12 @@ extension Scenarios {
             first.child.signal(SIGHUP)
             #expect(try first.complaints(of: "generation 2") == 1)
             #expect(try stand.unproven(first) == [200])
+            let marks = try stand.marks()
+            #expect(marks.map { $0["kind"] as? String } == ["guard", "reload"])
+            let texts = marks.compactMap { $0["text"] as? String }
+            #expect(texts.first?.hasPrefix("orders: ") == true, "\(texts)")
+            #expect(texts.first?.hasSuffix(" → observe (guard)") == true, "\(texts)")
+            #expect(texts.last == "generation 2")
             try first.crash()
             #expect(
                 try stand.scenario.portcullis("check", stand.config).printed.contains(
@@ -133,6 +151,7 @@ extension Scenarios {
             #expect(try stand.rollout("orders", "file", "--yes").status == 0)
             #expect(try stand.unproven(second) == [401])
             #expect(try Metrics(stand.admin)["guard_fallen"] == 0)
+            #expect(try stand.marks().map { $0["kind"] as? String } == ["order"])
             #expect(try stand.answers(&good, second) == [200])
             #expect(try second.stop() == 0)
         }
