@@ -1,0 +1,83 @@
+import Rules
+import Testing
+import Verification
+
+@testable import Services
+
+/// What is said of an order before it refuses anybody, and which orders need a confirmation.
+@Suite struct RolloutForecastTests {
+    /// Of an order to refuse all that are not verified, after these requests.
+    private func forecast(
+        _ requests: [ReportedRequest],
+        limit: Share? = nil
+    ) throws -> RolloutForecast {
+        var ledger = ReportLedger(startedAt: 1_000)
+        ledger.add([ReportCounts.Entry(rule: "orders", counts: RuleCounts(requests))], at: 1_010)
+        let report = Report(
+            ledger,
+            [RuleFacts(id: "orders", mode: "observe", rollout: "100% by key", origin: "shop")],
+            ReportScope(rule: "orders", windows: [.hour]),
+            startedAt: 1_776_679_200,
+            now: (1_776_679_215, 1_015)
+        )
+        return try #require(RolloutForecast(report, from: .none, to: .whole, limit: limit))
+    }
+
+    @Test func `more than 2 % of the requests ask, with a guard more than its share`() throws {
+        // None of them names a key, so no install is refused.
+        let refused = [ReportedRequest](repeating: .bare(1), count: 10)
+        func asks(_ verified: Int, limit: Share? = nil) throws -> Bool {
+            let passed = [ReportedRequest](repeating: .signed(1), count: verified)
+            return try forecast(passed + refused, limit: limit).asksConfirmation
+        }
+        #expect(try !asks(490))
+        #expect(try asks(489))
+        let (low, high) = (Share(percent: "1%"), Share(percent: "20%"))
+        #expect(try asks(490, limit: low))
+        #expect(try !asks(40, limit: high))
+        #expect(try asks(39, limit: high))
+    }
+
+    @Test func `nine requests of nine installs ask for nothing, ten do`() throws {
+        func asks(_ count: Int) throws -> Bool {
+            let requests = (0..<count).map { ReportedRequest.signed($0, .refuse(.counterReplayed)) }
+            return try forecast(requests).asksConfirmation
+        }
+        #expect(try !asks(9))
+        #expect(try asks(10))
+    }
+
+    @Test func `a few requests of many of the installs ask`() throws {
+        let refused = (1...20).map { ReportedRequest.signed($0, .refuse(.counterReplayed)) }
+        let ofOne = [ReportedRequest](repeating: .signed(0), count: 2_000)
+        let few = try forecast(ofOne + refused)
+        #expect(few.asksConfirmation)
+        #expect(few.lines[0].contains(" would have refused 20 of 2020 requests (0.99%): "))
+        let ofMany = (100..<2_100).map { ReportedRequest.signed($0) }
+        #expect(try !forecast(ofMany + refused).asksConfirmation)
+    }
+
+    @Test func `the builds that would be refused have their versions, the most refused first`()
+        throws
+    {
+        let requests: [ReportedRequest] = [
+            .signed(1, .refuse(.counterReplayed), version: "1042"),
+            .signed(2, .refuse(.signatureMismatch), version: "1042"),
+            .signed(3, .refuse(.unsupported), version: "1042"),
+            .signed(4, .failure(.store), version: "1042"), .signed(5, version: "1042"),
+            .signed(6, version: "1043"), .bare(1, claimed: "1031"), .bare(2, claimed: "1031"),
+            .bare(3),
+        ]
+        let lines = try forecast(requests).lines
+        let builds = "1042: 3 of 5, 1031 (claimed): 2 of 2, not known: 1 of 1"
+        #expect(lines.count == 2)
+        #expect(lines.last == "not verified, by build: \(builds)")
+        // Five at most.
+        let seven = (1...7).flatMap { number in
+            [ReportedRequest](repeating: .bare(1, claimed: "\(number)"), count: number)
+        }
+        let five = (3...7).reversed().map { "\($0) (claimed): \($0) of \($0)" }
+        let last = try forecast(seven).lines.last
+        #expect(last == "not verified, by build: " + five.joined(separator: ", "))
+    }
+}
