@@ -245,6 +245,36 @@ extension Scenarios {
             kept.close()
         }
 
+        @Test func `a start beside the own lame duck says which process has the port`() throws {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            let origin = try scenario.origin()
+            try scenario.configure(origin, rules: "[]", more: "timeouts: { lame_duck: 1h }")
+            let gateway = try scenario.serve()
+            let file = scenario.path("portcullis.yaml")
+            let address = "127.0.0.1:\(gateway.port)"
+            let text = try String(contentsOfFile: file, encoding: .utf8)
+            try scenario.write(
+                "portcullis.yaml",
+                text.replacing(
+                    "address: 127.0.0.1:0",
+                    with: "address: \(address)",
+                    maxReplacements: 1
+                )
+            )
+            // It keeps its listeners for that hour.
+            gateway.child.signal(SIGTERM)
+            #expect(try gateway.complaints(of: "lame duck: ") == 1)
+            let start = try scenario.portcullis("serve", file)
+            #expect(start.status == 1)
+            let taken = "can't listen on \(address): address in use by "
+            #expect(start.complained.contains(taken), "\(start)")
+            let holder = "(process \(gateway.child.identifier)), a gateway of this configuration"
+            #expect(start.complained.contains(holder), "\(start)")
+            #expect(start.complained.contains("wait until it has ended"))
+            #expect(try gateway.client().send("GET", "/").status == 200)
+        }
+
         /// A signal was lost that came while Dispatch was still preparing to watch for it.
         @Test func `a gateway told to end as soon as it says that it serves ends`() throws {
             let scenario = try Scenario()
