@@ -213,6 +213,34 @@ extension Scenarios {
             #expect(none.status != 0 && none.complained.contains("<file>"), "\(none)")
         }
 
+        @Test func `serve and store migrate take the configuration as an option, too`() throws {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            try scenario.configure(try scenario.origin(), rules: Self.rules)
+            let file = scenario.path("portcullis.yaml")
+            let program = try #require(Scenario.program)
+            let words = ["serve", "--config=\(file)"]
+            let gateway = try GatewayProcess(try scenario.start(program, words))
+            #expect(try gateway.client().send("GET", "/v1/files/a").status == 200)
+            // The store is in use, by a process with the same file.
+            let beside = try scenario.portcullis("serve", "--config", file)
+            #expect(beside.status == 1)
+            let holder = "(process \(gateway.child.identifier)), a gateway of this configuration"
+            #expect(beside.complained.contains(holder), "\(beside)")
+            // This store takes no tables: a command that says so has read the file.
+            for words in [[file], ["--config", file], ["--config=\(file)"]] {
+                let made = try scenario.portcullis(["store", "migrate"] + words)
+                #expect(made.status == 1)
+                #expect(made.complained.contains("names no store in PostgreSQL"), "\(made)")
+            }
+            for command in [["serve"], ["store", "migrate"]] {
+                let twice = try scenario.portcullis(command + [file, "--config", file])
+                #expect(twice.status != 0 && twice.complained.contains("once"), "\(twice)")
+                let none = try scenario.portcullis(command)
+                #expect(none.status != 0 && none.complained.contains("<file>"), "\(none)")
+            }
+        }
+
         /// What the gateway does is what `explain` says it does.
         @Test func `a request that explain refuses is refused with the same reason`() throws {
             let scenario = try Scenario()
