@@ -270,6 +270,29 @@ extension Scenarios {
             #expect(try second.stop() == 0)
         }
 
+        @Test(arguments: [".generation", "-wal", ".rollout", ".lock"])
+        func `a store that is made beside what is left of an earlier one is warned of`(
+            suffix: String
+        ) throws {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            try scenario.configure(try scenario.origin(), rules: Self.rules)
+            let orders = #"{"version":1,"rules":[]}"#
+            try scenario.write("portcullis.db" + suffix, suffix == ".rollout" ? orders : "")
+            // A generation without its database refuses a start that does not accept that.
+            let option = suffix == ".generation" ? ["--accept-older-store"] : []
+            let first = try scenario.serve(arguments: option)
+            #expect(try Metrics(first.adminClient())["store_new"] == 1)
+            let warning = "/portcullis.db\(suffix) is left of one that was here; next: "
+            #expect(try first.complaints(of: warning) == 1)
+            #expect(!first.child.complained.contains("there was none"))
+            #expect(try first.stop() == 0)
+            let second = try scenario.serve()
+            #expect(try Metrics(second.adminClient())["store_new"] == 0)
+            #expect(!second.child.complained.contains("is left of one"))
+            #expect(try second.stop() == 0)
+        }
+
         @Test func `check beside a running gateway finds nothing wrong with its store`() throws {
             let scenario = try Scenario()
             defer { scenario.end() }

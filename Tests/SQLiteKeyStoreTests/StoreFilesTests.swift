@@ -128,6 +128,19 @@ extension KeyID {
         _ = try KeyAdministration(path: folder.database)
     }
 
+    @Test(arguments: [".generation", "-wal", ".rollout", ".lock"])
+    func `a file beside a missing or empty database says that there was one`(
+        suffix: String
+    ) throws {
+        #expect(StorePreview.birthplace(folder.database) == .empty)
+        let left = try StoreFile.resolved(folder.write("", to: "portcullis.db" + suffix))
+        #expect(StorePreview.birthplace(folder.database) == .left(left))
+        let database = try folder.write("", to: "portcullis.db")
+        #expect(StorePreview.birthplace(database) == .left(left))
+        _ = try folder.write("not empty", to: "portcullis.db")
+        #expect(StorePreview.birthplace(database) == .taken)
+    }
+
     @Test(arguments: ["/proc/portcullis.db", "/nowhere/portcullis.db"])
     func `a folder that can't hold the database is named`(path: String) throws {
         let refused = try problem { _ = try SQLiteKeyJournal(path: path) }
