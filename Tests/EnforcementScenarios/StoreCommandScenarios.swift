@@ -138,5 +138,33 @@ extension Scenarios {
             #expect(history.printed.contains("store-restored"))
             #expect(try next.stop() == 0)
         }
+
+        @Test(.enabled(if: DatabaseServer.programs != nil))
+        func `migrate says whether it made tables, and whether this program can use newer ones`()
+            throws
+        {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            let database = try DatabaseServer()
+            defer { database.end() }
+            try scenario.configure(origin: "127.0.0.1:9", rules: "[]", database: database.address)
+            let config = scenario.path("portcullis.yaml")
+            let made = try store(scenario, "migrate", config)
+            #expect(made.status == 0, "\(made)")
+            #expect(made.printed.hasPrefix("made: version 1, 2, "), "\(made)")
+            #expect(try store(scenario, "migrate", config).printed == "up to date\n")
+            _ = try database.query("INSERT INTO schema_steps VALUES (998, 1, 0)")
+            let newer = try store(scenario, "migrate", config)
+            #expect(newer.status == 0, "\(newer)")
+            let usable = "998, newer than this program's, which can use them\n"
+            #expect(newer.printed == "the tables are of version \(usable)", "\(newer)")
+            _ = try database.query("INSERT INTO schema_steps VALUES (999, 998, 0)")
+            let refused = try store(scenario, "migrate", config)
+            #expect(refused.status == 1, "\(refused)")
+            #expect(refused.printed == "")
+            let what = "the tables are of version 999, which programs below version 998 can't use"
+            #expect(refused.complained.contains(what), "\(refused)")
+            #expect(refused.complained.contains("install a newer portcullis"), "\(refused)")
+        }
     }
 }
