@@ -218,6 +218,24 @@ import Verification
         #expect(unit.contains("\nRuntimeDirectory=portcullis\n"))
     }
 
+    /// With systemd's own limit of starts, a fault of some seconds would end the gateway for good.
+    @Test func `the unit tries a start again for as long as it takes, and says why`() throws {
+        let file = Repository.folder.appending(path: "deploy/portcullis.service")
+        let unit = try String(contentsOf: file, encoding: .utf8)
+        // systemd heeds the limit in the section of the unit alone.
+        let parts = unit.components(separatedBy: "\n[Service]\n")
+        try #require(parts.count == 2)
+        let lines = parts[0].split(separator: "\n")
+        let limit = try #require(lines.firstIndex(of: "StartLimitIntervalSec=0"))
+        let before = lines[..<limit].lastIndex { !$0.hasPrefix("#") } ?? 0
+        let why = lines[before..<limit].joined(separator: "\n")
+        for part in ["A start that fails is tried again", "limit of starts", "auto-restart"] {
+            #expect(why.contains(part), "\(part)")
+        }
+        #expect(!parts[1].contains("StartLimit"))
+        #expect(parts[1].contains("\nRestart=on-failure\nRestartSec=2s\n"))
+    }
+
     /// Where the store's volume is on the node's disk, the default would be memory.
     @Test func `pods with a store of their own hold content in their emptyDir`() throws {
         for name in ["gateway.yaml", "sidecar.yaml"] {
