@@ -99,6 +99,36 @@ extension Scenarios {
             wire.close()
         }
 
+        @Test func `the gauge of pooled connections has none from before a reload`() throws {
+            let gate = Gate()
+            let origin = try TestOrigin(script: TestOrigin.slow(until: gate))
+            defer { origin.stop() }
+            let gateway = try TestGateway([("shop", [origin.address])])
+            defer { gateway.stop() }
+            let server = gateway.server
+            func pooled(_ snapshot: AdminSnapshot) -> [Int] {
+                snapshot.loops.map(\.pooledConnections)
+            }
+            let wire = try gateway.connect()
+            try wire.send(Self.get.replacing("GET /", with: "GET /slow"))
+            #expect(origin.wait { $0.flatMap(\.requests).contains { $0.target == "/slow" } })
+            #expect(try gateway.ask(Self.get).status == 200)
+            try server.wait { pooled($0) == [1] }
+            try configure(gateway, origin.address)
+            server.readAgain()
+            try awaitGeneration(2, server)
+            try server.wait { pooled($0) == [0] }
+            gate.open()
+            #expect(try wire.readResponse().status == 200)
+            #expect(origin.wait { $0.map(\.isOpen) == [false, false] })
+            #expect(try pooled(server.snapshot()) == [0])
+            // The next request has a connection of its own, which alone is counted.
+            #expect(try gateway.ask(Self.get).status == 200)
+            try server.wait { pooled($0) == [1] }
+            #expect(origin.connections.map(\.isOpen) == [false, false, true])
+            wire.close()
+        }
+
         @Test func `of reloads that are asked for at once the newest files win, one at a time`()
             throws
         {
