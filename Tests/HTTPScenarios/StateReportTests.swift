@@ -1,3 +1,7 @@
+import ConfigurationReading
+import Dispatch
+import Foundation
+import KeyStore
 import Testing
 
 @testable import Gateway
@@ -27,6 +31,39 @@ extension Scenarios {
             #expect(report.waited(now: Self.quiet) == .report("full", leftOut: 50))
             #expect(report.changed(to: nil, now: Self.quiet + 1) == .report(nil, leftOut: 0))
             #expect(report.waited(now: Self.quiet * 2) == .none)
+        }
+
+        @Test func `a store that fails and recovers again and again has few lines in the log`()
+            throws
+        {
+            let gateway = try TestGateway([("shop", ["127.0.0.1:9"])])
+            defer { gateway.stop() }
+            let (plane, faults) = (gateway.server.plane, gateway.server.faults)
+            let file = gateway.folder + "/messages"
+            let writer = try LogWriter(file: file, losses: LogLosses())
+            let states: [JournalError?] = [JournalError(.full, "no room"), nil]
+            let began = ContinuousClock.now
+            plane.queue.sync {
+                plane.log = MessageStream(writer: writer).logger(.notice)
+                for _ in 0..<50 {
+                    for state in states {
+                        faults.storeChanged(state)
+                        faults.storeReadChanged(state)
+                    }
+                }
+            }
+            writer.drain(until: .now() + .seconds(60))
+            let lines = try String(contentsOfFile: file, encoding: .utf8).split(separator: "\n")
+            // After ten seconds there may be one more of each.
+            let isLate = began.duration(to: .now) >= .seconds(10)
+            let parts = [
+                "can't be written, full: no room", "can be written again",
+                "can't be read, full: no room", "reads again",
+            ]
+            for part in parts {
+                let count = lines.count { $0.contains(part) }
+                #expect(count == 1 || isLate && count > 1, "\(part): \(count)")
+            }
         }
     }
 }
